@@ -182,6 +182,24 @@ def test_merged_copies_of_a_mesh_have_their_own_filaments(profile: str) -> None:
     assert [filaments(again, part) for part in range(3)] == [[3] * 12, [1] * 12, [2] * 12]
 
 
+@pytest.mark.parametrize(
+    ("records", "expected", "count"),
+    [([3, 2], [3, 2, 3], "1 copy"), ([3], [3, 3, 3], "2 copies"), ([], [4, 4, 4], ""), ([3, 2, 1], [3, 2, 1], "")],
+)
+def test_copies_without_settings_of_their_own_are_like_the_first_and_noted(
+    records: list[int], expected: list[int], count: str
+) -> None:
+    place = '<component objectid="1" transform="1 0 0 0 1 0 0 0 1 {} 0 0"/>'
+    root = thing(1) + thing(2, f"<components>{''.join(map(place.format, (0, 100, 200)))}</components>")
+    parts = "".join(f'<part id="1"><metadata key="extruder" value="{number}"/></part>' for number in records)
+    config = f'<config><object id="2"><metadata key="extruder" value="4"/>{parts}</object></config>'
+    files = {"Metadata/model_settings.config": config, **palette("bambu")}
+    scene, notes = load(package(model(root, '<item objectid="2"/>'), files))
+    assert [filaments(scene, part)[0] for part in range(3)] == expected
+    assert count in notes.get("volume_settings_copied", "")
+    assert bool(count) is ("volume_settings_copied" in notes)
+
+
 KINDS = ("normal_part", "modifier_part", "negative_part", "support_blocker")
 
 

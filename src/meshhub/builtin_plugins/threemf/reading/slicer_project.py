@@ -137,6 +137,7 @@ class SlicerProject:
                     read(package.read(path), path, self._settings)
         self.colors = _read_colors(package)
         self._skipped: Counter[str] = Counter()
+        self._copy_count = 0
         self._cura_filaments: dict[int, int] = {}
         for model_object in document.objects.values():
             extruder = model_object.cura.get("cura:extruder_nr", "")
@@ -145,6 +146,7 @@ class SlicerProject:
             volumes = self._settings.volumes.get(model_object.id, [])
             _assign_filaments(model_object, volumes)
             self._skipped.update(_remove_unprinted_ranges(model_object, volumes))
+            self._copy_count += _count_copies(model_object.components, volumes)
             self._skipped.update(_apply_volumes(model_object, volumes))
 
     def leave_out(self, model_object: ModelObject) -> bool:
@@ -194,6 +196,12 @@ class SlicerProject:
                 triangles, objects = self._painted[kind]
                 where = f"{_format_count(triangles, 'triangle')} of {_format_count(objects, 'object')}"
                 note(code, f"{label} painted on {where} in the slicer were not read")
+        if self._copy_count:
+            note(
+                "volume_settings_copied",
+                f"the project has no settings for {_format_count(self._copy_count, 'copy', 'copies')} of "
+                "volumes: read with kind and filament of the first volume with that mesh, as slicers do",
+            )
         if self._settings.plates > 1:
             note(
                 "plates_merged",
@@ -228,8 +236,8 @@ def find_project_kinds(package: Package, metadata: Mapping[str, str]) -> tuple[s
     return ("orca",) if metadata.get("Application", "").startswith("OrcaSlicer") else ("bambu", "orca")
 
 
-def _format_count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + "s" * (count != 1)
+def _format_count(count: int, noun: str, plural: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _read_colors(package: Package) -> list[str]:
@@ -296,6 +304,13 @@ def _match_volumes(components: list[ObjectPlacement], volumes: list[_Volume]) ->
         volume if volume is not None and volume.part == component.object else first.get(component.object)
         for component, volume in pairs
     ]
+
+
+def _count_copies(components: list[ObjectPlacement], volumes: list[_Volume]) -> int:
+    """Return how many components have no volume of their own, but a copy of their mesh has one."""
+    records = Counter(volume.part for volume in volumes)
+    counts = Counter(component.object for component in components)
+    return sum(max(0, count - records[number]) for number, count in counts.items() if records[number])
 
 
 def _remove_unprinted_ranges(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
