@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import re
 import socket
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 import msgspec
@@ -96,8 +98,11 @@ _AMBIGUOUS_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _LENGTH_LINE = re.compile(rb"\ncontent-length:[^\r]*", re.IGNORECASE)
 """Each header Content-Length as it was sent; h11 merges equal ones."""
 
-_ABSOLUTE_FORM = re.compile(rb"https?://(?P<host>[^/?#@]+)(?P<path>[/?][^#]*)?", re.IGNORECASE)
-"""Request target that proxies send. RFC 9110 §4.2.4: the part before "@" is an error."""
+_ABSOLUTE_FORM = re.compile(
+    rb"https?://(?P<host>(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?)(?P<path>[/?][^#]*)?",
+    re.IGNORECASE,
+)
+"""Request target that proxies send, with host and port of RFC 3986 §3.2. RFC 9110 §4.2.4: a user name is an error."""
 
 
 class _Parser(h11.Connection):
@@ -148,7 +153,7 @@ def _to_origin_form(request: h11.Request) -> h11.Request:
     if request.target.startswith(b"/") or (request.target, request.method) == (b"*", b"OPTIONS"):
         return request
     match = _ABSOLUTE_FORM.fullmatch(request.target)
-    if match is None:
+    if match is None or not _is_authority(match["host"]):
         raise h11.RemoteProtocolError("the target is neither a path nor an address with http: or https:")
     path = match["path"] or b"/"
     return h11.Request(
@@ -157,6 +162,18 @@ def _to_origin_form(request: h11.Request) -> h11.Request:
         headers=[(b"host", match["host"]), *(header for header in request.headers if header[0] != b"host")],
         http_version=request.http_version,
     )
+
+
+def _is_authority(text: bytes) -> bool:
+    """Return whether the port is in range, and an address in brackets is one of IPv6."""
+    try:
+        parts = urlsplit(b"//" + text)
+        if text.startswith(b"["):
+            ipaddress.IPv6Address((parts.hostname or b"").decode())
+        _ = parts.port
+    except ValueError:
+        return False
+    return True
 
 
 class Connection(H11Protocol):
