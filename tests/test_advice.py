@@ -14,8 +14,10 @@ from msgspec import Meta, Struct
 
 from deadlines import time_out
 from meshhub import Caller, Cancel, Progress, Registry
+from meshhub.builtin_plugins.step import writer as step_writer
+from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
 from meshhub.cli.exits import explained
-from meshhub.errors import Canceled, ConversionTimeout, InvalidOption
+from meshhub.errors import Canceled, ConversionFailed, ConversionTimeout, InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 from meshhub.model.chain import Request
@@ -164,3 +166,33 @@ def test_a_note_advises_no_option_that_is_missing_or_already_set(tmp_path: Path)
 
 def test_an_error_of_the_command_line_names_flags() -> None:
     assert "--optimize-target-faces" in late(Registry(entry_points=False), {}, describe=explained)
+
+
+def test_an_error_advises_no_repair_that_is_missing_or_already_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_stl(tmp_path / "a.stl")
+    monkeypatch.setattr(step_writer, "is_available", lambda: True)
+    monkeypatch.setattr(
+        step_writer, "read_back", lambda data, seconds, volumes: Verdict(False, (KernelSolid(False, 1.0),))
+    )
+    for registry, options, advice in (
+        (Registry(entry_points=False), {}, "use repair, or set step_invalid=keep"),
+        (Registry(entry_points=False), {"repair": True}, "set step_invalid=keep"),
+        (Registry(entry_points=False, disabled=["repair"]), {}, "set step_invalid=keep"),
+    ):
+        with pytest.raises(ConversionFailed) as error:
+            registry.convert(source, io.BytesIO(), to="step", options={**options, "step_surfaces": "planar"})
+        assert str(error.value).rpartition("; ")[2] == error.value.message.rpartition("; ")[2] == advice
+        assert explained(error.value).endswith("set --step-invalid=keep [invalid_solid]")
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_the_table_of_an_inspection_advises_a_repair_that_exists(tmp_path: Path, disabled: bool) -> None:
+    sheet = tmp_path / "sheet.obj"
+    sheet.write_text("v 0 0 0\nv 10 0 0\nv 0 10 0\nf 1 2 3\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MESHHUB_DISABLED_PLUGINS", "repair" if disabled else "")
+        printed = meshhub_cli("inspect", sheet).stdout.decode()
+    assert "watertight" in printed
+    assert ("--repair" in printed) is not disabled

@@ -32,7 +32,7 @@ from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.model.translations import Texts
-from meshhub.pipeline.advice import drop_useless_advice
+from meshhub.pipeline.advice import drop_useless_advice, drop_useless_alternatives
 from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declaration_check import check_declaration
@@ -606,8 +606,12 @@ class Registry:
         return report
 
     def _run_task(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Report | Inspection:
-        """Run a task on the engine; the notes advise only what the caller can do."""
-        result = self._engine.run(task, timeout=timeout, cancel=cancel)
+        """Run a task on the engine; notes and errors advise only what the caller can do."""
+        try:
+            result = self._engine.run(task, timeout=timeout, cancel=cancel)
+        except MeshhubError as error:
+            drop_useless_alternatives(error, task.chain, self.options)
+            raise
         return structs.replace(result, notes=drop_useless_advice(result.notes, task.chain, self.options))
 
     def _review(self, chain: Chain, caller: Caller) -> None:

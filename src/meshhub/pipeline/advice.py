@@ -1,4 +1,4 @@
-"""Advice of notes that the caller cannot follow: options that are not installed, or flags that the request has set."""
+"""Advice of notes and errors that names options that are not installed, or flags that the request has set."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from msgspec import structs
 
+from meshhub.errors import MeshhubError, RequestError
 from meshhub.model.chain import Chain
 from meshhub.model.notes import Note
 
@@ -20,11 +21,34 @@ def drop_useless_advice(notes: Iterable[Note], chain: Chain, known: Collection[s
         chain: Chain of the task.
         known: Names of the options that exist.
     """
+    return tuple(_drop_advice(note) if _find_useless(note.options, chain, known) else note for note in notes)
+
+
+def drop_useless_alternatives(error: MeshhubError, chain: Chain, known: Collection[str]) -> None:
+    """Remove the alternatives from the advice of an error that name an unknown option, or a flag that is set.
+
+    The advice is the last clause, after a semicolon; ", or " separates its alternatives.
+
+    Args:
+        error: Error of a task.
+        chain: Chain of the task.
+        known: Names of the options that exist.
+    """
+    useless = _find_useless(error.options, chain, known)
+    finding, separator, advice = error.template.rpartition("; ")
+    # an error about the request is about its options
+    if not useless or not separator or isinstance(error, RequestError):
+        return
+    kept = [text for text in advice.split(", or ") if not any(f"{{{name}" in text for name in useless)]
+    error.template = separator.join([finding, ", or ".join(kept)] if kept else [finding])
+    error.options = tuple(name for name in error.options if name not in useless)
+    error.message = error.spelled(str)
+    error.args = (error.message,)
+
+
+def _find_useless(options: tuple[str, ...], chain: Chain, known: Collection[str]) -> set[str]:
     set_flags = {name for step in chain.steps for name, value in step.options.items() if value is True}
-    return tuple(
-        _drop_advice(note) if any(name in set_flags or name not in known for name in note.options) else note
-        for note in notes
-    )
+    return {name for name in options if name in set_flags or name not in known}
 
 
 def _drop_advice(note: Note) -> Note:
