@@ -53,7 +53,7 @@ def list_entries(archive: Archive) -> list[Entry]:
     """Return the entries except files that operating systems add. Raises EmptyModel if there are none."""
     entries = [entry for entry in archive.entries if not is_system_file(entry.name)]
     if not entries:
-        raise EmptyModel("the archive holds no files; pack the models and send it again")
+        raise EmptyModel("the archive holds no files; pack the models into it")
     return entries
 
 

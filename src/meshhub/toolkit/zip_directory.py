@@ -149,7 +149,7 @@ class CentralDirectory:
             raise too_large(name, allowed)
         if inflated > self._limits.max_total_bytes:
             raise UnsafeArchive(
-                f"the archive unpacks to more than {self._limits.max_total_bytes} bytes; send fewer files at once"
+                f"the archive unpacks to more than {self._limits.max_total_bytes} bytes; pack fewer files"
             )
         check_ratio(inflated, packed, self._limits)
 
@@ -162,11 +162,11 @@ class CentralDirectory:
             position = tail.rfind(b"PK\x05\x06", 0, position)
         if position < 0:
             raise UnreadableFile(
-                "the ZIP archive is incomplete: its table of contents is missing; pack or send it again"
+                "the ZIP archive is incomplete: its table of contents is missing; pack it again, or use a complete copy"
             )
         _, disk, first_disk, disk_count, count, size, start, comment_size = _END.unpack_from(tail, position)
         if len(tail) - position - _END.size < comment_size:
-            raise UnreadableFile("the archive is cut off; send it again")
+            raise UnreadableFile("the archive is cut off; use a complete copy")
         end = len(data) - len(tail) + position
         if _MAX_16 in (disk_count, count) or _MAX_32 in (size, start):
             end, disk, first_disk, disk_count, count, size, start = self._read_end_64(
@@ -175,7 +175,7 @@ class CentralDirectory:
         if disk or first_disk or disk_count != count:
             raise UnreadableFile("the archive is one volume of several; pack it into one file")
         if count > self._limits.max_entries:
-            raise UnsafeArchive(f"the archive has more than {self._limits.max_entries} files; send fewer at once")
+            raise UnsafeArchive(f"the archive has more than {self._limits.max_entries} files; pack fewer")
         if start + size != end or size < count * _CENTRAL.size:
             raise _damaged_directory()
         return count, start, end
@@ -252,7 +252,7 @@ class CentralDirectory:
         is_folder = name.endswith(("/", "/.")) or not components
         path = "/".join(components)
         if not self._limits.nested and not is_folder and path.casefold().endswith(_ARCHIVE_EXTENSIONS):
-            raise UnsafeArchive(f"{quote(name)} is an archive in the archive; send its files themselves")
+            raise UnsafeArchive(f"{quote(name)} is an archive in the archive; pack its files themselves")
         return path, is_folder
 
     def _read_local_header(self, name: str, location: EntryLocation, directory: int) -> EntryLocation:
@@ -264,7 +264,7 @@ class CentralDirectory:
         if magic != b"PK\x03\x04" or method != location.method or flags & _LOCAL_ENCRYPTION_FLAGS:
             raise UnreadableFile(f"{quote(name)} in the archive contradicts the table of contents; pack it again")
         if start + location.packed > directory:
-            raise UnreadableFile(f"{quote(name)} in the archive is cut off; send it again")
+            raise UnreadableFile(f"{quote(name)} in the archive is cut off; use a complete copy")
         return EntryLocation(start, location.packed, location.size, location.crc, location.method)
 
 
@@ -319,7 +319,7 @@ def check_ratio(inflated: int, packed: int, limits: ArchiveLimits) -> None:
     """Raise UnsafeArchive if the inflated bytes exceed the allowed ratio to the packed bytes."""
     if inflated > limits.ratio_after and inflated > limits.max_ratio * packed:
         raise UnsafeArchive(
-            f"the archive unpacks to more than {limits.max_ratio} times its size, as a ZIP bomb does; send the files "
+            f"the archive unpacks to more than {limits.max_ratio} times its size, as a ZIP bomb does; use the files "
             "themselves"
         )
 
@@ -343,4 +343,4 @@ def allowed_bytes(location: EntryLocation, limits: ArchiveLimits, inflated: int 
 
 def too_large(name: str, allowed: int) -> UnsafeArchive:
     """Return the error for an entry that inflates to more than the allowed number of bytes."""
-    return UnsafeArchive(f"{quote(name)} in the archive unpacks to more than the {allowed} bytes allowed; send less")
+    return UnsafeArchive(f"{quote(name)} in the archive unpacks to more than the {allowed} bytes allowed; pack less")

@@ -109,7 +109,7 @@ class Appearance:
         name = single_line(posixpath.basename(unquote(path).replace("\\", "/")))
         data = self._document.find_file(path) if path else None
         if not data:
-            note("texture_missing", f"the texture {name[:60]!r} was not sent; send the model and its textures together")
+            note("texture_missing", f"the texture {name[:60]!r} is missing; keep the textures beside the model")
             return None
         self.images.append(Image(data, detect_media_type(data), name))
         return len(self.images) - 1

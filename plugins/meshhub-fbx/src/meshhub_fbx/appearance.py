@@ -94,7 +94,7 @@ class Appearance:
             sibling = self._source.sibling(path)
             data = b"" if sibling is None else sibling.read()
         if not data:
-            note("texture_missing", f"the texture {name[:60]!r} was not sent; send the model and its textures together")
+            note("texture_missing", f"the texture {name[:60]!r} is missing; keep the textures beside the model")
             return None
         self.images.append(Image(data, detect_media_type(data), name))
         return len(self.images) - 1

@@ -99,7 +99,10 @@ def read_textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...
     for name in names[:MAX_TEXTURES_COUNT]:
         companion = source.sibling(name)
         if companion is None:
-            note("missing_texture", f"the texture {quote(name)} is missing; send it with the model in one archive")
+            note(
+                "missing_texture",
+                f"the texture {quote(name)} is missing; keep it beside the model, or pack both in one archive",
+            )
             materials.append(Material())
             continue
         file_name = printable(name[:MAX_TEXTURE_NAME_LENGTH]).replace("\\", "/").rpartition("/")[2]

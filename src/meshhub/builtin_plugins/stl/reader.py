@@ -83,7 +83,7 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
         if rest_bytes or complete_count == 0:
             raise UnreadableFile(
                 f"the binary STL is cut off: its header declares {declared} triangles, and {complete_count} are "
-                "complete; send the whole file, or export it again"
+                "complete; use the whole file, or export it again"
             )
         if not _are_triangles(rows, rows[:0]):
             raise UnreadableFile(

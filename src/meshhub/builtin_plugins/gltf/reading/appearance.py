@@ -226,8 +226,8 @@ class MaterialReader:
             if content is None:
                 self._notes.add(
                     "texture_missing",
-                    f"the texture {uri[:MAX_URI_CHARACTERS_COUNT]!r} was not sent with the model and was left out; "
-                    "send them together in a ZIP archive",
+                    f"the texture {uri[:MAX_URI_CHARACTERS_COUNT]!r} is missing and was left out; "
+                    "keep it beside the model, or pack both in a ZIP archive",
                 )
                 return None
             stated_type, data = source.name("mimeType") or parse_media_type(uri), content

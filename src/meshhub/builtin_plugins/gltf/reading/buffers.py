@@ -109,8 +109,8 @@ class Buffers:
         if missing:
             more = " and more files" if len(missing) > _MAX_LISTED_FILES_COUNT else ""
             raise ExternalReference(
-                f"the glTF file was sent without {', '.join(map(repr, missing[:_MAX_LISTED_FILES_COUNT]))}{more}, "
-                "which it needs; send all files in a ZIP archive, or save the model as .glb"
+                f"the glTF file needs {', '.join(map(repr, missing[:_MAX_LISTED_FILES_COUNT]))}{more}; "
+                "keep the files together or pack them in a ZIP archive, or save the model as .glb"
             )
         return buffers
 

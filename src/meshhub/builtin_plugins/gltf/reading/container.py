@@ -44,11 +44,11 @@ def _split_chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
     chunks = _iterate_chunks(data)
     kind, text, size = next(chunks, (_JSON_CHUNK, None, 0))
     if text is None:
-        raise UnreadableFile("the GLB has no JSON chunk; the file was cut short, send it again")
+        raise UnreadableFile("the GLB has no JSON chunk; the file was cut short, use a complete copy")
     if kind != _JSON_CHUNK:
         raise UnreadableFile("the first chunk of the GLB is not JSON; the file is damaged, export it again")
     if len(text) < size:
-        raise UnreadableFile("the GLB ends within its JSON chunk; the file was cut short, send it again")
+        raise UnreadableFile("the GLB ends within its JSON chunk; the file was cut short, use a complete copy")
     # §4.4.3: chunks of unknown types are to be ignored
     for kind, content, size in chunks:
         if kind == _BIN_CHUNK:
@@ -60,7 +60,7 @@ def _split_chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
 
 def _check_header(data: bytes) -> None:
     if len(data) < _HEADER.size:
-        raise UnreadableFile("the GLB ends within its header of 12 bytes; the file was cut short, send it again")
+        raise UnreadableFile("the GLB ends within its header of 12 bytes; the file was cut short, use a complete copy")
     _, version, length = _HEADER.unpack_from(data)
     if version == 1:
         raise UnreadableFile(_GLTF_1.format(evidence="a binary file of version 1, KHR_binary_glTF"))

@@ -297,7 +297,7 @@ def _note_missing_companions(names: list[str]) -> None:
     if names:
         note(
             "missing_companion",
-            f"missing {_list_names(names)}: send the OBJ, its MTL and its textures in one archive",
+            f"missing {_list_names(names)}: keep MTL and textures beside the OBJ, or pack all in one archive",
         )
 
 

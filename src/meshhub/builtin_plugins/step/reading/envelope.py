@@ -41,10 +41,10 @@ def check_envelope(data: bytes) -> bytes:
         )
     section = _DATA.search(data)
     if section is None:
-        raise UnreadableFile("the STEP file has no DATA section: it ends before its content; send it again")
+        raise UnreadableFile("the STEP file has no DATA section: it ends before its content; use a complete copy")
     end = data.rfind(_END)
     if end < section.end():
-        raise UnreadableFile("the STEP file was cut short: END-ISO-10303-21 is missing at its end; send it again")
+        raise UnreadableFile("the STEP file was cut short: END-ISO-10303-21 is missing at its end; use a complete copy")
     if _SECTION_END.search(data, section.end(), end) is None:
         raise UnreadableFile("the DATA section of the STEP file is not closed by ENDSEC; export the file again")
     _check_pairs(data)
@@ -63,5 +63,5 @@ def _check_pairs(data: bytes) -> None:
     # an unclosed string or comment extends over the end mark
     if bare.count(b"(") != bare.count(b")") or _END not in bare:
         raise UnreadableFile(
-            "parentheses or quotes in the STEP file are not in pairs: its text is damaged; export it or send it again"
+            "parentheses or quotes in the STEP file are not in pairs: its text is damaged; export it again"
         )

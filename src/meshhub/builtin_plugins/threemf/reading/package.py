@@ -125,5 +125,5 @@ def missing_model_error(names: Sequence[str]) -> UnreadableFile:
             "export the project or the model itself as 3MF"
         )
     return UnreadableFile(
-        "the ZIP archive is not a 3MF file, since it has no model; to convert the models in it, send them as a batch"
+        "the ZIP archive is not a 3MF file, since it has no model; unpack it to convert the models in it"
     )
