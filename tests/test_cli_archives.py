@@ -111,3 +111,16 @@ def test_an_input_as_its_own_output_names_an_output_that_works(tmp_path: Path) -
     assert done.returncode == 2
     assert b"give another OUTPUT, such as s-new.stl" in done.stderr
     assert meshhub_cli("convert", "s.stl", "s-new.stl", "--repair", cwd=tmp_path).returncode == 0
+
+
+def test_a_cut_archive_needs_a_complete_copy(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
+        archive.write(tmp_path / "x.stl", "x.stl")
+    (tmp_path / "cut.zip").write_bytes((tmp_path / "whole.zip").read_bytes()[:-10])
+    with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
+        pass
+    for name, remedy in (("cut.zip", b"or use a complete copy"), ("empty.zip", b"pack the models into it")):
+        done = meshhub_cli("convert", name, "a.ply", cwd=tmp_path)
+        assert done.returncode == 3
+        assert remedy in done.stderr

@@ -235,3 +235,15 @@ def test_wrong_flags_end_the_command_at_once(tmp_path: Path, arguments: list[str
     assert done.returncode == 2, done.stderr
     assert message in done.stderr.decode()
     assert list_files(tmp_path) == ["in/a.stl"]
+
+
+def test_a_result_of_another_file_of_an_earlier_run_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_stl(tmp_path / "in" / "a.stl")
+    done = meshhub_cli("convert", "in/a.stl", "--to", "ply", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    write_stl(tmp_path / "in" / "a.stl", (1, 2, 3))
+    with watch(tmp_path, "--skip-existing") as watching:
+        watching.wait_for(lambda: "in/a.stl before it changed" in watching.errors)
+        assert watching.stop() == 0
+        assert "0 converted, 1 failed" in watching.errors

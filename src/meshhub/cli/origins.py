@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from meshhub.cli.files import identity
-from meshhub.errors import OutputExists, RequestError
+from meshhub.errors import OutputExists
 
 _FOLDER = ".meshhub"
 """Folder of the records beside the outputs; hidden, so it is never an input."""
@@ -75,7 +75,7 @@ def is_result_of(target: Path, source: Path, content: Path) -> bool:
     While both exist, their companions may differ.
 
     Raises:
-        RequestError: The output is the result of another file, or of an earlier version of the source.
+        OutputExists: The output is the result of another file, or of an earlier version of the source.
         OSError: The source cannot be read.
     """
     recorded = _read_origin(target)
@@ -84,14 +84,12 @@ def is_result_of(target: Path, source: Path, content: Path) -> bool:
         return False
     other = Path(os.path.normpath(target.parent / recorded.source))
     if identity(other) not in (None, identity(content)):
-        raise RequestError(
-            f"{target} is the result of {other}; give another --name or --output-dir, or --force to replace it",
-            code=OutputExists.code,
+        raise OutputExists(
+            f"{target} is the result of {other}; give another --name or --output-dir, or --force to replace it"
         )
     if recorded.sha256 != origin.sha256:
-        raise RequestError(
-            f"{target} is the result of another file, or of {source} before it changed; use --force to replace it",
-            code=OutputExists.code,
+        raise OutputExists(
+            f"{target} is the result of another file, or of {source} before it changed; use --force to replace it"
         )
     return True
 

@@ -87,7 +87,7 @@ def describe_skipped(is_origin_known: bool) -> str:
 
 
 def print_skipped(source: str, output: str, *, is_json: bool) -> None:
-    """Print that an input is skipped because its output exists. Raises RequestError: it is that of another file."""
+    """Print that an input is skipped because its output exists. Raises OutputExists: it is that of another file."""
     with errors_as_json(is_json):
         is_origin_known = is_result_of(Path(output), Path(source), Path(source))
     if is_json:
