@@ -51,9 +51,7 @@ def read_mesh(path: Path) -> trimesh.Trimesh:
 
 
 def list_files(folder: Path) -> list[str]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    # the records of the sources of outputs are not outputs
-    return sorted(str(path.relative_to(folder)) for path in paths if path.parent.name != ".meshhub")
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:

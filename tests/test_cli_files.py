@@ -306,7 +306,7 @@ def test_each_input_of_a_batch_has_its_own_output(tmp_path: Path) -> None:
     result = meshhub_cli("convert", *inputs, "--to", "ply", "-o", out)
     assert result.returncode == 0, result.stderr
     assert len({unicodedata.normalize("NFC", name).casefold() for name in list_files(out)}) == 6
-    assert len({(out / name).resolve() for name in list_files(out)}) == 5
+    assert len({path.resolve() for path in out.iterdir()}) == 5
 
 
 @posix

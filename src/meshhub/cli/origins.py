@@ -1,6 +1,7 @@
 """Records of the source of each output, so that `--skip-existing` skips no result of another file.
 
-`out/.meshhub/part.3mf.json` describes `out/part.3mf`. With one file per output, parallel commands need no lock.
+An output has its record as an extended attribute, which needs no further file and moves along with it. Systems without
+extended attributes keep no records.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import msgspec
 from meshhub.cli.files import identity
 from meshhub.errors import OutputExists
 
-_FOLDER = ".meshhub"
-"""Folder of the records beside the outputs; hidden, so it is never an input."""
+_ATTRIBUTE = "user.meshhub.origin"
+"""Extended attribute of an output."""
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -47,12 +48,11 @@ def recording_origin(target: Path, source: Path, content: Path) -> Iterator[None
     # the file may change while it is converted
     origin = _find_origin(target, source, content)
     yield
-    path = _record_path(target)
-    if origin is not None:
+    if origin is not None and hasattr(os, "setxattr"):
         with contextlib.suppress(OSError):
             status = target.stat()
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(msgspec.json.encode(_Record(origin, status.st_size, status.st_mtime_ns)))
+            record = _Record(origin, status.st_size, status.st_mtime_ns)
+            os.setxattr(target, _ATTRIBUTE, msgspec.json.encode(record))
 
 
 def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
@@ -94,14 +94,12 @@ def is_result_of(target: Path, source: Path, content: Path) -> bool:
     return True
 
 
-def _record_path(target: Path) -> Path:
-    return target.parent / _FOLDER / f"{target.name}.json"
-
-
 def _read_origin(target: Path) -> _Origin | None:
     """Return the recorded origin of an output; None without a record, or if the output has changed."""
+    if not hasattr(os, "getxattr"):
+        return None
     try:
-        record = msgspec.json.decode(_record_path(target).read_bytes(), type=_Record)
+        record = msgspec.json.decode(os.getxattr(target, _ATTRIBUTE), type=_Record)
         status = target.stat()
     except (OSError, msgspec.MsgspecError):
         return None
