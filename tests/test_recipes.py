@@ -90,7 +90,7 @@ def test_plugins_declare_recipes_and_invalid_ones_are_faults() -> None:
 
 def test_inspection_takes_only_the_options_of_readers() -> None:
     registry = Registry([Shop()], entry_points=False)
-    chain = registry.resolve(Request(target=None, options={"recipe": "tall"}), BRICK)
+    chain = registry.resolve(Request(purpose="inspect", options={"recipe": "tall"}), BRICK)
     assert [step.kind for step in chain.steps] == ["read"]
 
 

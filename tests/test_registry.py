@@ -70,7 +70,7 @@ def toy(text: str = "toy!", name: str = "a.toy") -> Source:
     return Source.from_bytes(text.encode(), name)
 
 
-def resolve_chain(registry: Registry, source: Source, target: str | None = "toy", **options: object) -> Chain:
+def resolve_chain(registry: Registry, source: Source, target: str = "toy", **options: object) -> Chain:
     return registry.resolve(Request(target=target, options=options), source)
 
 
@@ -369,10 +369,10 @@ SHOWING = Reader(
     ("request_fields", "is_conversion"),
     [
         ({"target": "toy"}, True),
-        ({"target": None}, False),
-        ({"target": None, "renders": True}, False),
-        ({"target": "toy", "previews": True}, False),
-        ({"target": None, "renders": True, "options": {"spin_degrees": "3"}}, True),
+        ({"purpose": "inspect"}, False),
+        ({"purpose": "render"}, False),
+        ({"purpose": "preview"}, False),
+        ({"purpose": "render", "options": {"spin_degrees": "3"}}, True),
     ],
     ids=["conversion", "inspection", "picture", "preview", "picture of an operation"],
 )
@@ -380,7 +380,7 @@ def test_display_options_apply_where_a_scene_is_only_shown_and_no_option_is_requ
     request_fields: dict[str, Any], is_conversion: bool, options: dict[str, str]
 ) -> None:
     others = build_plugin("w", meshhub_writers=toys.meshhub_writers, meshhub_operations=toys.meshhub_operations)
-    registry = build_registry(build_plugin("r", meshhub_readers=lambda: [SHOWING]), others)
+    registry = Registry([build_plugin("r", meshhub_readers=lambda: [SHOWING]), others], entry_points=False)
     request = Request(**{**request_fields, "options": {**request_fields.get("options", {}), **options}})
     step = registry.resolve(request, toy()).steps[0]
     requested = {name: float(text) for name, text in options.items() if text}

@@ -13,7 +13,6 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -44,7 +43,7 @@ from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.output import Output, open_output, target_format
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
-from meshhub.pipeline.scene_steps import SCENE_WRITER, decode
+from meshhub.pipeline.scene_steps import decode
 
 if TYPE_CHECKING:
     import asyncio
@@ -446,9 +445,9 @@ class Registry:
             MeshhubError: The request is invalid, the file cannot be read, or an operation failed.
         """
         target = Target("scene")
-        checked = self.check(Request(target=None, options={**options, **keywords}), self.entitled(caller))
-        with self.open_model(source, checked.options) as opened:
-            chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), opened, caller)
+        request = Request(purpose="read", options={**options, **keywords})
+        with self.open_model(source, request.options) as opened:
+            chain = self.resolve(request, opened, caller)
             self._perform(Task(chain=chain, source=opened, target=target, progress=progress), timeout, cancel)
         return decode(target.read())
 
@@ -505,7 +504,7 @@ class Registry:
         **keywords: Unpack[ConvertOptions],
     ) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
-        request = Request(target=None, options={**options, **keywords})
+        request = Request(purpose="inspect", options={**options, **keywords})
         with self.open_model(source, request.options) as opened:
             chain = self.resolve(request, opened, caller)
             return self.examine(chain, opened, timeout=timeout, cancel=cancel, progress=progress)
@@ -544,7 +543,7 @@ class Registry:
         """
         if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
             raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
-        request = Request(target=None, renders=True, options={**options, **keywords})
+        request = Request(purpose="render", options={**options, **keywords})
         with self.open_model(source, request.options) as opened:
             chain = self.resolve(request, opened, caller)
             with open_output(target, self.declarations.storages, overwrite=overwrite) as staged:

@@ -72,7 +72,7 @@ def _print_preview(
     if output.path == STREAM:
         _check_standard_output(source, output.to, flags)
         with registry.open_model(model, options) as opened:
-            chain = registry.resolve(Request(target=output.to, options=options), opened)
+            chain = registry.resolve(Request(target=target_format(target, output.to), options=options), opened)
     else:
         _check_input(source, output)
         request = Request(target=target_format(target, output.to), options=options)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from meshhub.errors import Canceled, ConversionTimeout
 from meshhub.model.chain import Chain, Position
@@ -48,7 +48,7 @@ class Task(Struct, frozen=True, kw_only=True):
     Attributes:
         chain: Steps to run.
         source: Input.
-        target: Output; None for an inspection.
+        target: Output; an inspection writes nothing to it.
         deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
         progress: Callback for the progress, called in the thread that called the engine. If it raises an exception, the
             engine stops the task and raises the same exception.
@@ -56,7 +56,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     chain: Chain
     source: Source
-    target: Target | None = None
+    target: Target = field(default_factory=Target)
     deadline: float | None = None
     progress: Listener | None = None
 
@@ -120,7 +120,7 @@ class Engine(Protocol):
             timeout: Seconds; None for no deadline.
             cancel: Stops the task.
         Returns:
-            The report; the inspection for a task without a target.
+            The report; the inspection for a chain that inspects.
         Raises:
             MeshhubError: Error of the task, or an EngineError.
             Exception: The callback for the progress raised it. No other exception is raised.
@@ -140,15 +140,9 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Sen
         send: Called with the progress.
     """
     with IMPORTING.held():
-        from meshhub.pipeline.execute import execute, execute_inspection, execute_preview, execute_rendering
+        from meshhub.pipeline.execute import execute
 
     with bounded_by(task.deadline), reporting(send) if send is not None else contextlib.nullcontext():
-        if task.target is None:
-            return execute_inspection(task.chain, task.source, check)
-        if task.chain.renders:
-            return execute_rendering(task.chain, task.source, task.target, check)
-        if task.chain.previews:
-            return execute_preview(task.chain, task.source, task.target, check)
         return execute(task.chain, task.source, task.target, check)
 
 

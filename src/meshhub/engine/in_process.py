@@ -27,7 +27,7 @@ class InProcess:
             timeout: Seconds; None for no deadline.
             cancel: Stops the task before its next step.
         Returns:
-            The report; the inspection for a task without a target.
+            The report; the inspection for a chain that inspects.
         Raises:
             MeshhubError: Error of the task.
             ConversionTimeout: The deadline passed before a step or after the last one.

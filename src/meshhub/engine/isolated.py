@@ -111,7 +111,7 @@ class Isolated:
             timeout: Seconds; None for no deadline.
             cancel: Stops the task.
         Returns:
-            The report; the inspection for a task without a target.
+            The report; the inspection for a chain that inspects.
         Raises:
             MeshhubError: Error of the task.
             ServerBusy: The queue is full, or the machine has no room for another process.
@@ -138,7 +138,7 @@ class Isolated:
                 cancel=cancel,
                 relay=None if task.progress is None else Relay(task.chain, task.progress),
             )
-            result = take_result(self._run_in_worker(job, task, supervision), target, task.target)
+            result = take_result(self._run_in_worker(job, task, supervision), task, target)
             if supervision.relay is not None:
                 supervision.relay.finish()
             return result
@@ -181,8 +181,6 @@ class Isolated:
         job.folders.callback(scratch.remove)
         job.scratch = scratch.path
         job.watched.append(scratch.path)
-        if task.target is None:
-            return task
         target = stage_target(task.target, scratch.path)
         if target.folder is not None and task.target.folder is not None:
             job.folders.callback(remove_tree, target.folder)

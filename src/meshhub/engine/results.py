@@ -8,8 +8,10 @@ import tempfile
 from pathlib import Path
 
 from meshhub import errors
+from meshhub.engine.contract import Task
 from meshhub.engine.worker import Answer
 from meshhub.errors import MeshhubError, PluginError
+from meshhub.model.chain import Inspect
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 
@@ -21,8 +23,8 @@ def stage_target(target: Target, scratch: Path) -> Target:
     return Target(target.name, folder=Path(tempfile.mkdtemp(prefix=".out-", dir=target.folder)))
 
 
-def take_result(answer: Answer, target: Target | None, staged: Target | None) -> Report | Inspection:
-    """Move the files of a worker to the target, and return its report or inspection.
+def take_result(answer: Answer, task: Task, target: Target) -> Report | Inspection:
+    """Move the files that a worker wrote for a task to the target, and return its report or inspection.
 
     All processes of the job must have ended. Only regular files are taken: a symlink could lead out of the folder, and
     reading a named pipe would block.
@@ -31,20 +33,26 @@ def take_result(answer: Answer, target: Target | None, staged: Target | None) ->
         MeshhubError: Error that the worker reported.
         PluginError: The worker reported success, but the files are missing.
     """
-    if answer.report is not None and target is not None and staged is not None and staged.folder is not None:
-        staged.found(answer.companions)
-        if not all(_is_regular_file(staged.folder, name) for name in staged.names) or staged.size == 0:
-            raise PluginError("the conversion ended without an error but wrote no file; the format's plug-in is broken")
-        if target.folder is None:
-            target.take(staged)
-        else:
-            for name in staged.names:
-                (staged.folder / name).replace(target.folder / name)
-            target.found(staged.names[1:])
-        return answer.report
-    if answer.inspection is not None and target is None:
-        return answer.inspection
-    raise _build_error(answer)
+    result = answer.inspection if isinstance(task.chain.ending, Inspect) else answer.report
+    if result is None:
+        raise _build_error(answer)
+    if isinstance(result, Report):
+        _move_files(task.target, answer.companions, target)
+    return result
+
+
+def _move_files(staged: Target, companions: tuple[str, ...], target: Target) -> None:
+    folder = staged.folder
+    assert folder is not None
+    staged.found(companions)
+    if not all(_is_regular_file(folder, name) for name in staged.names) or staged.size == 0:
+        raise PluginError("the conversion ended without an error but wrote no file; the format's plug-in is broken")
+    if target.folder is None:
+        target.take(staged)
+        return
+    for name in staged.names:
+        (folder / name).replace(target.folder / name)
+    target.found(staged.names[1:])
 
 
 def _build_error(answer: Answer) -> MeshhubError:

@@ -262,7 +262,7 @@ def _encode_plugin_error(message: str) -> bytes:
 def _run(task: Task, progress: _Progress) -> Answer:
     result = perform(task, progress, progress.send if progress.has_listener else None)
     if isinstance(result, Report):
-        return Answer(report=result, companions=task.target.names[1:] if task.target is not None else ())
+        return Answer(report=result, companions=task.target.names[1:])
     return Answer(inspection=result)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,17 +19,18 @@ GIVEN = "given"
 """Origin of the plug-ins that a program passes to its registry."""
 
 
+Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview"]
+"""Purpose of a request; "read" returns a scene to the program."""
+
+
 class Request(Struct, frozen=True, kw_only=True):
-    """Conversion request."""
+    """Request for a conversion, or for another purpose."""
 
-    target: str | None
-    """Id or extension of the target format; None only reads."""
+    target: str = ""
+    """Id or extension of the target format of a conversion."""
 
-    renders: bool = False
-    """Whether to draw a picture instead of converting; `options` then also has those of the picture."""
-
-    previews: bool = False
-    """Whether to make a preview of the source; `target` is then "glb", and `options` has those of the preview."""
+    purpose: Purpose = "convert"
+    """Purpose; pictures ("render") and previews have options of their own."""
 
     options: Mapping[str, object] = {}
     """Texts or values by option name."""
@@ -99,20 +100,46 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{kinds[self.kind]} {self.label} ({plugin})"
 
 
+class Write(Struct, frozen=True, kw_only=True, tag="write"):
+    """Ending of a conversion: the last step writes the scene."""
+
+    carried: tuple[Feature, ...]
+    """Features that the writer keeps."""
+
+    texture_colors: str | None
+    """Where to write the colors of textures, "vertex" or "face"; None: textures stay, or are lost."""
+
+
+class Render(Struct, frozen=True, tag="render"):
+    """Ending: the last step draws the scene; after operations, the scene before and after them."""
+
+
+class Preview(Struct, frozen=True, tag="preview"):
+    """Ending: the last two steps reduce the scene for display, and write it with its defects as GLB."""
+
+
+class Inspect(Struct, frozen=True, tag="inspect"):
+    """Ending: the scene of the file is inspected, which is not a step, because no plug-in does it."""
+
+
+Ending: TypeAlias = Write | Render | Preview | Inspect
+"""Ending of a chain."""
+
+
 class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Resolved pipeline: a reader, operations in stage order, and a writer or a renderer unless it only reads."""
+    """Resolved pipeline: a reader, operations in stage order, and the steps of its ending."""
 
     steps: tuple[Step, ...]
     """The steps in order."""
+
+    ending: Ending
+    """Use of the scene."""
 
     losses: tuple[Loss, ...] = ()
     """Features that the source format can hold and that the output cannot keep."""
 
     notes: tuple[Note, ...] = ()
     """Remarks about the request, such as unused options."""
-
-    carried: tuple[Feature, ...] = ()
-    """Features that the writer keeps."""
 
     input_unit: str | None = None
     """Unit of the source, which overrides the file; None: as the file declares."""
@@ -123,27 +150,19 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reduction: str | None = None
     """Option that reduces the faces and that the request could still use; None: no such option."""
 
-    texture_colors: str | None = None
-    """Where to write the colors of textures, "vertex" or "face"; None: textures stay, or are lost."""
-
     @property
     def source_format(self) -> str:
         """The id of the source format."""
         return self.steps[0].id
 
     @property
-    def renders(self) -> bool:
-        """Whether the chain draws a picture."""
-        return self.steps[-1].kind == "render"
-
-    @property
-    def previews(self) -> bool:
-        """Whether the chain makes a preview."""
-        return any(step.kind == "preview" for step in self.steps)
+    def operations(self) -> tuple[Step, ...]:
+        """The operations in order."""
+        return tuple(step for step in self.steps if step.kind == "operation")
 
     @property
     def target_format(self) -> str:
-        """The id of the target format; "" if the chain only reads or draws a picture."""
+        """The id of the target format; "" if the chain inspects or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
 
 

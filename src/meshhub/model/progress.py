@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, structs
 
-from meshhub.model.chain import Chain
+from meshhub.model.chain import Chain, Inspect
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class Relay:
         self._states = [
             Progress(step=step.id, kind=step.kind, label=step.label, index=0, count=0) for step in chain.steps
         ]
-        if chain.steps[-1].kind not in ("write", "render"):
+        if isinstance(chain.ending, Inspect):
             self._states.append(Progress(step=INSPECTION, kind="inspect", label="Inspection", index=0, count=0))
         self._listener = listener
         self._step = -1

@@ -1,4 +1,4 @@
-"""Run a resolved chain: read, validate, convert to millimeters and Z up, operate, write, report.
+"""Run a resolved chain: read, validate, convert to millimeters and Z up, operate, end, report.
 
 This module needs the chain, a source and a target, but no registry: a worker process calls it too.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -32,10 +32,10 @@ from meshhub.errors import (
 from meshhub.model import options as opt
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, UNIT_NAMES, Feature, Frame, Unit, Up
-from meshhub.model.chain import Chain, Position, Step
+from meshhub.model.chain import Chain, Inspect, Position, Preview, Render, Step, Write
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
-from meshhub.model.report import FileReport, Inspection, Loss, Report, StepReport
+from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
 from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
@@ -89,169 +89,141 @@ def _no_check(step: int) -> None:
     """Let the chain continue."""
 
 
-class _Steps:
-    """Steps of one execution: their notes, figures and seconds, in order."""
+class _Run:
+    """One run of a chain: its source, and the notes, figures and seconds of its steps in order."""
 
-    def __init__(self, chain: Chain, check: Check) -> None:
+    source_report: FileReport
+    feature_table: FeatureTable | None = None
+
+    def __init__(self, chain: Chain, source: Source, check: Check) -> None:
+        self.chain = chain
+        self.source = source
+        self.check = check
         self.notes: list[Note] = list(chain.notes)
-        self.reports: list[StepReport] = []
-        self._chain = chain
-        self._check = check
+        self._reports: list[StepReport] = []
+        self._start = time.perf_counter()
 
     @contextmanager
-    def step(self, number: int) -> Iterator[Position]:
-        """Collect the notes and figures of one step."""
-        self._check(number)
+    def step(self) -> Iterator[Position]:
+        """Collect the notes and figures of the next step."""
+        number = len(self._reports)
+        self.check(number)
         progress.begin_step(number)
-        position = Position(self._chain, number)
+        position = Position(self.chain, number)
         step = position.step
         start = time.perf_counter()
-        with collecting(step.id, self._chain.reduction) as remarks, np.errstate(all="ignore"):
+        with collecting(step.id, self.chain.reduction) as remarks, np.errstate(all="ignore"):
             yield position
         self.notes += remarks.notes
-        self.reports.append(StepReport(step.id, step.kind, round(time.perf_counter() - start, 4), remarks.figures))
+        self._reports.append(StepReport(step.id, step.kind, round(time.perf_counter() - start, 4), remarks.figures))
 
     def note_losses(self, project: Project | None) -> None:
         """Add the notes of a project that the output does not keep."""
         if project is not None:
             self.notes += project.notes
 
+    def inspection(self, model: ModelInspection) -> Inspection:
+        """Return the inspection of a scene with the facts of its file."""
+        return Inspection(
+            source=self.source_report, model=model, feature_table=self.feature_table, notes=tuple(self.notes)
+        )
 
-def execute(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
-    """Run a chain that ends with a writer.
+    def report(
+        self, target: FileReport, losses: Iterable[Loss] = (), feature_table: FeatureTable | None = None
+    ) -> Report:
+        """Return the report after the last step."""
+        return Report(
+            source=self.source_report,
+            target=target,
+            feature_table=feature_table,
+            steps=tuple(self._reports),
+            losses=tuple(losses),
+            notes=tuple(self.notes),
+            seconds=round(time.perf_counter() - self._start, 4),
+        )
+
+
+def execute(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report | Inspection:
+    """Run a chain.
 
     Args:
         chain: Resolved chain.
         source: File to read, with its companions.
-        target: Receives the output and its companions.
+        target: Receives the output and its companions; an inspection writes nothing.
         check: Stops the chain between steps by raising an EngineError.
     Returns:
-        Report with notes, certain losses, figures, sizes, and seconds per step.
+        Report with notes, certain losses, figures, sizes, and seconds per step; the inspection for a chain that
+        inspects.
     Raises:
-        MeshhubError: The conversion failed; no other exception escapes.
+        MeshhubError: The chain failed; no other exception escapes.
     """
-    start = time.perf_counter()
-    steps = _Steps(chain, check)
-    scene, frame, feature_table, project = _read(chain, source, steps)
-    source_report = _report_file(chain.source_format, source.size, scene, frame)
+    run = _Run(chain, source, check)
+    result: Report | Inspection
+    match chain.ending:
+        case Write() as ending:
+            result = _convert(run, ending, target)
+        case Render():
+            result = _render(run, target)
+        case Preview():
+            result = _preview(run, target)
+        case Inspect():
+            result = _inspect(run)
+    check(len(chain.steps))
+    return result
+
+
+def _convert(run: _Run, ending: Write, target: Target) -> Report:
+    """Run the operations, and write the scene."""
+    scene, project = _read(run)
     losses: list[Loss] = []
-    *operations, write_step = chain.steps[1:]
-    for number, step in enumerate(operations, 1):
+    for step in run.chain.operations:
         features = scene.features()
-        with steps.step(number) as position:
-            scene = _operate(position, scene)
+        scene = _operate(run, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
-    if scene.project is None or write_step.id != scene.project.format:
-        steps.note_losses(project)
-    with steps.step(len(chain.steps) - 1) as position:
-        if chain.texture_colors is not None and "textures" in scene.features():
-            with _attributing(str(write_step), position):
-                scene = bake_textures(scene, by_face=chain.texture_colors == "face")
-        if chain.texture_colors == "face":
+    if scene.project is None or run.chain.target_format != scene.project.format:
+        run.note_losses(project)
+    with run.step() as position:
+        if ending.texture_colors is not None and "textures" in scene.features():
+            with _attributing(str(position.step), position):
+                scene = bake_textures(scene, by_face=ending.texture_colors == "face")
+        if ending.texture_colors == "face":
             meshes = tuple(mesh.with_division(None) for mesh in scene.meshes)
             scene = replace(scene, meshes=meshes).with_project(scene.project)
-        losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
+        losses += [Loss(feature, run.chain.target_format) for feature in sorted(scene.features() - set(ending.carried))]
         _write(position, scene, target)
-    check(len(chain.steps))
-    steps.notes += [
-        Note(loss.code, f"{_lost_feature_words(loss, chain)} cannot be kept in this chain and were left out", loss.step)
+    run.notes += [
+        Note(loss.code, f"{_describe_loss(loss, ending)} cannot be kept in this chain and were left out", loss.step)
         for loss in losses
     ]
-    return Report(
-        source=source_report,
-        target=_report_file(write_step.id, target.size, scene, write_step.frame or HOST_FRAME),
-        feature_table=feature_table,
-        steps=tuple(steps.reports),
-        losses=tuple(losses),
-        notes=tuple(steps.notes),
-        seconds=round(time.perf_counter() - start, 4),
-    )
+    return run.report(_report_output(position.step, target, scene), losses, run.feature_table)
 
 
-def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -> Inspection:
-    """Run a chain that only reads, and inspect the scene.
-
-    Raises:
-        MeshhubError: The file cannot be read; no other exception escapes.
-    """
-    with IMPORTING.held():
-        from meshhub.pipeline.inspection import inspect
-
-    steps = _Steps(chain, check)
-    scene, frame, feature_table, project = _read(chain, source, steps)
-    steps.note_losses(project)
-    check(len(chain.steps))
-    progress.begin_step(len(chain.steps))
-    with _attributing("inspection", Position(chain, 0)):
-        model = inspect(scene)
-    check(len(chain.steps))
-    return Inspection(
-        source=_report_file(chain.source_format, source.size, scene, frame),
-        model=model,
-        feature_table=feature_table,
-        notes=tuple(steps.notes),
-    )
-
-
-def execute_rendering(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
-    """Run a chain that reads and draws a picture; with operations, the picture shows the scene before and after them.
-
-    Args:
-        chain: Resolved chain.
-        source: File to read, with its companions.
-        target: Receives the picture.
-        check: Stops the chain between steps by raising an EngineError.
-    Raises:
-        MeshhubError: The file cannot be read or drawn; no other exception escapes.
-    """
+def _render(run: _Run, target: Target) -> Report:
+    """Draw a picture of the scene; with operations, of the scene before and after them."""
     with IMPORTING.held():
         from meshhub.toolkit.png import encode_png
 
-    start = time.perf_counter()
-    steps = _Steps(chain, check)
-    scene, frame, _, project = _read(chain, source, steps)
-    steps.note_losses(project)
-    source_report = _report_file(chain.source_format, source.size, scene, frame)
-    operations = range(1, len(chain.steps) - 1)
-    before = scene if operations else None
-    for number in operations:
-        with steps.step(number) as position:
-            scene = _operate(position, scene)
-    with steps.step(len(chain.steps) - 1) as position, _attributing(str(position.step), position):
+    scene, project = _read(run)
+    run.note_losses(project)
+    before = scene if run.chain.operations else None
+    for _ in run.chain.operations:
+        scene = _operate(run, scene)
+    with run.step() as position, _attributing(str(position.step), position):
         pixels = load(position.step.run)(scene, _build_options(position.step), before)
         with target.open() as file:
             file.write(encode_png(pixels))
-    check(len(chain.steps))
-    return Report(
-        source=source_report,
-        target=FileReport(format=chain.steps[-1].id, bytes=target.size),
-        steps=tuple(steps.reports),
-        notes=tuple(steps.notes),
-        seconds=round(time.perf_counter() - start, 4),
-    )
+    return run.report(FileReport(format=position.step.id, bytes=target.size))
 
 
-def execute_preview(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
-    """Run a chain that reads, reduces the scene for display, and writes a GLB with its defects.
-
-    Args:
-        chain: Resolved chain of three steps.
-        source: File to read, with its companions.
-        target: Receives the GLB.
-        check: Stops the chain between steps by raising an EngineError.
-    Raises:
-        MeshhubError: The file cannot be read or shown; no other exception escapes.
-    """
+def _preview(run: _Run, target: Target) -> Report:
+    """Reduce the scene for display, and write a GLB with its defects."""
     with IMPORTING.held():
         from meshhub.pipeline.inspection import examine
         from meshhub.pipeline.preview import PreviewFacts, annotate_glb, reduce_scene
 
-    start = time.perf_counter()
-    steps = _Steps(chain, check)
-    scene, frame, feature_table, project = _read(chain, source, steps)
-    steps.note_losses(project)
-    source_report = _report_file(chain.source_format, source.size, scene, frame)
-    with steps.step(1) as position, _attributing("the preview", position):
+    scene, project = _read(run)
+    run.note_losses(project)
+    with run.step() as position, _attributing("the preview", position):
         options = cast(PreviewOptions, _build_options(position.step))
         model, defects = examine(scene)
         reduced = reduce_scene(scene, options.max_triangles)
@@ -259,36 +231,39 @@ def execute_preview(chain: Chain, source: Source, target: Target, check: Check =
         triangles=reduced.face_count,
         is_reduced=reduced.face_count < scene.face_count,
         max_triangles=options.max_triangles,
-        inspection=Inspection(source=source_report, model=model, feature_table=feature_table, notes=tuple(steps.notes)),
+        inspection=run.inspection(model),
     )
     plain = Target(target.name)
-    with steps.step(2) as position:
+    with run.step() as position:
         _write(position, reduced, plain)
         with _attributing(str(position.step), position), target.open() as file:
             file.write(annotate_glb(plain.read(), facts, defects))
-    check(len(chain.steps))
-    return Report(
-        source=source_report,
-        target=_report_file(chain.target_format, target.size, reduced, chain.steps[-1].frame or HOST_FRAME),
-        steps=tuple(steps.reports),
-        notes=tuple(steps.notes),
-        seconds=round(time.perf_counter() - start, 4),
-    )
+    return run.report(_report_output(position.step, target, reduced))
 
 
-class _ReadResult(NamedTuple):
-    """Result of a reader: the scene in the host's frame, the frame of the file, and the project in the file."""
+def _inspect(run: _Run) -> Inspection:
+    """Inspect the scene of the file."""
+    with IMPORTING.held():
+        from meshhub.pipeline.inspection import inspect
 
-    scene: Scene
-    frame: Frame
-    features: FeatureTable | None
-    project: Project | None
+    scene, project = _read(run)
+    run.note_losses(project)
+    end = len(run.chain.steps)
+    run.check(end)
+    progress.begin_step(end)
+    with _attributing("inspection", Position(run.chain, 0)):
+        return run.inspection(inspect(scene))
 
 
-def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
-    """Read the source and check the result of the reader."""
+def _read(run: _Run) -> tuple[Scene, Project | None]:
+    """Read the source, and check the result of the reader.
+
+    Returns:
+        The scene in the host's frame, and the project in the file.
+    """
+    chain, source = run.chain, run.source
     features: FeatureTable | None = None
-    with steps.step(0) as position:
+    with run.step() as position:
         step = position.step
         with _attributing(str(step), position):
             if step.features is None:
@@ -318,7 +293,9 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
             )
         if chain.input_unit is None:
             _note_implausible_unit(float(np.ptp(box, axis=0).max()), frame, is_declared=step.frame is None)
-    return _ReadResult(scene, frame, features, project)
+    run.source_report = _report_file(chain.source_format, source.size, scene, frame)
+    run.feature_table = features
+    return scene, project
 
 
 def _find_frame(position: Position, scene: Scene) -> Frame:
@@ -336,20 +313,22 @@ def _find_frame(position: Position, scene: Scene) -> Frame:
     return stated or declared or HOST_FRAME
 
 
-def _operate(position: Position, scene: Scene) -> Scene:
-    step = position.step
-    with _attributing(str(step), position):
-        result = load(step.run)(scene, _build_options(step))
-    if not isinstance(result, Scene):
-        raise PluginError(f"{step} returned {type(result).__name__} instead of a scene")
-    if result is not scene:
-        with _attributing(f"the scene of {step}", position):
-            fault = find_scene_fault(result, MAX_RESULT_EXTENT)
-        if fault:
-            raise PluginError(f"{step} returned a broken scene: {fault}")
-    if result.face_count == 0:
-        raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
-    return to_frame(result, HOST_FRAME)
+def _operate(run: _Run, scene: Scene) -> Scene:
+    """Run the next operation."""
+    with run.step() as position:
+        step = position.step
+        with _attributing(str(step), position):
+            result = load(step.run)(scene, _build_options(step))
+        if not isinstance(result, Scene):
+            raise PluginError(f"{step} returned {type(result).__name__} instead of a scene")
+        if result is not scene:
+            with _attributing(f"the scene of {step}", position):
+                fault = find_scene_fault(result, MAX_RESULT_EXTENT)
+            if fault:
+                raise PluginError(f"{step} returned a broken scene: {fault}")
+        if result.face_count == 0:
+            raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
+        return to_frame(result, HOST_FRAME)
 
 
 def _write(position: Position, scene: Scene, target: Target) -> None:
@@ -415,9 +394,9 @@ def _frame_words(frame: Frame) -> str:
     return f"{UNIT_NAMES[frame.unit]}, {frame.up.upper()} up"
 
 
-def _lost_feature_words(loss: Loss, chain: Chain) -> str:
-    """Name a lost feature; a chain that carries colors may have kept those of the materials."""
-    if loss.feature == "materials" and "colors" in chain.carried:
+def _describe_loss(loss: Loss, ending: Write) -> str:
+    """Name a lost feature; a writer that keeps colors may have kept those of the materials."""
+    if loss.feature == "materials" and "colors" in ending.carried:
         return "materials"
     return _FEATURE_WORDS[loss.feature]
 
@@ -440,6 +419,10 @@ def _note_implausible_unit(extent_mm: float, frame: Frame, *, is_declared: bool)
     elif not MIN_USUAL_EXTENT_MM <= extent_mm <= MAX_USUAL_EXTENT_MM:
         advice = "if this is not intended, set {input_unit} to the unit of the file"
         note("unusual_size", f"{size}; {advice}", options=options)
+
+
+def _report_output(step: Step, target: Target, scene: Scene) -> FileReport:
+    return _report_file(step.id, target.size, scene, step.frame or HOST_FRAME)
 
 
 def _report_file(format_id: str, size_bytes: int, scene: Scene, frame: Frame) -> FileReport:

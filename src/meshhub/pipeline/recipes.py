@@ -13,7 +13,8 @@ from meshhub.pipeline.declarations import Declarations
 def expand_recipe(declarations: Declarations, request: Request) -> tuple[Mapping[str, object], frozenset[str]]:
     """Return the options of a request with those of its recipe, and the names of the added ones.
 
-    Options of the request take precedence. A request that only reads takes only those of the host and of readers.
+    Options of the request take precedence. Inspections and scenes for the program take only those of the host and of
+    readers.
 
     Raises:
         InvalidOption: No recipe has the name.
@@ -26,7 +27,7 @@ def expand_recipe(declarations: Declarations, request: Request) -> tuple[Mapping
         known = ", ".join(declarations.recipes) or "none"
         raise InvalidOption(f"unknown recipe {quote(name)}; known are {known}", options=("recipe",))
     options = declarations.recipes[name].options
-    if request.target is None and not request.renders:
+    if request.purpose in ("read", "inspect"):
         structs = [HostOptions, *(reader.capability.options for reader in declarations.readers)]
         read_names = {field.name for struct in structs for field in option_fields(struct)}
         options = {name: value for name, value in options.items() if name in read_names}

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Feature, Frame, Operation, Reader, Up, Writer
-from meshhub.model.chain import BUILT_IN, Chain, Request, Step
+from meshhub.model.chain import BUILT_IN, Chain, Ending, Inspect, Preview, Purpose, Render, Request, Step, Write
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
@@ -25,21 +25,46 @@ from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
 from meshhub.pipeline.option_check import CheckOptions, check_here
-from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.preview_options import PREVIEW_FORMAT, PreviewOptions
 from meshhub.pipeline.recipes import expand_recipe
+from meshhub.pipeline.scene_steps import SCENE_WRITER
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
+
+_OWN_OPTIONS: dict[str, type[Struct]] = {"render": RenderOptions, "preview": PreviewOptions}
+"""Options of a purpose itself."""
+
+_RENDER = Step(
+    kind="render",
+    id="png",
+    label="PNG",
+    because="a picture was requested",
+    plugin="meshhub",
+    run="meshhub.toolkit.rendering.picture:render",
+    options_type=reference_of(RenderOptions),
+    origin=BUILT_IN,
+)
+_REDUCE = Step(
+    kind="preview",
+    id="preview",
+    label="preview",
+    because="a preview was requested",
+    plugin="meshhub",
+    run="meshhub.pipeline.preview:reduce_scene",
+    options_type=reference_of(PreviewOptions),
+    origin=BUILT_IN,
+)
+"""Steps that no plug-in declares, without their options."""
 
 
 @dataclass(frozen=True)
 class CheckedRequest:
     """A request that is valid for any source: its writer, operations and parsed options."""
 
-    target: str | None
+    target: str
+    purpose: Purpose
     writer: Declared[Writer] | None
     operations: tuple[Declared[Operation], ...]
     options: Mapping[str, Value]
-    renders: bool = False
-    previews: bool = False
     from_recipe: frozenset[str] = frozenset()
 
 
@@ -55,19 +80,17 @@ def check_request(
         PremiumRequired, MissingDependency: The same of an operation, then of the reader of `input_format`.
         InvalidOption, PluginError: The check of an operation's or the writer's options rejects them, or failed.
     """
-    writer = None if request.target is None else _choose_writer(declarations, request.target, caller)
-    fields = declarations.fields()
-    if request.renders:
-        fields |= {field.name: field for field in opt.option_fields(RenderOptions)}
-    if request.previews:
-        fields |= {field.name: field for field in opt.option_fields(PreviewOptions)}
+    purpose = request.purpose
+    writer = _choose_writer(declarations, request, caller)
+    own_fields = opt.option_fields(_OWN_OPTIONS[purpose]) if purpose in _OWN_OPTIONS else ()
+    fields = declarations.fields() | {field.name: field for field in own_fields}
     requested, from_recipe = expand_recipe(declarations, request)
     options = opt.parse_options(fields, requested)
     opt.check_rules(fields, options)
-    if request.renders:
+    if purpose == "render":
         _build_render_options(options)
     operations = tuple(
-        operation for operation in declarations.operations if not request.previews and _is_requested(operation, options)
+        operation for operation in declarations.operations if purpose != "preview" and _is_requested(operation, options)
     )
     for operation in operations:
         check_entitlement(operation, caller)
@@ -82,7 +105,7 @@ def check_request(
         # a missing package concerns one file: `identify` reports it
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, writer, operations, options, request.renders, request.previews, from_recipe)
+    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe)
 
 
 def resolve(
@@ -111,39 +134,31 @@ def resolve(
     checked = request
     if not isinstance(checked, CheckedRequest):
         checked = check_request(declarations, checked, caller, check_options)
-    operations, writer = checked.operations, checked.writer
     reader, because, notes = identify(declarations, source, checked.options.get("input_format"), sniff)
     check_entitlement(reader, caller)
     options = _add_display_options(checked, reader.capability)
     check_options(reader, options)
 
-    if checked.renders and _build_render_options(options).color_by == "surface":
+    if checked.purpose == "render" and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(declarations, reader.capability)}
-    steps = [_make_step("read", reader, because, options)]
+    read = _make_step("read", reader, because, options)
     # a picture does not show the table; input_unit and input_up contradict its lengths and axes
-    if not (checked.renders or options.get("input_unit") or options.get("input_up")):
-        steps[0] = structs.replace(steps[0], features=reader.capability.features)
-    if checked.previews:
-        steps.append(_make_preview_step(options))
-    steps += [
+    if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
+        read = structs.replace(read, features=reader.capability.features)
+    operations = (
         _make_step("operation", operation, _explain_operation(operation.capability, checked), options)
-        for operation in operations
-    ]
-    if writer is not None:
-        steps.append(_make_step("write", writer, f"target {checked.target}", options))
-    if checked.renders:
-        steps.append(_make_render_step(options))
-    carried = frozenset() if writer is None else _find_carried_features(writer.capability, options)
-    texture_colors = _choose_texture_colors(carried, options)
+        for operation in checked.operations
+    )
+    last_steps, ending = _make_ending(checked, options)
+    steps = (read, *operations, *last_steps)
     return Chain(
-        steps=tuple(steps),
-        losses=_find_possible_losses(reader, operations, writer, carried, texture_colors),
+        steps=steps,
+        ending=ending,
+        losses=_find_possible_losses(reader, checked, ending),
         notes=(*notes, *_note_unused_options(declarations, steps, checked)),
-        carried=tuple(sorted(carried)),
         input_unit=_text_or_none(options.get("input_unit")),
         input_up=_text_or_none(options.get("input_up")),
         reduction=find_reduction(declarations, checked, caller),
-        texture_colors=texture_colors,
     )
 
 
@@ -184,7 +199,13 @@ def _text_or_none(value: Value) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _choose_writer(declarations: Declarations, target: str, caller: Caller) -> Declared[Writer]:
+def _choose_writer(declarations: Declarations, request: Request, caller: Caller) -> Declared[Writer] | None:
+    """Return the writer of a request; None if it draws a picture or inspects."""
+    if request.purpose == "read":
+        return SCENE_WRITER
+    if request.purpose in ("inspect", "render"):
+        return None
+    target = PREVIEW_FORMAT if request.purpose == "preview" else request.target
     candidates = declarations.writers_of(declarations.format_of(target))
     if not candidates:
         raise unsupported_target(target, declarations)
@@ -208,6 +229,21 @@ def _explain_operation(operation: Operation, checked: CheckedRequest) -> str:
     names = {field.name for field in opt.option_fields(operation.options)}
     recipe = f", recipe {checked.options['recipe']}" if names & checked.from_recipe else ""
     return f"stage {operation.stage.name.lower()}{recipe}"
+
+
+def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple[tuple[Step, ...], Ending]:
+    """Return the ending of a chain, after its steps."""
+    if checked.purpose == "render":
+        return (structs.replace(_RENDER, options=_choose_options(RenderOptions, options)),), Render()
+    if checked.writer is None:
+        return (), Inspect()
+    write = _make_step("write", checked.writer, f"target {checked.target}", options)
+    if checked.purpose == "preview":
+        reduce = structs.replace(_REDUCE, options=_choose_options(PreviewOptions, options))
+        return (reduce, write), Preview()
+    carried = _find_carried_features(checked.writer.capability, options)
+    colors = _choose_texture_colors(carried, options)
+    return (write,), Write(carried=tuple(sorted(carried)), texture_colors=colors)
 
 
 def _make_step(
@@ -256,8 +292,7 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
     """Return the options of a request; if it only shows the scene of the file, with those of the reader for that."""
-    converts = checked.writer is not None and not checked.previews
-    if converts or (checked.renders and checked.operations):
+    if checked.purpose in ("convert", "read") or (checked.purpose == "render" and checked.operations):
         return checked.options
     fields = {field.name: field for field in opt.option_fields(reader.options)}
     requested = {name: value for name, value in checked.options.items() if value is not None}
@@ -275,34 +310,6 @@ def _choose_surface_colors(declarations: Declarations, reader: Reader) -> Mappin
             options=("color_by",),
         )
     return reader.color_by_surface
-
-
-def _make_render_step(options: Mapping[str, Value]) -> Step:
-    return Step(
-        kind="render",
-        id="png",
-        label="PNG",
-        because="a picture was requested",
-        plugin="meshhub",
-        run="meshhub.toolkit.rendering.picture:render",
-        options_type=reference_of(RenderOptions),
-        options=_choose_options(RenderOptions, options),
-        origin=BUILT_IN,
-    )
-
-
-def _make_preview_step(options: Mapping[str, Value]) -> Step:
-    return Step(
-        kind="preview",
-        id="preview",
-        label="preview",
-        because="a preview was requested",
-        plugin="meshhub",
-        run="meshhub.pipeline.preview:reduce_scene",
-        options_type=reference_of(PreviewOptions),
-        options=_choose_options(PreviewOptions, options),
-        origin=BUILT_IN,
-    )
 
 
 def _choose_options(struct: type[Struct], options: Mapping[str, Value]) -> dict[str, Value]:
@@ -328,24 +335,19 @@ def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Va
     return requested or "vertex"
 
 
-def _find_possible_losses(
-    reader: Declared[Reader],
-    operations: Iterable[Declared[Operation]],
-    writer: Declared[Writer] | None,
-    carried: frozenset[Feature],
-    texture_colors: str | None,
-) -> tuple[Loss, ...]:
+def _find_possible_losses(reader: Declared[Reader], checked: CheckedRequest, ending: Ending) -> tuple[Loss, ...]:
     features = set(reader.capability.carries)
     losses = []
-    for operation in operations:
+    for operation in checked.operations:
         capability = operation.capability
         lost = features & capability.drops - capability.transfers
         losses += [Loss(feature, capability.id) for feature in sorted(lost)]
         features -= capability.drops
-    if texture_colors is not None:
-        features.discard("textures")
-    if writer is not None:
-        losses += [Loss(feature, writer.capability.format.id) for feature in sorted(features - carried)]
+    if isinstance(ending, Write) and checked.writer is not None:
+        if ending.texture_colors is not None:
+            features.discard("textures")
+        target = checked.writer.capability.format.id
+        losses += [Loss(feature, target) for feature in sorted(features - set(ending.carried))]
     return tuple(losses)
 
 

@@ -133,7 +133,7 @@ class ReaderContract(Contract[Reader]):
             check_scores_in_child(sniff, [(repr(source.name), source.head()) for source in self.files()])
         for source in self.files():
             with fail_on_exit_or_timeout(f"a sniffer, given {source.name!r},"):
-                chain = self.registry.resolve(Request(target=None, options=self.options), source)
+                chain = self.registry.resolve(Request(purpose="inspect", options=self.options), source)
             require(
                 chain.source_format == self.format_id,
                 f"{source.name!r} is detected as {chain.source_format!r} ({chain.steps[0].because})",

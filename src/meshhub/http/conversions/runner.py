@@ -18,6 +18,7 @@ from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
+from meshhub.model.chain import Render
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
@@ -85,8 +86,7 @@ class Conversions:
     async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
         """Convert one file into the folder, or draw a picture of it. Raises MeshhubError."""
         request = execution.request_of(file)
-        target_format = self._registry.declarations.format_of(request.target or "")
-        label = PICTURE if request.renders else target_format.id if target_format else ""
+        label = PICTURE if request.writer is None else request.writer.capability.format.id
         with self._metrics.measure(label) as measurement:
             async with self._slot(execution):
                 measurement.start()
@@ -166,7 +166,7 @@ class Conversions:
         with naming_archive_endpoint(source):
             chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
-        if chain.renders:
+        if isinstance(chain.ending, Render):
             run, name = self._registry.draw, "picture.png"
         else:
             extension = self._registry.declarations.formats[chain.target_format].extensions[0]

@@ -48,7 +48,7 @@ async def convert_to_zip(
         reception, conversion, lambda execution: state.conversions.convert_batch(execution, files, reception.folder)
     )
     raise_if_all_failed(results)
-    target_format = state.registry.declarations.format_of(conversion.request.target or "")
+    target_format = state.registry.declarations.format_of(conversion.request.target)
     assert target_format is not None
     path = reception.folder / "result.zip"
     await state.resources.threads.run_archive(pack_results, path, results, target_format, conversion.wants_report)

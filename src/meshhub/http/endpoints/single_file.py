@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meshhub.http.conversions.connected import run_while_connected
-from meshhub.http.intake.conversion_requests import InputFile, Purpose
+from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.model.chain import Purpose
 from meshhub.model.report import Report
 
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from meshhub.errors import InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.file_options import FIELD, FileOptions, parse_file_options
 from meshhub.http.intake.uploads import MAIN_FIELDS, Form, MainField, wrong_field
-from meshhub.model.chain import Request
+from meshhub.model.chain import Purpose, Request
 from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
-from meshhub.pipeline.preview_options import PREVIEW_FORMAT
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
-
-Purpose = Literal["convert", "inspect", "render", "preview"]
-"""Purpose of a request."""
 
 _ENDPOINTS = {
     "file": "/convert, /inspect or /render",
@@ -140,10 +135,7 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
             f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
         )
     if purpose != "convert":
-        previews = purpose == "preview"
-        target = PREVIEW_FORMAT if previews else None
-        request = Request(target=target, renders=purpose == "render", previews=previews, options=texts)
-        return ConversionRequest(registry.check(request, caller), caller)
+        return ConversionRequest(registry.check(Request(purpose=purpose, options=texts), caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
         raise ServiceError(

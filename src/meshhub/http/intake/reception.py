@@ -14,8 +14,9 @@ from meshhub.errors import quote
 from meshhub.http.admission.resources import Resources
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
-from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
+from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
 from meshhub.http.intake.uploads import MEGABYTE, AnyField, Form, FormParser, MainField, max_body_bytes, too_large
+from meshhub.model.chain import Purpose
 from meshhub.registry import Registry
 
 BODY_TIMEOUT_S = 30.0

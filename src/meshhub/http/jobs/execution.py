@@ -175,7 +175,7 @@ class JobConversions:
     ) -> ResultFile:
         results = await self._conversions.convert_batch(execution, files, run.folder)
         raise_if_all_failed(results)
-        target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
+        target_format = self._registry.declarations.format_of(execution.conversion.request.target)
         assert target_format is not None
         path = run.folder / "result.zip"
         await self._resources.threads.run_archive(
