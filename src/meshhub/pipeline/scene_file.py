@@ -142,7 +142,7 @@ def decode_scene(data: bytes) -> Scene:
     """
     try:
         return _decode(data)
-    except (ValueError, struct.error, msgspec.MsgspecError) as error:
+    except (ValueError, TypeError, struct.error, msgspec.MsgspecError) as error:
         raise UnreadableFile("the scene file is damaged") from error
 
 
