@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from meshhub.model.options import OptionField
+from meshhub.model.options import OptionField, option_fields
+from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY
 
 HEADER = '''\
@@ -20,6 +21,12 @@ from typing import Literal, TypedDict
 
 class ConvertOptions(TypedDict, total=False):
     """Built-in options; None counts as absent. Options of installed plug-ins go into the argument `options`."""
+'''
+
+PICTURE_HEADER = '''
+
+class PictureOptions(TypedDict, total=False):
+    """Options of pictures; None counts as absent."""
 '''
 
 TYPES = {"flag": "bool", "integer": "int", "number": "float", "text": "str"}
@@ -46,4 +53,5 @@ def _key(field: OptionField) -> str:
 
 def page() -> str:
     """Return the module."""
-    return HEADER + "".join(_key(field) for field in REGISTRY.options.values())
+    built_in, pictures = REGISTRY.options.values(), option_fields(RenderOptions)
+    return "".join([HEADER, *map(_key, built_in), PICTURE_HEADER, *map(_key, pictures)])

@@ -30,6 +30,11 @@ Hooks of installed plug-ins:
     failures            hooks that are disabled because they failed
     plugin_records      files that record which plug-ins can be loaded
 
+For the registry:
+    run_options         keywords that its methods share
+    run_task            run a task, and inform the listeners of plug-ins
+    async_twin          coroutines that call a method in a thread
+
 Shared:
     scratch             temporary folders, and the removal of those that a killed program left
     logs                log lines as text or JSON

@@ -137,3 +137,24 @@ class ConvertOptions(TypedDict, total=False):
     threemf_paint_cell_mm: float | None
     """Smallest painted detail in mm (at least 0.05 and at most 100). Size of the details that paint inside
     triangles follows, for prusa, bambu and orca; default: the width of a nozzle."""
+
+
+class PictureOptions(TypedDict, total=False):
+    """Options of pictures; None counts as absent."""
+
+    view: str | None
+    """Views. One view or several, separated by commas, in one picture: iso, iso-back, front, back, left, right,
+    top, bottom."""
+
+    size: str | None
+    """Size of the picture in pixels. Width and height as WIDTHxHEIGHT, each 16 to 4096."""
+
+    color_by: Literal["model", "none", "part", "surface"] | None
+    """Colors. model shows the colors, materials and textures of the file; part gives each part its own color;
+    surface shows the kind of each surface, with a legend, for formats that have surfaces (STEP); none is gray."""
+
+    edges: Literal["feature", "mesh", "none"] | None
+    """Edges. feature draws outlines and sharp edges; mesh also draws the sides of every triangle."""
+
+    background: Literal["dark", "light", "transparent"] | None
+    """Background. Color behind the model."""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from msgspec import structs
+
+from meshhub.errors import PluginError, RequestRefused
+from meshhub.model.chain import Chain
 from meshhub.model.options import Value
+from meshhub.model.plans import Caller, Objection
+from meshhub.model.report import Report
+from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.option_check import check_here
+from meshhub.pipeline.plugin_errors import describe_error, log_arguments
+
+log = logging.getLogger(__name__)
 
 
 class Hooks:
@@ -44,6 +55,45 @@ class Hooks:
                 items, error = [], raised
             yield plugin, items, error
 
+    def grant(self, caller: Caller) -> Caller:
+        """Return the caller with the entitlements that plug-ins grant. A grant that fails grants nothing."""
+        grants = set(caller.plan.grants)
+        for plugin, items, error in self.call("meshhub_grants", caller=caller):
+            if error is None and all(isinstance(item, str) for item in items):
+                grants |= set(items)
+            else:
+                log.error(
+                    "the grant of plug-in %r failed and grants nothing", plugin.name, exc_info=log_arguments(error)
+                )
+        plan = structs.replace(caller.plan, grants=frozenset(grants))
+        return structs.replace(caller, plan=plan, entitled=True)
+
+    def review(self, chain: Chain, caller: Caller) -> list[Objection]:
+        """Return the objections of plug-ins to a chain. Raises PluginError for a review that fails."""
+        objections: list[Objection] = []
+        for plugin, items, error in self.call("meshhub_review", chain=chain, caller=caller):
+            try:
+                objections += [check_declaration(Objection, item) for item in items]
+            except Exception as invalid:
+                error = error or invalid
+            if error is not None:
+                # Fail closed: a broken review rejects the request.
+                log.error("the review of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
+                failure = PluginError(
+                    f"the review of plug-in {plugin.name!r} ({plugin.origin}) failed, so the request was rejected; "
+                    "report it to its maintainer",
+                    code="internal_error",
+                )
+                failure.details = describe_error(error)
+                raise failure
+        return objections
+
+    def inform(self, report: Report) -> None:
+        """Pass a report to the listeners of plug-ins."""
+        for plugin, _, error in self.call("meshhub_finished", report=report):
+            if error is not None:
+                log.error("the listener of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
+
     def sniffing(self) -> Sniff:
         """Return a function that calls sniffers, for one request."""
         return sniff_here
@@ -62,3 +112,10 @@ class Hooks:
 
     def _call_plugin(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
         return self._plugins.call(plugin.name, hook, arguments)
+
+
+def raise_objections(objections: Sequence[Objection]) -> None:
+    """Raise RequestRefused, which lists all objections, if there are any."""
+    if objections:
+        messages = (" — ".join(filter(None, (item.message, item.remedy))) for item in objections)
+        raise RequestRefused("; ".join(messages), code=objections[0].code)

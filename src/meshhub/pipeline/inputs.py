@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
 
+from meshhub.errors import quote
 from meshhub.model.source import Source
 from meshhub.pipeline.scene_steps import SceneSource
 from meshhub.pipeline.storing import Storages, fetched, is_address
@@ -33,6 +34,13 @@ def open_input(value: Input, storages: Storages) -> Iterator[Source]:
             yield source
     else:
         yield as_source(value)
+
+
+def describe_archive(value: Input) -> str:
+    """Return the name of an archive for messages."""
+    if isinstance(value, Source):
+        return quote(value.name)
+    return quote(PurePath(value).name) if isinstance(value, str | os.PathLike) else "the archive"
 
 
 def as_source(value: Input) -> Source:

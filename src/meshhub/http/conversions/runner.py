@@ -18,7 +18,6 @@ from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
-from meshhub.model.chain import Render
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
@@ -162,17 +161,13 @@ class Conversions:
         timeout_s: float | None,
         measurement: Measurement,
     ) -> tuple[Report, Target]:
-        source = file.source()
+        source, request = file.source(), execution.request_of(file)
         with naming_archive_endpoint(source):
-            chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
+            chain = self._registry.resolve(request, source, execution.conversion.caller)
         measurement.source = chain.source_format
-        if isinstance(chain.ending, Render):
-            run, name = self._registry.draw, "picture.png"
-        else:
-            extension = self._registry.declarations.formats[chain.target_format].extensions[0]
-            run, name = self._registry.run, "model" + extension
-        target = Target(name, folder=folder)
-        report = run(
+        extension = ".png" if request.writer is None else request.writer.capability.format.extensions[0]
+        target = Target("model" + extension, folder=folder)
+        report = self._registry.run(
             chain,
             source,
             target,
