@@ -155,7 +155,7 @@ def test_a_full_queue_answers_503(
     running = serve(engine, workers=1, queue=1)
     first = threads.submit(running.convert, latch.content)
     wait_until(lambda: bool(latch.processes()))
-    slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
+    slots = running.server.config.app.state.service.resources.slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
     wait_until(lambda: len(slots._waiting) == 1)
     answer = running.convert()
@@ -228,7 +228,7 @@ def test_a_shutdown_lets_running_conversions_finish(
     running = serve(engine, workers=1)
     first: Future[Any] = threads.submit(running.convert, latch.content)
     wait_until(lambda: bool(latch.processes()))
-    slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
+    slots = running.server.config.app.state.service.resources.slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
     wait_until(lambda: len(slots._waiting) == 1)
     running.server.should_exit = True

@@ -268,10 +268,10 @@ def test_many_requests_of_one_caller_do_not_block_others(
     with ThreadPoolExecutor(8) as threads:
         try:
             first = threads.submit(send_flood, 0)
-            wait_until(lambda: resources.running == 1)
+            wait_until(lambda: resources.slots.running == 1)
             flood = [threads.submit(send_flood, number) for number in range(1, 7)]
             wait_until(lambda: sum(request.done() for request in flood) == 2)
-            assert resources.waiting == 4
+            assert resources.slots.waiting == 4
             for answer in (request.result() for request in flood if request.done()):
                 check_error(answer, 503, "server_busy")
                 assert int(answer.headers["retry-after"]) > 0
@@ -298,12 +298,12 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
     with ThreadPoolExecutor(5) as threads:
         try:
             running_requests = [threads.submit(convert_as, f"7.7.7.{number}") for number in range(2)]
-            wait_until(lambda: resources.running == 2)
+            wait_until(lambda: resources.slots.running == 2)
             first = threads.submit(convert_as, "6.6.6.6")
-            wait_until(lambda: resources.waiting == 1)
+            wait_until(lambda: resources.slots.waiting == 1)
             archive = zip_files({"a.toy": b"toy", "b.unknown": b"no model"})
             batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
-            wait_until(lambda: resources.waiting == 2)
+            wait_until(lambda: resources.slots.waiting == 2)
             other = threads.submit(convert_as, "8.8.8.8")
             check_error(batch.result(30), 503, "server_busy")
         finally:

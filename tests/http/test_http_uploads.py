@@ -465,7 +465,7 @@ def test_unread_answers_count_as_disk_space_of_their_caller(monkeypatch: pytest.
         free = 15
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(20) as timeout:
-                disk.set_receiving(upload, timeout)
+                upload.receiving = timeout
                 asking = asyncio.ensure_future(disk.reserve(other, 10, required=10))
                 await asyncio.sleep(10)
         assert disk.is_rejected(upload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import secrets
@@ -31,6 +32,7 @@ class Context:
         error_code: Code of an error response, for the log.
         reason: Failure inside the service, for the log.
         deadline: When the whole request must end, in the event loop's clock; None: no deadline.
+        receiving: Timeout whose expiry ends the reception of the body; None before and after.
         remaining: Requests left in the rate limit's window; None without a rate limit.
         resets_in: Seconds until the rate limit's window allows another request; None without a rate limit.
         started: Monotonic time of the first byte.
@@ -55,6 +57,7 @@ class Context:
         self.error_code = ""
         self.reason = ""
         self.deadline: float | None = None
+        self.receiving: asyncio.Timeout | None = None
         self.remaining: int | None = None
         self.resets_in: int | None = None
         self.started = time.monotonic()

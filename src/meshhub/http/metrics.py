@@ -95,8 +95,8 @@ class Metrics:
             "meshhub_bytes", "Bytes of request and response bodies.", ("direction",), registry=collectors
         )
         gauges = {
-            "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.waiting),
-            "meshhub_workers_busy": ("Conversions that run.", lambda: resources.running),
+            "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.slots.waiting),
+            "meshhub_workers_busy": ("Conversions that run.", lambda: resources.slots.running),
             "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
         self._add_job_metrics(collectors)

@@ -6,10 +6,11 @@ import asyncio
 import itertools
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from meshhub.errors import ServerBusy
-from meshhub.http.admission.folders import Folders
 from meshhub.http.context import Context
 
 _SPACE_TIMEOUT_S = 4.0
@@ -27,14 +28,12 @@ class _Reservation:
         promised: Bytes that are still to be written.
         stored: Bytes of the response, on disk until the client has received it.
         is_waiting: Whether the request waits for space.
-        receiving: Timeout whose expiry ends the reception of the body; None before and after.
         is_rejected: Whether the request must end in favor of another one.
     """
 
     promised: int = 0
     stored: int = 0
     is_waiting: bool = False
-    receiving: asyncio.Timeout | None = None
     is_rejected: bool = False
 
     @property
@@ -50,9 +49,9 @@ class Disk:
     If no upload can be rejected, the request waits for some seconds.
     """
 
-    def __init__(self, folders: Folders, keep_free_bytes: int) -> None:
-        """Measure the free space where the folders of requests are, and leave `keep_free_bytes` of it free."""
-        self._folders = folders
+    def __init__(self, get_folder: Callable[[], Path], keep_free_bytes: int) -> None:
+        """Measure the free space in the folder of uploads and results, and leave `keep_free_bytes` of it free."""
+        self._get_folder = get_folder
         self._keep_free_bytes = keep_free_bytes
         # in order of arrival
         self._reservations: dict[Context, _Reservation] = {}
@@ -64,7 +63,7 @@ class Disk:
 
     def free_bytes(self) -> int:
         """Return the bytes that uploads may still use, promised bytes included."""
-        return shutil.disk_usage(self._folders.root).free - self._keep_free_bytes
+        return shutil.disk_usage(self._get_folder()).free - self._keep_free_bytes
 
     async def reserve(self, context: Context, size: int, *, required: int) -> None:
         """Wait until `required` bytes are free, then promise `size` of them until the response. Raises ServerBusy."""
@@ -94,11 +93,6 @@ class Disk:
         """
         if self.free_bytes() + self.promised < 0:
             raise ServerBusy("the service has too little disk space for uploads now")
-
-    def set_receiving(self, context: Context, timeout: asyncio.Timeout | None) -> None:
-        """Record the timeout that can end the reception of a body; None after the reception."""
-        if context in self._reservations:
-            self._reservations[context].receiving = timeout
 
     def record_response(self, context: Context, size: int) -> None:
         """Record that a response of `size` bytes is on disk, and that the request writes no more."""
@@ -135,7 +129,7 @@ class Disk:
         victim: tuple[int, _Reservation, asyncio.Timeout] | None = None
         for other, reservation in self._reservations.items():
             is_later |= other is context
-            timeout = reservation.receiving
+            timeout = other.receiving
             if other is context or timeout is None or timeout.expired() or not reservation.promised:
                 continue
             total = totals[other.identity]

@@ -147,7 +147,7 @@ class SlotQueue:
         """Return whether a slot is free for a caller now."""
         own_class = sum(count for other, count in self._held.items() if has_key(other) == has_key(caller))
         use = SlotUse(total=self.running, own=self._held[caller], own_class=own_class, long=self._count_long())
-        return self._limits.can_start(use)
+        return not self._is_stopped and self._limits.can_start(use)
 
     def _count_long(self) -> int:
         now = asyncio.get_running_loop().time()

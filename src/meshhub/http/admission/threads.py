@@ -60,7 +60,7 @@ class Threads:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             # a second cancellation can interrupt the wait below; then nothing else would retrieve the exception
-            future.add_done_callback(_retrieve_exception)
+            future.add_done_callback(lambda future: future.cancelled() or future.exception())
             await asyncio.wait({future})
             raise
 
@@ -127,8 +127,3 @@ async def _abandon(future: asyncio.Future[T], timeout_s: float, error: MeshhubEr
             return await future
     except TimeoutError:
         raise error from None
-
-
-def _retrieve_exception(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled():
-        future.exception()

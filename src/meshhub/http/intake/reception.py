@@ -12,6 +12,7 @@ from litestar import Request
 
 from meshhub.errors import quote
 from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.slots import shutting_down
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
@@ -60,15 +61,20 @@ class Reception:
 
         Check, in this order: Content-Encoding, Content-Length, queue and disk space. Raises MeshhubError.
         """
-        context, timeout_s = self.context, self._limits.request_timeout_seconds
+        context, resources, timeout_s = self.context, self._resources, self._limits.request_timeout_seconds
         _check_encoding(self.request.headers.get("content-encoding", ""))
         length = self._check_length(self.request.headers.get("content-length"))
         if self._main is not None:
-            await self._resources.admit(context, length, is_job=self._main == "any")
+            if resources.is_closing:
+                raise shutting_down()
+            if self._main != "any":
+                resources.slots.check(context.identity)
+            # this promises no space yet: an announced body that never arrives blocks no other request
+            await resources.disk.reserve(context, 0, required=2 * (length or 0))
         if timeout_s is not None:
             context.deadline = asyncio.get_running_loop().time() + timeout_s
         if self._main is not None:
-            self.folder = self._resources.folders.create(context)
+            self.folder = resources.folders.create(context)
         return self
 
     async def __aexit__(
@@ -84,16 +90,26 @@ class Reception:
         Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
         """
         parser = FormParser(self.request.headers.get("content-type", ""), self._main, self._limits, self.folder)
+        context, resources = self.context, self._resources
         try:
-            async with self._resources.receiving(self.context, self.context.deadline):
+            async with asyncio.timeout_at(context.deadline) as context.receiving:
+                resources.receiving.add(context)
                 await self._receive_body(parser)
-            self.form = parser.finish()
         except TimeoutError:
-            raise ServiceError(
-                "the upload took longer than this plan allows for a request; send less at once"
-            ) from None
+            if resources.is_closing:
+                raise shutting_down() from None
+            if not resources.disk.is_rejected(context):
+                raise ServiceError(
+                    "the upload took longer than this plan allows for a request; send less at once"
+                ) from None
         finally:
+            context.receiving = None
+            resources.receiving.discard(context)
             parser.close()
+        # even if the last bytes have arrived by now: the other request relies on this space
+        if resources.disk.is_rejected(context):
+            raise resources.disk.no_space()
+        self.form = parser.finish()
         return self.form
 
     async def receive_conversion(self, registry: Registry, purpose: Purpose = "convert") -> ConversionRequest:

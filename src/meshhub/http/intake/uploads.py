@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -152,7 +150,7 @@ class FormParser:
         """Parse the next bytes of the body; ignore those after the last part. Raises ServiceError."""
         if self._parser.closed:
             return
-        with _invalid_syntax():
+        try:
             for event in self._parser.parse(chunk):
                 if event is None:
                     self._end_part()
@@ -160,12 +158,15 @@ class FormParser:
                     self._add_bytes(event)
                 else:
                     self._begin_part(event)
+        except MultipartError as error:
+            raise _invalid(
+                f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library create the form"
+            ) from None
 
     def finish(self) -> Form:
         """Return the form at the end of the body. Raises ServiceError if it is incomplete."""
-        if not self._parser.closed:
-            with _invalid_syntax():
-                self._parser.close()
+        # an empty chunk is the end
+        self.feed(b"")
         return self._form
 
     def close(self) -> None:
@@ -259,17 +260,6 @@ def wrong_field(name: str, main: MainField | AnyField | None) -> ServiceError:
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",
     )
-
-
-@contextmanager
-def _invalid_syntax() -> Iterator[None]:
-    """Turn an error of the parser into one of the service."""
-    try:
-        yield
-    except MultipartError as error:
-        raise _invalid(
-            f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library create the form"
-        ) from None
 
 
 def _invalid(message: str) -> ServiceError:

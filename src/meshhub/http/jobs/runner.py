@@ -104,7 +104,7 @@ class JobRunner:
     async def _choose_caller(self) -> str | None:
         """Return the first caller in turn for whom a slot is free; without a free slot, the first in turn."""
         callers = await self._resources.threads.run_job_storage(self._store.waiting_callers, _CANDIDATE_COUNT)
-        ready = (caller for caller in callers if self._resources.can_start(caller))
+        ready = (caller for caller in callers if self._resources.slots.can_start(caller))
         return next(ready, callers[0] if callers else None)
 
     async def _acquire(self, stack: contextlib.AsyncExitStack, ticket: Ticket) -> bool:

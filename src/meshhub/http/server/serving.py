@@ -155,10 +155,10 @@ class Server(uvicorn.Server):
         if self._trim_task is not None:
             self._trim_task.cancel()
         deadline = loop.time() + self._state.settings.shutdown_seconds
-        log.info("stopping; %d conversions still run", resources.running)
-        while resources.running and not self._is_second_signal and loop.time() < deadline:
+        log.info("stopping; %d conversions still run", resources.slots.running)
+        while resources.slots.running and not self._is_second_signal and loop.time() < deadline:
             await asyncio.sleep(_POLL_INTERVAL_S)
-        if resources.running:
+        if resources.slots.running:
             self._state.registry.close()
         remaining = 0.0 if self._is_second_signal else max(0.0, deadline - loop.time())
         self.config.timeout_graceful_shutdown = int(remaining + _FINAL_RESPONSE_S)
