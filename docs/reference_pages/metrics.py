@@ -24,7 +24,8 @@ def page() -> str:
     # a metric shows its labels once it has counted something
     hooks = SimpleNamespace(faults=[SimpleNamespace(plugin="toy", hook="sniff")])
     registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=hooks)
-    resources = SimpleNamespace(waiting=0, running=0, workers=1)
+    slots = SimpleNamespace(waiting=0, running=0)
+    resources = SimpleNamespace(slots=slots, workers=1)
     metrics = Metrics(cast(Any, registry), cast(Any, resources), frozenset(["/convert"]))
     metrics.count_request("/convert", 200, 1, 1)
     with metrics.measure("stl") as measurement:
