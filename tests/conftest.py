@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# in CI, hypothesis repeats the same examples, so that a failure can be reproduced; developers search for new ones
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# a machine under load takes longer for an example than any deadline; in CI, hypothesis repeats the same examples, so that
+# a failure can be reproduced, and developers search for new ones
+settings.register_profile("meshhub", derandomize=bool(os.environ.get("CI")), deadline=None)
+settings.load_profile("meshhub")
 
 
 @pytest.hookimpl(tryfirst=True)
