@@ -377,7 +377,8 @@ def test_listings_name_formats_operations_and_plugins() -> None:
     for name in (*TARGETS, "--stl-ascii"):
         assert name in text
     operations = json.loads(meshhub_cli("operations", "--json").stdout)
-    assert [operation["stage"] for operation in operations] == ["repair", "reduce", "resize", "cut", "color", "place"]
+    stages = dict.fromkeys(operation["stage"] for operation in operations)
+    assert list(stages) == ["repair", "reduce", "turn", "resize", "cut", "color", "place"]
     plugins = meshhub_cli("plugins")
     assert plugins.returncode == 0, plugins.stderr
     assert "built-in" in plugins.stdout.decode()

@@ -20,7 +20,19 @@ WRITTEN_BY_TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")
 FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
 """Formats that the built-ins read and write."""
 
-OPERATIONS = ("repair", "optimize", "target-height", "flatten-base", "reduce-colors", "place-on-bed")
+OPERATIONS = (
+    "repair",
+    "optimize",
+    "lay-flat",
+    "mirror",
+    "rotate",
+    "fit",
+    "scale",
+    "target-height",
+    "flatten-base",
+    "reduce-colors",
+    "place-on-bed",
+)
 """Operations of the built-ins."""
 
 OPTIONS = {

@@ -11,6 +11,11 @@ BUILTINS = (
     # operations, in the order in which they run
     "repair",
     "optimize",  # optimize_target_faces
+    "lay_flat",
+    "mirror",
+    "rotate",
+    "fit",
+    "scale",
     "target_height",
     "flatten_base",
     "reduce_colors",

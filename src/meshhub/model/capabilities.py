@@ -97,17 +97,19 @@ class Stage(IntEnum):
     """Position of an operation in a chain. Operations of one stage run in the order of their ids.
 
     REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
-    RESIZE follows REDUCE: the order does not change the result, and fewer vertices are faster to scale. CUT follows
+    TURN and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
+    follows TURN, because its height and its box refer to the model as it stands. CUT follows
     RESIZE, because its lengths refer to the final size. COLOR follows CUT: it splits triangles, and earlier operations
     need the original colors. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1
     REDUCE = 2
-    RESIZE = 3
-    CUT = 4
-    COLOR = 5
-    PLACE = 6
+    TURN = 3
+    RESIZE = 4
+    CUT = 5
+    COLOR = 6
+    PLACE = 7
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):

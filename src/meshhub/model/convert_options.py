@@ -63,6 +63,32 @@ class ConvertOptions(TypedDict, total=False):
     """Target number of faces (at least 4 and at most 100000000). Reduce the whole scene to this many triangles;
     every instance counts."""
 
+    lay_flat: bool | None
+    """Lay flat. Turn the whole scene so that it rests on the largest flat side on which it does not tip over."""
+
+    mirror: Literal["x", "y", "z"] | None
+    """Mirror. Make the mirror image of the whole scene along this axis, in place."""
+
+    rotate_x_deg: float | None
+    """Rotate about X, degrees (at least -360 and at most 360). Turn the whole scene about the X axis; positive
+    turns Y toward Z."""
+
+    rotate_y_deg: float | None
+    """Rotate about Y, degrees (at least -360 and at most 360). Turn the whole scene about the Y axis, after X;
+    positive turns Z toward X."""
+
+    rotate_z_deg: float | None
+    """Rotate about Z, degrees (at least -360 and at most 360). Turn the whole scene about the Z axis, after X and
+    Y; positive turns X toward Y."""
+
+    fit_mm: str | None
+    """Fit into a box, mm. Shrink or grow the whole scene uniformly to the largest size that fits into this box:
+    width × depth × height in millimeters, such as 200x200x180."""
+
+    scale_percent: float | None
+    """Scale in percent (at least 0.001 and at most 100000). Scale the whole scene uniformly; 100 keeps its size,
+    200 doubles each length."""
+
     target_height_mm: float | None
     """Target height in mm (at least 0.001 and at most 100000). Scale the whole scene uniformly to this Z extent in
     millimeters."""

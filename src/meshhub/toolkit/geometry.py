@@ -19,6 +19,9 @@ from meshhub.toolkit.columns import as_numpy
 
 IntIndex = NDArray[np.intp]
 
+MAX_EXTENT_MM = 1_000_000.0
+"""Millimeters; a model with a side over 1 km was scaled by mistake."""
+
 
 def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
     """Return the distinct rows of an array, in order of first occurrence, and the distinct row of each row.
@@ -255,6 +258,39 @@ def moved(scene: Scene, matrix: Float64) -> Scene:
         matrix: (4, 4) rigid or uniformly scaling, in the frame of the scene.
     """
     return replace(scene, parts=tuple(replace(part, transform=matrix @ part.transform) for part in scene.parts))
+
+
+def turned(scene: Scene, rotation: Float64) -> Scene:
+    """Rotate the whole scene in place: what stood on the bed still stands there, in the same spot.
+
+    Args:
+        scene: Any frame.
+        rotation: (3, 3) rotation.
+    Returns:
+        Rotated scene; the center of its bounding box has the same X and Y as before, and its lowest point the same Z.
+        Instances stay shared.
+    Raises:
+        ValueError: The scene has no faces.
+    """
+    matrix = np.eye(4)
+    matrix[:3, :3] = rotation
+    before, result = bounds(scene), moved(scene, matrix)
+    after = bounds(result)
+    shift = np.eye(4)
+    shift[:2, 3] = (before[:, :2].sum(axis=0) - after[:, :2].sum(axis=0)) / 2
+    shift[2, 3] = before[0, 2] - after[0, 2]
+    return moved(result, shift)
+
+
+def scaled(scene: Scene, factor: float) -> Scene:
+    """Scale the whole scene uniformly about its origin; rotations stay rotations, and instances stay shared."""
+    parts = []
+    for part in scene.parts:
+        matrix = part.transform.copy()
+        matrix[:3, 3] *= factor
+        parts.append(replace(part, transform=matrix))
+    meshes = (replace(mesh, vertices=mesh.vertices * factor).with_division(mesh.division) for mesh in scene.meshes)
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
 
 
 def baked(scene: Scene) -> Scene:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from meshhub.builtin_plugins.target_height import TargetHeightOptions
 from meshhub.errors import InvalidOption, format_number
 from meshhub.model.notes import did, note
-from meshhub.model.scene import Part, Scene
-from meshhub.toolkit.geometry import bounds
-
-MAX_EXTENT_MM = 1_000_000.0
-"""Millimeters; a side over 1 km means that the height was measured along the wrong axis."""
+from meshhub.model.scene import Scene
+from meshhub.toolkit.geometry import MAX_EXTENT_MM, bounds, scaled
 
 FLAT_RATIO = 1e-9
 """Height per diagonal; a lower scene is flat, and its height is rounding noise."""
@@ -66,12 +61,4 @@ def run(scene: Scene, options: TargetHeightOptions) -> Scene:
             options=("place_on_bed",),
         )
     did(height_before_mm=height, height_mm=target_mm, scale_factor=factor)
-    meshes = tuple(replace(mesh, vertices=mesh.vertices * factor) for mesh in scene.meshes)
-    return replace(scene, meshes=meshes, parts=tuple(_scale_part(part, factor) for part in scene.parts))
-
-
-def _scale_part(part: Part, factor: float) -> Part:
-    """Conjugate the part's matrix by the scaling: only the translation changes."""
-    matrix = part.transform.copy()
-    matrix[:3, 3] *= factor
-    return replace(part, transform=matrix)
+    return scaled(scene, factor)

@@ -1,0 +1,70 @@
+"""Operation `fit`: scale the whole scene to fill a box, such as the volume of a printer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.errors import InvalidOption, quote
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
+
+_BOX = re.compile(r"\d{1,6}(\.\d{1,6})?([x×]\d{1,6}(\.\d{1,6})?){2}", re.ASCII)
+"""Width × depth × height."""
+
+
+class FitOptions(Struct, frozen=True, kw_only=True):
+    """Options of `fit`: the box to fill."""
+
+    fit_mm: (
+        Annotated[
+            str,
+            Meta(
+                title="Fit into a box, mm",
+                description="Shrink or grow the whole scene uniformly to the largest size that fits into this box: "
+                "width × depth × height in millimeters, such as 200x200x180.",
+                max_length=64,
+                examples=["200x200x180"],
+            ),
+        ]
+        | None
+    ) = None
+
+    def check(self) -> None:
+        """Check the form of the box. Raises InvalidOption."""
+        if self.fit_mm is not None:
+            self.box()
+
+    def box(self) -> tuple[float, ...]:
+        """Return width, depth and height of the box in millimeters. Raises InvalidOption."""
+        text = self.fit_mm or ""
+        if not _BOX.fullmatch(text) or not all(sides := tuple(map(float, re.split("[x×]", text)))):
+            raise InvalidOption(
+                f"option '{{fit_mm}}' must be three lengths over 0, such as 200x200x180, got {quote(text)}",
+                options=("fit_mm",),
+            )
+        return sides
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `fit`."""
+    return [
+        Operation(
+            id="fit",
+            label="Fit into a box",
+            stage=Stage.RESIZE,
+            options=FitOptions,
+            run="meshhub.builtin_plugins.fit.operation:run",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -1,0 +1,46 @@
+"""Operation `lay-flat`: turn the scene onto its largest stable face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
+
+
+class LayFlatOptions(Struct, frozen=True, kw_only=True):
+    """Options of `lay-flat`: whether to turn the scene."""
+
+    lay_flat: Annotated[
+        bool,
+        Meta(
+            title="Lay flat",
+            description="Turn the whole scene so that it rests on the largest flat side on which it does not tip over.",
+        ),
+    ] = False
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `lay-flat`."""
+    return [
+        Operation(
+            id="lay-flat",
+            label="Lay flat",
+            stage=Stage.TURN,
+            options=LayFlatOptions,
+            run="meshhub.builtin_plugins.lay_flat.operation:run",
+            needs=("scipy",),
+            install="meshhub",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -1,0 +1,47 @@
+"""Operation `mirror`: make the mirror image, such as a left hand from a right hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
+
+
+class MirrorOptions(Struct, frozen=True, kw_only=True):
+    """Options of `mirror`: the axis along which left and right change places."""
+
+    mirror: (
+        Annotated[
+            Literal["x", "y", "z"],
+            Meta(
+                title="Mirror",
+                description="Make the mirror image of the whole scene along this axis, in place.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `mirror`."""
+    return [
+        Operation(
+            id="mirror",
+            label="Mirror",
+            stage=Stage.TURN,
+            options=MirrorOptions,
+            run="meshhub.builtin_plugins.mirror.operation:run",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -1,0 +1,49 @@
+"""Operation `scale`: scale the whole scene by a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
+
+
+class ScaleOptions(Struct, frozen=True, kw_only=True):
+    """Options of `scale`: the factor."""
+
+    scale_percent: (
+        Annotated[
+            float,
+            Meta(
+                title="Scale in percent",
+                description="Scale the whole scene uniformly; 100 keeps its size, 200 doubles each length.",
+                ge=0.001,
+                le=100_000,
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `scale`."""
+    return [
+        Operation(
+            id="scale",
+            label="Scale",
+            stage=Stage.RESIZE,
+            options=ScaleOptions,
+            run="meshhub.builtin_plugins.scale.operation:run",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -1,0 +1,205 @@
+"""Operations that turn, mirror and scale the whole scene."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+
+from meshhub import InvalidOption, Registry
+from meshhub.builtin_plugins.fit import FitOptions
+from meshhub.builtin_plugins.fit import operation as fit
+from meshhub.builtin_plugins.lay_flat import LayFlatOptions
+from meshhub.builtin_plugins.lay_flat import operation as lay_flat
+from meshhub.builtin_plugins.mirror import MirrorOptions
+from meshhub.builtin_plugins.mirror import operation as mirror
+from meshhub.builtin_plugins.rotate import RotateOptions
+from meshhub.builtin_plugins.rotate import operation as rotate
+from meshhub.builtin_plugins.scale import ScaleOptions
+from meshhub.builtin_plugins.scale import operation as scale
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, signed_volume, soup
+from models import brick, move_mesh, scene_of, sphere
+
+pytestmark = pytest.mark.once
+
+ANGLES = st.floats(-360, 360)
+
+
+def volume(scene: Scene) -> float:
+    return signed_volume(*soup(scene))
+
+
+def two_bricks() -> Scene:
+    """Return two instances of one brick, on the bed and away from the origin, the second one turned."""
+    matrix = np.eye(4)
+    matrix[:2, :2] = [[0, -1], [1, 0]]
+    matrix[:3, 3] = 100, 50, 0
+    moved = np.eye(4)
+    moved[:3, 3] = 60, 50, 0
+    return Scene((brick(10, 20, 30),), (Part(0, moved, name="a"), Part(0, matrix, name="b")))
+
+
+@given(x=ANGLES, y=ANGLES, z=ANGLES)
+def test_a_rotated_scene_keeps_its_volume_and_its_place_on_the_bed(x: float, y: float, z: float) -> None:
+    scene = two_bricks()
+    result = rotate.run(scene, RotateOptions(rotate_x_deg=x, rotate_y_deg=y, rotate_z_deg=z))
+    before, after = bounds(scene), bounds(result)
+    assert volume(result) == pytest.approx(2 * 10 * 20 * 30)
+    assert after[:, :2].mean(axis=0) == pytest.approx(before[:, :2].mean(axis=0))
+    assert after[0, 2] == pytest.approx(0, abs=1e-9)
+    assert len(result.meshes) == 1
+    assert [part.name for part in result.parts] == ["a", "b"]
+
+
+def test_quarter_turns_are_exact_and_go_the_way_of_the_right_hand() -> None:
+    scene = scene_of(brick(10, 20, 30))
+    assert np.ptp(bounds(rotate.run(scene, RotateOptions(rotate_x_deg=90))), axis=0).tolist() == [10, 30, 20]
+    assert np.ptp(bounds(rotate.run(scene, RotateOptions(rotate_y_deg=-270))), axis=0).tolist() == [30, 20, 10]
+    # an arrow toward X points to Y after a quarter turn about Z
+    arrow = Mesh(np.array([[0, 0, 0], [9, 0, 0], [0, 1, 0], [0, 0, 1]]), brick().faces[:0])
+    arrow = replace(arrow, faces=np.array([[0, 2, 1], [0, 3, 2], [0, 1, 3], [1, 2, 3]], np.int32))
+    turned = soup(rotate.run(scene_of(arrow), RotateOptions(rotate_z_deg=90)))[0]
+    assert np.ptp(turned, axis=0).tolist() == [1, 9, 1]
+    assert turned[1, 1] - turned[0, 1] == 9
+
+
+def test_x_is_turned_before_y_and_y_before_z() -> None:
+    scene = scene_of(brick(10, 20, 30))
+    steps = scene
+    for options in (RotateOptions(rotate_x_deg=90), RotateOptions(rotate_y_deg=90), RotateOptions(rotate_z_deg=30)):
+        steps = rotate.run(steps, options)
+    at_once = rotate.run(scene, RotateOptions(rotate_x_deg=90, rotate_y_deg=90, rotate_z_deg=30))
+    assert np.allclose(soup(steps)[0], soup(at_once)[0])
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_a_mirror_image_is_in_place_and_not_inside_out(axis: str) -> None:
+    scene = two_bricks()
+    corner = scene_of(Mesh(np.array([[0, 0, 0], [9, 0, 0], [0, 5, 0], [0, 0, 2]]),
+                           np.array([[0, 2, 1], [0, 3, 2], [0, 1, 3], [1, 2, 3]])))  # fmt: skip
+    for before in (scene, corner):
+        after = mirror.run(before, MirrorOptions(mirror=axis))  # type: ignore[arg-type]
+        assert volume(after) == pytest.approx(volume(before))
+        assert np.allclose(bounds(after), bounds(before))
+        assert all(np.linalg.det(part.transform[:3, :3]) > 0 for part in after.parts)
+        twice = mirror.run(after, MirrorOptions(mirror=axis))  # type: ignore[arg-type]
+        assert np.allclose(np.sort(soup(twice)[0], axis=0), np.sort(soup(before)[0], axis=0))
+    number = "xyz".index(axis)
+    side = bounds(corner)[:, number].sum()
+    expected = soup(corner)[0].copy()
+    expected[:, number] = side - expected[:, number]
+    after = mirror.run(corner, MirrorOptions(mirror=axis))  # type: ignore[arg-type]
+    assert np.allclose(soup(after)[0], expected)
+
+
+def test_normals_are_mirrored_and_colors_kept() -> None:
+    mesh = brick()
+    normals = np.tile(np.float32([0.6, 0, 0.8]), (8, 1))
+    colored = replace(mesh, normals=normals, colors=np.arange(32, dtype=np.uint8).reshape(8, 4))
+    result = mirror.run(scene_of(colored), MirrorOptions(mirror="x")).meshes[0]
+    assert result.normals is not None and np.allclose(result.normals, [-0.6, 0, 0.8])
+    assert result.colors is not None and np.array_equal(result.colors, np.arange(32).reshape(8, 4))
+
+
+def test_a_scene_is_scaled_about_its_origin() -> None:
+    result = scale.run(scene_of(move_mesh(brick(10, 20, 30), 10, 0, 0)), ScaleOptions(scale_percent=150))
+    assert bounds(result).tolist() == [[15, 0, 0], [30, 30, 45]]
+    assert volume(result) == pytest.approx(6000 * 1.5**3)
+
+
+def test_a_factor_that_makes_the_model_longer_than_a_kilometer_is_rejected() -> None:
+    with pytest.raises(InvalidOption, match="scale_percent"):
+        scale.run(scene_of(brick(2000, 1, 1)), ScaleOptions(scale_percent=100_000))
+
+
+@given(width=st.floats(1, 999), depth=st.floats(1, 999), height=st.floats(1, 999))
+def test_a_fitted_model_touches_the_box_and_is_within_it(width: float, depth: float, height: float) -> None:
+    box = [round(side, 3) for side in (width, depth, height)]
+    result = fit.run(two_bricks(), FitOptions(fit_mm="x".join(map(str, box))))
+    ratio = np.ptp(bounds(result), axis=0) / box
+    assert ratio.max() == pytest.approx(1)
+
+
+def test_a_flat_model_is_fitted_by_its_other_sides() -> None:
+    sheet = Mesh(np.array([[0, 0, 5], [10, 0, 5], [0, 10, 5]]), np.array([[0, 1, 2]]))
+    assert np.ptp(bounds(fit.run(scene_of(sheet), FitOptions(fit_mm="50×40×1"))), axis=0).tolist() == [40, 40, 0]
+
+
+@pytest.mark.parametrize("text", ["200", "200x200", "axbxc", "0x1x1", "-1x1x1", "1e3x1x1", "1x1x1x1"])
+def test_a_box_that_is_none_is_rejected(text: str, tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry, pytest.raises(InvalidOption, match="fit_mm"):
+        registry.convert("examples/bracket.stl", tmp_path / "a.stl", fit_mm=text)
+
+
+def lie_down(scene: Scene) -> Scene:
+    return lay_flat.run(scene, LayFlatOptions(lay_flat=True))
+
+
+@given(x=ANGLES, y=ANGLES, z=ANGLES)
+def test_a_brick_lies_on_its_largest_side_from_everywhere(x: float, y: float, z: float) -> None:
+    scene = rotate.run(scene_of(brick(10, 20, 30)), RotateOptions(rotate_x_deg=x, rotate_y_deg=y, rotate_z_deg=z))
+    assert np.ptp(bounds(lie_down(scene)), axis=0)[2] == pytest.approx(10)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_a_hull_rests_on_a_side_below_its_center_of_mass(seed: int) -> None:
+    points = np.random.default_rng(seed).normal(size=(30, 3)) * [30, 20, 10]
+    hull = trimesh.convex.convex_hull(points)
+    result = lie_down(scene_of(Mesh(np.asarray(hull.vertices), np.asarray(hull.faces, np.int32))))
+    vertices, faces = soup(result)
+    low = vertices[:, 2].min()
+    contact = vertices[vertices[:, 2] < low + 1e-6]
+    assert len(contact) >= 3
+    center = trimesh.Trimesh(vertices, faces, process=False).center_mass
+    # inside the convex outline of the contact
+    outline = ConvexHull(contact[:, :2])
+    assert (outline.equations[:, :2] @ center[:2] + outline.equations[:, 2]).max() < 1e-6
+
+
+def test_a_model_does_not_lie_on_a_side_on_which_it_tips_over() -> None:
+    # the longest side of an oblique prism overhangs: its center of mass is beside its base
+    base = np.array([[0, 0, 0], [10, 0, 0], [10, 10, 0], [0, 10, 0]], np.float64)
+    prism = trimesh.convex.convex_hull(np.concatenate([base, base + [40, 0, 12]]))
+    result = lie_down(scene_of(Mesh(np.asarray(prism.vertices), np.asarray(prism.faces, np.int32))))
+    vertices, faces = soup(result)
+    contact = vertices[vertices[:, 2] < vertices[:, 2].min() + 1e-6]
+    center = trimesh.Trimesh(vertices, faces, process=False).center_mass
+    outline = ConvexHull(contact[:, :2])
+    assert (outline.equations[:, :2] @ center[:2] + outline.equations[:, 2]).max() < 0
+
+
+def test_a_model_that_lies_flat_is_unchanged() -> None:
+    scene = scene_of(brick(30, 20, 10))
+    assert lie_down(scene) is scene
+
+
+def test_a_ball_and_a_sheet_have_a_note() -> None:
+    for mesh in (sphere(10, 64), Mesh(np.array([[0, 0, 5], [9, 0, 5], [0, 9, 5]]), np.array([[0, 1, 2]]))):
+        with collecting("lay-flat") as remarks:
+            lie_down(scene_of(mesh))
+        assert [note.code for note in remarks.notes] == ["no_flat_side"]
+
+
+def test_the_operations_run_in_their_order_and_are_reported(tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry:
+        report = registry.convert(
+            "examples/bracket-clean.stl",
+            tmp_path / "a.3mf",
+            fit_mm="100x100x100",
+            rotate_z_deg=45,
+            mirror="x",
+            lay_flat=True,
+            place_on_bed=True,
+        )
+        assert [step.step for step in report.steps[1:-1]] == ["lay-flat", "mirror", "rotate", "fit", "place-on-bed"]
+        model = registry.inspect(tmp_path / "a.3mf").model
+    assert max(model.size_mm) == pytest.approx(100)
+    assert model.watertight
