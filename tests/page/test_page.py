@@ -448,16 +448,6 @@ def test_surfaces_that_a_repair_adds_are_green(visit: Visit, tmp_path: Path) -> 
     assert count_green() == 0
 
 
-def test_built_in_texts_are_german() -> None:
-    registry = Registry(entry_points=False)
-    texts = json.loads((ROOT / "web/src/i18n/de-service.json").read_text())
-    assert sorted(texts["options"]) == sorted(registry.options)
-    assert sorted(texts["operations"]) == sorted(registry.operations)
-    assert sorted(texts["recipes"]) == sorted(registry.recipes)
-    for name, text in texts["options"].items():
-        assert set(text.get("choices", ())) <= set(registry.options[name].choices), name
-
-
 def test_a_folder_is_read(visit: Visit, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -663,7 +653,28 @@ def test_german_is_a_second_language(browser: Any, address: str) -> None:
     page = visit.open()
     page.get_by_role("button", name="Dateien wählen").wait_for()
     assert page.evaluate("document.documentElement.lang") == "de"
+    pick(page, EXAMPLES / "bracket-clean.stl", button="Dateien wählen")
+    page.get_by_label("Rezept").select_option("3D-Druck")
+    page.get_by_text("Ein gültiges, geschlossenes Modell auf dem Druckbett.").wait_for()
+    page.get_by_role("listitem").get_by_text("Auf das Bett stellen").wait_for()
+    page.get_by_text("Weitere Optionen").click()
+    page.get_by_label("Art der 3MF-Datei").select_option("BambuStudio")
+    page.get_by_label("Einheit der Datei").select_option("Zoll (in)")
     visit.close()
+
+
+def test_another_language_translates_what_is_shown(visit: Visit) -> None:
+    """The form keeps its settings."""
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("switch", name="Scale to height").check()
+    page.get_by_label("Target height in mm").fill("40")
+    page.get_by_role("button", name="Preferences").click()
+    page.get_by_label("Language").select_option("Deutsch")
+    page.keyboard.press("Escape")
+    page.get_by_role("switch", name="Auf Höhe skalieren").wait_for()
+    assert page.get_by_label("Höhe in mm").input_value() == "40"
+    page.get_by_text("Tarif Kostenlos").first.wait_for()
 
 
 def test_a_shop_embeds_the_page(browser: Any, tmp_path: Path) -> None:

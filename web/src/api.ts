@@ -8,8 +8,8 @@ import { ApiError, getJson, send } from "./requests";
 import { keyOf, toFields, type Settings } from "./settings";
 import type { Explanation, Plan, Report, Supported } from "./types";
 
-export const getSupported = () => getJson<Supported>("supported");
-export const getPlan = () => getJson<Plan>("plan");
+export const getSupported = (language: string) => getJson<Supported>(`supported?language=${language}`);
+export const getPlan = (language: string) => getJson<Plan>(`plan?language=${language}`);
 
 interface OpenApi {
   paths: Record<

@@ -5,7 +5,7 @@ import { batch, computed, signal } from "@preact/signals";
 import * as api from "./api";
 import type { Output } from "./api";
 import { ApiError, base, CANCELLED, OFFLINE, setApiKey, watchRemaining } from "./requests";
-import { formatBytes, t, tOptional } from "./i18n";
+import { formatBytes, language, t, tOptional, type Language } from "./i18n";
 import { extensionOf, groupModels, type Model, type PathFile } from "./intake";
 import type { Job } from "./job-events";
 import { fromFragment, keyOf, listFields, toFields, toFragment, type Settings, type Value } from "./settings";
@@ -108,10 +108,16 @@ function isCancelled(error: unknown): boolean {
   return error instanceof ApiError && error.code === CANCELLED;
 }
 
-/** Load the capabilities and limits of the caller's plan. */
+/** Load the capabilities and limits of the caller's plan, in the language of the page. */
 export async function loadService(): Promise<void> {
+  const requested = language.peek();
   try {
-    const [capabilities, limits] = await Promise.all([api.getSupported(), api.getPlan()]);
+    const [capabilities, limits] = await Promise.all([api.getSupported(requested), api.getPlan(requested)]);
+    if (requested !== language.peek()) {
+      // The user has chosen another language in the meantime.
+      await loadService();
+      return;
+    }
     batch(() => {
       supported.value = capabilities;
       plan.value = limits;
@@ -122,6 +128,11 @@ export async function loadService(): Promise<void> {
   } catch (error) {
     banner.value = toFailure(error);
   }
+}
+
+export async function setLanguage(chosen: Language): Promise<void> {
+  language.value = chosen;
+  await loadService();
 }
 
 async function loadDescription(): Promise<void> {

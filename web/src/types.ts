@@ -5,6 +5,8 @@ export interface Field {
   title?: string;
   description?: string;
   enum?: string[];
+  /** Titles of the choices. */
+  oneOf?: { const: string; title: string }[];
   minimum?: number;
   maximum?: number;
   default?: boolean | number | string;

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 
 import { de } from "../src/i18n/de";
-import service from "../src/i18n/de-service.json";
 import { en } from "../src/i18n/en";
 import { parentOrigin } from "../src/embed-origin";
 
@@ -22,9 +21,4 @@ test.each([
   ["?embed=1&origin=data:text/html,x", null],
 ])("the origin of the embedding page is read from %s", (search, origin) => {
   expect(parentOrigin(search)).toBe(origin);
-});
-
-test("texts of the service are complete in German", () => {
-  const texts = [...Object.values(service.options), ...Object.values(service.recipes)];
-  expect(texts.filter(({ title, help }) => !title || !help)).toEqual([]);
 });

@@ -1,9 +1,8 @@
-/** Texts in the language of the reader. */
+/** Texts of the page in the language of the reader; those of options come from the service. */
 
 import { signal } from "@preact/signals";
 
 import { de } from "./de";
-import service from "./de-service.json";
 import { type Catalog, en, type Key } from "./en";
 
 export type { Key } from "./en";
@@ -34,36 +33,6 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 /** Return the text of a key that may be missing, such as the advice for an unknown error code. */
 export function tOptional(key: string, values: Record<string, string | number> = {}): string | null {
   return key in en ? t(key as Key, values) : null;
-}
-
-interface OptionText {
-  title: string;
-  help: string;
-  choices?: Record<string, string>;
-}
-
-/** Texts of built-in options, operations and recipes; those of plug-ins keep the texts that they declare. */
-const translated: Record<"options" | "recipes", Record<string, OptionText>> & { operations: Record<string, string> } =
-  service;
-
-/** Return the title and help of an option: translated if it is built in, else as its plug-in declares them. */
-export function describeOption(name: string, title: string, help: string): [title: string, help: string] {
-  const text = language.value === "de" ? translated.options[name] : undefined;
-  return text ? [text.title, text.help] : [title, help];
-}
-
-/** Return the title of a choice of an option. */
-export function describeChoice(option: string, choice: string): string {
-  return (language.value === "de" ? translated.options[option]?.choices?.[choice] : undefined) ?? choice;
-}
-
-export function describeOperation(id: string, label: string): string {
-  return (language.value === "de" ? translated.operations[id] : undefined) ?? label;
-}
-
-export function describeRecipe(id: string, title: string, help: string): [title: string, help: string] {
-  const text = language.value === "de" ? translated.recipes[id] : undefined;
-  return text ? [text.title, text.help] : [title, help];
 }
 
 export function formatNumber(value: number, digits = 2): string {

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { base } from "../requests";
 import { formatBytes, language, languages, t, type Language } from "../i18n";
-import { hasKey, plan, remaining, useKey } from "../store";
+import { hasKey, plan, remaining, setLanguage, useKey } from "../store";
 import { setTheme, theme, type Theme } from "../theme";
 import { Icon } from "./icons";
 
@@ -154,7 +154,7 @@ function MenuDialog({ detail }: { detail: string }) {
           <select
             class="input"
             value={language.value}
-            onChange={({ currentTarget }) => (language.value = currentTarget.value as Language)}
+            onChange={({ currentTarget }) => void setLanguage(currentTarget.value as Language)}
           >
             {Object.entries(languages).map(([id, label]) => (
               <option key={id} value={id} lang={id}>

@@ -1,4 +1,4 @@
-import { describeOption, t } from "../i18n";
+import { t } from "../i18n";
 import { applyOption, fields, settings, supported } from "../store";
 import { findRemedy } from "../settings";
 import type { Note } from "../types";
@@ -23,7 +23,7 @@ function Remedy({ note }: { note: Note }) {
   const [name, value] = remedy;
   const recipe = supported.value?.recipes[String(settings.value.options["recipe"])];
   if ((settings.value.options[name] ?? recipe?.options[name]) === value) return null;
-  const [title] = describeOption(name, fields.value[name]?.title ?? name, "");
+  const title = fields.value[name]?.title ?? name;
   return (
     <button class="button small" onClick={() => applyOption(name, value)}>
       {t("apply", { option: value === true ? title : `${title}: ${value}` })}

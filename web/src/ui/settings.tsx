@@ -1,6 +1,6 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { describeChoice, describeOperation, describeOption, describeRecipe, formatNumber, t, tOptional } from "../i18n";
+import { formatNumber, t, tOptional } from "../i18n";
 import { checkValue, unitOf } from "../settings";
 import {
   active,
@@ -50,10 +50,9 @@ function Recipes() {
   if (!field || recipes.length === 0) return null;
   const chosen = String(settings.value.options["recipe"] ?? "");
   const recipe = supported.value?.recipes[chosen];
-  const [label] = describeOption("recipe", field.title ?? "recipe", "");
   return (
     <div class="field">
-      <label for="recipe">{label}</label>
+      <label for="recipe">{field.title}</label>
       <select
         id="recipe"
         class="input"
@@ -64,12 +63,12 @@ function Recipes() {
         <option value="">{t("none")}</option>
         {recipes.map(([id, each]) => (
           <option key={id} value={id}>
-            {describeRecipe(id, each.label, "")[0]}
+            {each.label}
           </option>
         ))}
       </select>
       <p class="hint" id="recipe-help">
-        {recipe ? describeRecipe(chosen, recipe.label, recipe.description)[1] : ""}
+        {recipe?.description}
       </p>
     </div>
   );
@@ -100,9 +99,7 @@ function OperationRow({ operation }: { operation: Operation }) {
   const isLocked = !operation.allowed || !operation.available;
   const [name, field] = first;
   const isFlag = entries.length === 1 && field.type === "boolean";
-  const help =
-    entries.length === 1 || field.type === "boolean" ? describeOption(name, "", field.description ?? "")[1] : "";
-  const title = describeOperation(operation.id, operation.label);
+  const help = entries.length === 1 || field.type === "boolean" ? (field.description ?? "") : "";
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
     if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
@@ -120,7 +117,7 @@ function OperationRow({ operation }: { operation: Operation }) {
           aria-describedby={help ? `${id}-help` : undefined}
           onChange={({ currentTarget }) => toggle(currentTarget.checked)}
         />
-        <span>{title}</span>
+        <span>{operation.label}</span>
         {isLocked && <Icon name="lock" />}
       </label>
       {help && (
@@ -128,7 +125,7 @@ function OperationRow({ operation }: { operation: Operation }) {
           {help}
         </p>
       )}
-      {isLocked && <LockReason capability={operation} label={title} />}
+      {isLocked && <LockReason capability={operation} />}
       {isActive && !isFlag && (
         <div class="stack tight">
           {entries
@@ -142,8 +139,8 @@ function OperationRow({ operation }: { operation: Operation }) {
   );
 }
 
-function LockReason({ capability, label }: { capability: Capability; label: string }) {
-  const { objection, remedy, requires } = capability;
+function LockReason({ capability }: { capability: Capability }) {
+  const { label, objection, remedy, requires } = capability;
   const reason = objection ?? (remedy ? t("unavailable", { remedy }) : t("lockedPlan", { what: label }));
   return (
     <p class="hint locked">
@@ -167,7 +164,7 @@ function describeBounds({ minimum, maximum }: Field): string {
 
 /** Input of one option. A bare one stands below the title and help of its operation. */
 function FieldRow({ name, field, isBare = false }: { name: string; field: Field; isBare?: boolean }) {
-  const [title, help] = describeOption(name, field.title ?? name, field.description ?? "");
+  const { title = name, description: help = "" } = field;
   const value = settings.value.options[name];
   const id = `option-${name}`;
   if (field.type === "boolean") {
@@ -210,7 +207,7 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
           {field.default === undefined && <option value="">{t("automatic")}</option>}
           {field.enum.map((choice) => (
             <option key={choice} value={choice}>
-              {describeChoice(name, choice)}
+              {field.oneOf?.find((each) => each.const === choice)?.title ?? choice}
             </option>
           ))}
         </select>
@@ -269,7 +266,7 @@ function Targets() {
           );
         })}
       </div>
-      {chosen && (!chosen.allowed || !chosen.write) && <LockReason capability={chosen} label={chosen.label} />}
+      {chosen && (!chosen.allowed || !chosen.write) && <LockReason capability={chosen} />}
     </>
   );
 }
@@ -319,12 +316,15 @@ function Chain() {
   if (explainError.value) return <Problem failure={explainError.value} />;
   if (!file) return null;
   const format = settings.value.target.toUpperCase();
+  const operations = supported.value?.operations ?? [];
   return (
     <div class="chain" aria-live="polite">
       <h3 class="visually-hidden">{t("chain")}</h3>
       <ol>
         {file.steps.map(({ kind, id, label }) => (
-          <li key={kind + id}>{kind === "operation" ? describeOperation(id, label) : id.toUpperCase()}</li>
+          <li key={kind + id}>
+            {kind === "operation" ? (operations.find((each) => each.id === id)?.label ?? label) : id.toUpperCase()}
+          </li>
         ))}
       </ol>
       {file.losses.length > 0 && (
