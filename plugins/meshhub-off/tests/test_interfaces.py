@@ -71,7 +71,7 @@ def test_the_service_converts_off(brick: Path, tmp_path: Path) -> None:
         try:
             # the socket queues the connection until the server is ready
             with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
-                supported = client.get("/supported").json()
+                supported = client.get("/supported", headers={"Accept-Language": "de"}).json()
                 to_stl = client.post("/convert", files={"file": ("a.off", brick.read_bytes())}, data={"target": "stl"})
                 to_off = client.post("/convert", files={"file": ("b.stl", to_stl.content)}, data={"target": "off"})
                 cut = client.post("/convert", files={"file": ("a.off", BRICK[:90])}, data={"target": "stl"})
@@ -80,7 +80,8 @@ def test_the_service_converts_off(brick: Path, tmp_path: Path) -> None:
             thread.join()
     assert "off" in supported["input_formats"]
     assert "off" in supported["output_formats"]
-    assert "off_fractions" in supported["formats"]["off"]["options"]["properties"]
+    options = supported["formats"]["off"]["options"]["properties"]
+    assert options["off_fractions"]["title"] == "Farben als Bruchteile"
     assert to_stl.status_code == 200
     assert len(to_stl.content) == 84 + 50 * 12
     assert to_off.status_code == 200
