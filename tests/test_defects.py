@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from meshhub.model.report import Finding
 from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.pipeline.defects import MAX_PLACES_COUNT, MAX_SHOWN_COUNT
 from meshhub.pipeline.inspection import examine, inspect
+from meshhub.pipeline.scene_defects import MAX_PLACES_COUNT, MAX_SHOWN_COUNT
 from models import brick, move_mesh, scene_of, sphere
 
 pytestmark = pytest.mark.once

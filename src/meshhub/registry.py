@@ -40,9 +40,9 @@ from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, describe_archive, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.output import Output, open_output, target_format
+from meshhub.pipeline.outputs import Output, open_output, target_format
+from meshhub.pipeline.program_scenes import decode
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
-from meshhub.pipeline.scene_steps import decode
 
 if TYPE_CHECKING:
     from meshhub.model.scene import Scene

@@ -33,7 +33,7 @@ from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
 from meshhub.model.source import Source
-from meshhub.pipeline.storing import is_address
+from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:

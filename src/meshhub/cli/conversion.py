@@ -13,7 +13,7 @@ from meshhub.errors import OutputExists
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import Chain, Request
 from meshhub.model.source import Source
-from meshhub.pipeline.output import check_output
+from meshhub.pipeline.outputs import check_output
 from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
 

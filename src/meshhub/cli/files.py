@@ -18,7 +18,7 @@ from meshhub.errors import MeshhubError
 from meshhub.model.capabilities import Format
 from meshhub.model.source import HEAD_BYTES, Source
 from meshhub.pipeline.archived_models import ZIP_SIGNATURES
-from meshhub.pipeline.storing import is_address
+from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits
 

@@ -20,7 +20,7 @@ from meshhub.errors import MeshhubError
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source
 from meshhub.pipeline.identify import identify
-from meshhub.pipeline.storing import is_address
+from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))

@@ -24,8 +24,8 @@ from meshhub.model.chain import Request
 from meshhub.model.progress import Listener
 from meshhub.model.report import Report
 from meshhub.model.source import Target
-from meshhub.pipeline.output import target_format
-from meshhub.pipeline.storing import is_address
+from meshhub.pipeline.outputs import target_format
+from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from meshhub.errors import ServerBusy
 from meshhub.model.report import Report
-from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
-from meshhub.pipeline.output import open_output
-from meshhub.pipeline.storing import COMPANION_EXTENSIONS
+from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
+from meshhub.pipeline.outputs import open_output
+from meshhub.pipeline.storages import COMPANION_EXTENSIONS
 from meshhub.service.jobs.job import UploadField
 
 ModelInput = str | Path | tuple[str, bytes]

@@ -33,7 +33,7 @@ from meshhub.pipeline.declarations import Declared, reference_of
 from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
-from meshhub.pipeline.option_check import broken_check, raise_problem
+from meshhub.pipeline.option_class_check import broken_check, raise_problem
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from meshhub.errors import EmptyModel, MissingDependency, UnsupportedFormat, quote
 from meshhub.model.source import Source
+from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.identify import Sniff, identify
-from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions
-from meshhub.pipeline.scene_steps import SceneSource
+from meshhub.pipeline.program_scenes import SceneSource
 from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, Entry, is_system_file
 
 ZIP_SIGNATURES = (b"PK\3\4", b"PK\5\6")

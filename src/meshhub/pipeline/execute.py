@@ -42,7 +42,7 @@ from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
 from meshhub.pipeline.preview_options import PreviewOptions
-from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
+from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
 from meshhub.toolkit.geometry import bounds, to_frame
 from meshhub.toolkit.surface_colors import bake_textures
 

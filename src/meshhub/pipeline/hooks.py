@@ -18,7 +18,7 @@ from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.option_check import check_here
+from meshhub.pipeline.option_class_check import check_here
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments
 
 log = logging.getLogger(__name__)

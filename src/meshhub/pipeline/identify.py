@@ -14,7 +14,7 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
 from meshhub.pipeline.foreign_files import name_foreign_file
-from meshhub.pipeline.scene_steps import SCENE_READER, SceneSource
+from meshhub.pipeline.program_scenes import SCENE_READER, SceneSource
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
 
 from meshhub.errors import quote
 from meshhub.model.source import Source
-from meshhub.pipeline.scene_steps import SceneSource
-from meshhub.pipeline.storing import Storages, fetched, is_address
+from meshhub.pipeline.program_scenes import SceneSource
+from meshhub.pipeline.storages import Storages, fetched, is_address
 
 if TYPE_CHECKING:
     from meshhub.model.scene import Scene
@@ -27,7 +27,7 @@ def open_input(value: Input, storages: Storages) -> Iterator[Source]:
 
     Raises:
         TypeError, OSError, UnreadableFile: See `as_source`.
-        RequestError, MeshhubError: See `pipeline.storing.fetched`.
+        RequestError, MeshhubError: See `pipeline.storages.fetched`.
     """
     if is_address(value):
         with fetched(value, storages) as source:

@@ -24,10 +24,10 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
-from meshhub.pipeline.option_check import CheckOptions, check_here
+from meshhub.pipeline.option_class_check import CheckOptions, check_here
 from meshhub.pipeline.preview_options import PREVIEW_FORMAT, PreviewOptions
+from meshhub.pipeline.program_scenes import SCENE_WRITER
 from meshhub.pipeline.recipes import expand_recipe
-from meshhub.pipeline.scene_steps import SCENE_WRITER
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
 _OWN_OPTIONS: dict[str, type[Struct]] = {"render": RenderOptions, "preview": PreviewOptions}

@@ -13,7 +13,7 @@ from meshhub.http.intake.names import folder_label, label, stem
 from meshhub.model.plans import Limits
 from meshhub.model.source import Source
 from meshhub.pipeline.archived_models import ZIP_SIGNATURES, list_entries, sort_files
-from meshhub.pipeline.mentions import extension_of
+from meshhub.pipeline.companion_mentions import extension_of
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry
 

@@ -12,8 +12,8 @@ from typing import TypeGuard
 from meshhub.errors import MeshhubError, MissingDependency, PluginError, RequestError, describe_missing, quote
 from meshhub.model.capabilities import SCHEME, Storage, StoredFile, StoredFolderFile
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
 from meshhub.pipeline.declarations import Declared, load
-from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
 
 _ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
 

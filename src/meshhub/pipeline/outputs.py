@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeAlias, Union
 
 from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
 from meshhub.model.source import Target
-from meshhub.pipeline.storing import Storages, is_address, stored
+from meshhub.pipeline.storages import Storages, is_address, stored
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
 """Path, address of a storage (text), binary file, or target in memory or in a folder."""
@@ -42,7 +42,7 @@ def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Itera
         storages: Storages by scheme.
         overwrite: Whether to replace an existing file; applies only to paths and addresses.
     Raises:
-        OutputExists, OSError: See `_staged_output` and `pipeline.storing.stored`.
+        OutputExists, OSError: See `_staged_output` and `pipeline.storages.stored`.
         UnsupportedTarget: A binary file cannot hold the companions of the result.
         TypeError: The value is not an output.
     """
