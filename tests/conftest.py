@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# a machine under load takes longer for an example than any deadline; in CI, hypothesis repeats the same examples, so that
-# a failure can be reproduced, and developers search for new ones
+# on a busy machine an example may take any time; in CI, hypothesis repeats the same examples, so that a failure can be
+# reproduced, and developers search for new ones
 settings.register_profile("meshhub", derandomize=bool(os.environ.get("CI")), deadline=None)
 settings.load_profile("meshhub")
 

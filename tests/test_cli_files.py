@@ -17,7 +17,7 @@ import pytest
 from builtin_formats import TARGETS
 from distributions import install
 from meshhub import Format, InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
-from meshhub.cli.files import is_own_output
+from meshhub.cli.paths import is_own_output
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
 from test_cli import list_files, meshhub_cli, write_stl

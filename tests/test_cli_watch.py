@@ -20,7 +20,7 @@ from msgspec import structs
 
 from meshhub import Registry
 from meshhub.cli.batch import Batch, Conversion
-from meshhub.cli.conversion import ConvertFlags
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.watch import _Watch
 from signals import reset_interrupts
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl

@@ -11,7 +11,7 @@ from typing import Any, cast
 import click
 
 from meshhub.cli.exits import INTERRUPTED, SIGNALED, report_error
-from meshhub.cli.files import Ended, end_on
+from meshhub.cli.signals import Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {

@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, find_format, preview, suggesting_overwrite
+from meshhub.cli import report_text, terminal
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, code_of, explained
-from meshhub.cli.files import (
-    bounded_hooks,
-    expand_inputs,
-    identity,
-    is_zip,
-    leads_elsewhere,
-    readable_extensions,
-    worker_log,
-)
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import is_result_of, recording_origin
+from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
+from meshhub.cli.processes import bounded_hooks, worker_log
+from meshhub.cli.target_checks import find_format, preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
@@ -150,7 +144,7 @@ def convert_batch(
     """Convert many files, print a summary, and return the exit status."""
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
-    with closing(registry), contextlib.ExitStack() as archives:
+    with registry, contextlib.ExitStack() as archives:
         conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
         batch = Batch(registry, to, output_dir, flags, options, identify_inputs(paths, conversions))
         # twice as many threads as workers: one prepares while another waits for its worker
@@ -263,7 +257,7 @@ def _progress(total: int, is_silent: bool) -> Iterator[Callable[[Conversion], No
 def _print_results(batch: list[Conversion], flags: ConvertFlags) -> int:
     failed = [conversion for conversion in batch if conversion.error is not None]
     if flags.as_json:
-        show.as_json([as_data(conversion) for conversion in batch])
+        terminal.as_json([as_data(conversion) for conversion in batch])
     elif flags.dry_run or not flags.quiet:
         _print_summary(batch, is_preview=flags.dry_run)
     for conversion in failed if flags.quiet or flags.as_json or flags.dry_run else ():
@@ -298,22 +292,22 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         if conversion.error is not None and not is_preview:
             rows.append((source, "", f"error: {explained(conversion.error)}"))
         elif conversion.is_skipped:
-            rows.append((source, str(conversion.target), show.describe_skipped(conversion.is_origin_known)))
+            rows.append((source, str(conversion.target), terminal.describe_skipped(conversion.is_origin_known)))
         elif conversion.chain is not None:
-            rows.append((source, str(conversion.target), ", ".join(show.list_steps(conversion.chain))))
+            rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:
             codes = {note.code for note in conversion.report.notes}
-            rows.append((source, str(conversion.target), _add_codes(show.summarize(conversion.report), codes)))
+            rows.append((source, str(conversion.target), _add_codes(report_text.summarize(conversion.report), codes)))
         elif conversion.job is not None:
-            size = show.format_bytes(conversion.target.stat().st_size)
+            size = report_text.format_bytes(conversion.target.stat().st_size)
             codes = {note["code"] for note in (conversion.job.report or {}).get("notes", ())}
             rows.append((source, str(conversion.target), _add_codes(size, codes)))
-    show.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
+    terminal.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
     for conversion in batch:
         if conversion.report is not None and is_verbose():
-            show.inform(str(conversion.target))
-            show.print_timings(conversion.report)
-    show.inform(describe_counts(Counter(conversion.outcome for conversion in batch)))
+            terminal.inform(str(conversion.target))
+            terminal.print_timings(conversion.report)
+    terminal.inform(describe_counts(Counter(conversion.outcome for conversion in batch)))
 
 
 def _add_codes(result: str, codes: set[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidSettings, format_number
@@ -38,9 +38,11 @@ def config(shown: bool, as_json: bool) -> None:
         raise loaded.located(error) from None
     rows = [(name, _to_public(value), loaded.origins.get(name, _DEFAULT)) for name, value in values.items()]
     if as_json:
-        show.as_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
+        terminal.as_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
-    show.table(("setting", "origin", "value"), [(name, origin, _format_value(value)) for name, value, origin in rows])
+    terminal.table(
+        ("setting", "origin", "value"), [(name, origin, _format_value(value)) for name, value, origin in rows]
+    )
 
 
 def _get_value(settings: Settings, name: str) -> Any:

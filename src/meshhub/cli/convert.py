@@ -10,12 +10,13 @@ from click.core import ParameterSource
 
 from meshhub.cli.batch import convert_batch
 from meshhub.cli.completing import complete_files, complete_paths, complete_targets
-from meshhub.cli.conversion import ConvertFlags
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.files import STREAM, parse_timeout
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_output, ends_with_folder
+from meshhub.cli.paths import STREAM
+from meshhub.cli.processes import parse_timeout
 from meshhub.cli.remote import convert_batch_remote, convert_remote, server_option
 from meshhub.cli.single import convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from meshhub.cli.loading import load_registry
-from meshhub.cli.show import format_bytes
+from meshhub.cli.report_text import format_bytes
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.scratch import Scratch

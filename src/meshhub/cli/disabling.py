@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from meshhub.builtin_plugins import BUILTINS
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
@@ -48,7 +48,7 @@ def disable(name: str) -> None:
         hint = f"did you mean {near[0]!r}?" if near else "`meshhub plugins` lists the loaded ones"
         raise click.BadParameter(f"no plug-in {quote(name)} is installed; {hint}", param_hint="NAME")
     write_list(read_list() | {name})
-    show.inform(f"{name} is disabled")
+    terminal.inform(f"{name} is disabled")
 
 
 @click.command()
@@ -61,4 +61,4 @@ def enable(name: str) -> None:
     if name not in read_list():
         raise click.BadParameter(f"{quote(name)} is not disabled", param_hint="NAME")
     write_list(read_list() - {name})
-    show.inform(f"{name} is enabled")
+    terminal.inform(f"{name} is enabled")

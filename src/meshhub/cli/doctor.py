@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.verbosity import verbosity
 
 
@@ -27,16 +27,16 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         packages = {extra or "base": versions for extra, versions in list_packages().items()}
         listed = [msgspec.to_builtins(check) for check in checks]
-        show.as_json({**describe_system(), "can_convert": can_convert, "packages": packages, "checks": listed})
+        terminal.as_json({**describe_system(), "can_convert": can_convert, "packages": packages, "checks": listed})
     else:
         for name, version in describe_system().items():
-            show.print_line(f"{name} {version}")
-        show.table(
+            terminal.print_line(f"{name} {version}")
+        terminal.table(
             ("check", "status", "result"),
             [
                 (check.name, check.status, check.message + (f"; {check.remedy}" if check.remedy else ""))
                 for check in checks
             ],
         )
-        show.inform("conversions run" if can_convert else "conversions cannot run")
+        terminal.inform("conversions run" if can_convert else "conversions cannot run")
     ctx.exit(0 if can_convert else 1)

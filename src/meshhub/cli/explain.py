@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files, complete_paths, complete_plans
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.files import bounded_hooks, read_from
 from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.paths import read_from
+from meshhub.cli.processes import bounded_hooks
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
@@ -48,7 +49,7 @@ def explain(
     with registry.open_model(read_from(source), options) as opened:
         chain = registry.resolve(request, opened, caller)
     if as_json:
-        show.as_json(chain)
+        terminal.as_json(chain)
     else:
         _print_chain(chain)
 
@@ -69,11 +70,11 @@ def _print_chain(chain: Chain) -> None:
         options = " ".join(f"{name}={value}" for name, value in step.options.items())
         frame = f" in {step.frame.unit}, {step.frame.up.upper()} up" if step.frame else ""
         rows.append((step.kind, step.label + frame, options, step.because, step.plugin))
-    show.table(("step", "what", "options", "because", "plug-in"), rows)
+    terminal.table(("step", "what", "options", "because", "plug-in"), rows)
     if chain.losses:
         click.echo("could be lost, if the file has them:")
         for loss in chain.losses:
             click.echo(f"  {loss.feature} (at {loss.step})")
     else:
         click.echo("nothing is lost")
-    show.print_notes(chain.notes)
+    terminal.print_notes(chain.notes)

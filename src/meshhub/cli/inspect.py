@@ -7,19 +7,12 @@ from typing import Any
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
-from meshhub.cli.files import (
-    bounded_hooks,
-    expand_inputs,
-    is_folder,
-    parse_timeout,
-    read_from,
-    readable_extensions,
-    worker_log,
-)
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.paths import expand_inputs, is_folder, read_from, readable_extensions
+from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
@@ -69,7 +62,7 @@ def inspect(
         if not as_json:
             _print_inspection(path, inspection, registry)
     if as_json:
-        show.as_json(results if is_several else results[0])
+        terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
 
 
@@ -88,8 +81,8 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
     if model.volume_mm3 is not None and model.volume_mm3 < 0:
         volume += f", inside out{advice}"
     rows = {
-        "format": f"{source.format} ({frame}), {show.format_bytes(source.bytes)}",
-        "size": show.format_size(model.size_mm),
+        "format": f"{source.format} ({frame}), {report_text.format_bytes(source.bytes)}",
+        "size": report_text.format_size(model.size_mm),
         "faces": f"{model.faces:,}",
         "parts": f"{model.parts:,}",
         "bodies": f"{model.bodies:,}" + (f" ({model.cavities:,} cavities)" if model.cavities else ""),
@@ -101,10 +94,10 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
         "carries": ", ".join(model.features) or "triangles only",
     }
     click.echo(click.style(printable(path), bold=True))
-    show.table(("", ""), rows.items())
-    for line in show.list_features(inspection.feature_table):
-        show.print_line(line)
-    show.print_notes(inspection.notes)
+    terminal.table(("", ""), rows.items())
+    for line in report_text.list_features(inspection.feature_table):
+        terminal.print_line(line)
+    terminal.print_notes(inspection.notes)
 
 
 def _advise_repair(registry: Registry) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
@@ -50,11 +50,11 @@ def submit(
     server: str | None,
 ) -> None:
     """Submit a job, and print its id on standard output."""
-    with show.errors_as_json(as_json), open_client(server) as client:
+    with terminal.errors_as_json(as_json), open_client(server) as client:
         kind: Any = "inspect" if to is None else "convert"
         job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, options=options)
     if as_json:
-        show.as_json(job)
+        terminal.as_json(job)
     else:
         click.echo(job.id)
 
@@ -66,7 +66,7 @@ def submit(
 @verbosity
 def status(job_id: str, as_json: bool, server: str | None) -> None:
     """Print the state of a job."""
-    with show.errors_as_json(as_json), open_client(server) as client:
+    with terminal.errors_as_json(as_json), open_client(server) as client:
         _print_job(client.get(job_id), as_json)
 
 
@@ -78,7 +78,7 @@ def status(job_id: str, as_json: bool, server: str | None) -> None:
 def wait(job_id: str, as_json: bool, server: str | None) -> None:
     """Wait for the end of a job. The exit status is that of a local conversion."""
     with (
-        show.errors_as_json(as_json),
+        terminal.errors_as_json(as_json),
         open_client(server) as client,
         show_progress(is_silent=as_json or is_quiet() or is_verbose()) as progress,
     ):
@@ -112,13 +112,13 @@ def result(job_id: str, output: str | None, force: bool, server: str | None) -> 
 @verbosity
 def cancel(job_id: str, as_json: bool, server: str | None) -> None:
     """Cancel a job, or delete the result of a finished one."""
-    with show.errors_as_json(as_json), open_client(server) as client:
+    with terminal.errors_as_json(as_json), open_client(server) as client:
         _print_job(client.cancel(job_id), as_json)
 
 
 def _print_job(job: JobDescription, as_json: bool) -> None:
     if as_json:
-        show.as_json(job)
+        terminal.as_json(job)
         return
     words: list[str] = [job.state]
     if job.position is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.completing import complete_plans
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
@@ -110,7 +110,7 @@ def create(
         publishable=Publishable(origins=origins, **bounds) if publishable else None,
     )
     click.echo(key)
-    show.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
+    terminal.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
 
 
 @keys.command(name="list")
@@ -120,13 +120,13 @@ def list_keys(as_json: bool) -> None:
     """List the keys without their secrets, which are not stored."""
     records = open_store().list()
     if as_json:
-        show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
+        terminal.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
     titles = ("id", "plan", "label", "state", "created", "expires", "revoked", "publishable")
     rows = [_row(record) for record in records]
     # empty columns would take the width that ids need
     columns = [place for place in range(len(titles)) if place == 0 or any(row[place] for row in rows)]
-    show.table([titles[place] for place in columns], [[row[place] for place in columns] for row in rows])
+    terminal.table([titles[place] for place in columns], [[row[place] for place in columns] for row in rows])
 
 
 @keys.command()
@@ -155,7 +155,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
     key, record = store.rotate(key_id, grace=grace_hours * HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
     state = f"stays valid for {grace_hours:g} more hours" if grace_hours else "is revoked"
-    show.inform(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}")
+    terminal.inform(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}")
 
 
 @keys.command()
@@ -164,7 +164,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 def revoke(key_id: str) -> None:
     """Revoke a key at once and for good. ID is the part that `list` shows."""
     record = open_store().revoke(key_id)
-    show.inform(f"revoked key {record.id}")
+    terminal.inform(f"revoked key {record.id}")
 
 
 def _from_now(days: int | None) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
@@ -35,7 +35,7 @@ def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with options."""
     listed: dict[str, Any] = dict(supported(load_registry(probe=False), LOCAL)["formats"])
     if as_json:
-        show.as_json(listed)
+        terminal.as_json(listed)
         return
     rows, remedies = [], []
     for name, entry in listed.items():
@@ -45,16 +45,16 @@ def formats(as_json: bool) -> None:
         rows.append((name, entry["label"], " ".join(entry["extensions"]), read, write, flags))
         if entry["remedy"]:
             remedies.append(f"{name}: for more, {entry['remedy']}")
-    show.table(("format", "name", "extensions", "read", "write", "options"), rows)
+    terminal.table(("format", "name", "extensions", "read", "write", "options"), rows)
     click.echo()
     features = next(iter(listed.values()))["features"] if listed else {}
-    show.table(
+    terminal.table(
         ("keeps", *listed),
         [(name, *(_mark_feature(entry["features"][name]) for entry in listed.values())) for name in features],
     )
-    show.inform("r: the reader keeps it, w: the writer, (w): the writer with an option, -: no")
+    terminal.inform("r: the reader keeps it, w: the writer, (w): the writer with an option, -: no")
     for line in remedies:
-        show.inform(line)
+        terminal.inform(line)
 
 
 def _mark_feature(feature: Mapping[str, Any]) -> str:
@@ -70,7 +70,7 @@ def operations(as_json: bool) -> None:
     """List the operations in the order in which they run."""
     listed: list[Any] = list(supported(load_registry(probe=False), LOCAL)["operations"])
     if as_json:
-        show.as_json(listed)
+        terminal.as_json(listed)
         return
     rows = []
     for entry in listed:
@@ -79,7 +79,7 @@ def operations(as_json: bool) -> None:
             rows.append((entry["id"], entry["stage"], _flag_of(name), text))
         if entry["remedy"]:
             rows.append(("", "", "", f"not available: {entry['remedy']}"))
-    show.table(("operation", "stage", "option", "what it does"), rows)
+    terminal.table(("operation", "stage", "option", "what it does"), rows)
 
 
 @click.command()
@@ -93,13 +93,13 @@ def recipes(as_json: bool) -> None:
     registry = load_registry(probe=False)
     listed: dict[str, Any] = dict(supported(registry, LOCAL)["recipes"])
     if as_json:
-        show.as_json(listed)
+        terminal.as_json(listed)
         return
     rows = []
     for name, entry in listed.items():
         texts = (f"{option}={_format_value(value)}" for option, value in entry["options"].items())
         rows.append((name, entry["description"] or entry["label"], " ".join(texts)))
-    show.table(("recipe", "purpose", "options"), rows)
+    terminal.table(("recipe", "purpose", "options"), rows)
 
 
 @click.group(invoke_without_command=True)
@@ -121,13 +121,13 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
         disabled = [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.disabled_plugins]
     listed["faults"] += msgspec.to_builtins(PluginRecords().faults())
     if as_json:
-        show.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
+        terminal.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
     else:
-        show.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
+        terminal.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
         for entry in disabled:
             click.echo(f"disabled: {entry['name']} ({entry['origin']})")
         for fault in listed["faults"]:
-            show.print_line(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
+            terminal.print_line(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
     ctx.exit(1 if listed["faults"] else 0)
 
 

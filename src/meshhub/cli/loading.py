@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import printable
@@ -40,7 +40,7 @@ def load_registry(*, probe: bool) -> Registry:
 def print_faults(faults: tuple[Fault, ...]) -> None:
     """Print the defects of plug-ins, with their distributions, on standard error."""
     for fault in faults:
-        show.inform(printable(f"fault: {fault.plugin} ({fault.origin}): {fault.message}"))
+        terminal.inform(printable(f"fault: {fault.plugin} ({fault.origin}): {fault.message}"))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from meshhub.cli.files import identity
+from meshhub.cli.paths import identity
 from meshhub.errors import OutputExists
 
 _ATTRIBUTE = "user.meshhub.origin"

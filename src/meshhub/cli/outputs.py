@@ -12,10 +12,11 @@ from typing import NamedTuple
 import click
 from msgspec import structs
 
-from meshhub.cli.conversion import ConvertFlags, find_format
-from meshhub.cli.files import STREAM, identity, is_folder, is_own_output, leads_elsewhere
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.naming import derive_name
 from meshhub.cli.origins import recording_origin
+from meshhub.cli.paths import STREAM, identity, is_folder, is_own_output, leads_elsewhere
+from meshhub.cli.target_checks import find_format
 from meshhub.errors import MeshhubError
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.loading import load_registry
 from meshhub.cli.plugin_files import NewPlugin, list_files
 from meshhub.cli.verbosity import verbosity
@@ -67,7 +67,7 @@ def new(
     _check_conflicts(load_registry(probe=False), parts)
     place = folder or Path(f"meshhub-{name}")
     _write_files(place, list_files(parts))
-    show.inform(f"{place}: pip install -e . pytest, then pytest")
+    terminal.inform(f"{place}: pip install -e . pytest, then pytest")
 
 
 def _check_names(parts: NewPlugin) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
-from meshhub.cli.conversion import ConvertFlags
-from meshhub.cli.files import STREAM, is_zip, readable_extensions
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.outputs import Output
+from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
@@ -66,12 +66,12 @@ def convert_remote(
     _check_sources(registry, source)
     target = Path(output.path)
     if flags.skip_existing and target.is_file():
-        show.print_skipped(source, output.path, is_json=flags.as_json)
+        terminal.print_skipped(source, output.path, is_json=flags.as_json)
         return
     _check_output(target, flags, output.overwrite)
     # a log and a bar would overwrite each other
     with (
-        show.errors_as_json(flags.as_json),
+        terminal.errors_as_json(flags.as_json),
         open_client(flags.server) as client,
         show_progress(is_silent=flags.as_json or is_quiet() or is_verbose()) as progress,
     ):
@@ -80,7 +80,7 @@ def convert_remote(
         with output.recording_origin(source):
             job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
     if flags.as_json:
-        show.as_json(job.report)
+        terminal.as_json(job.report)
         return
     print_result(target, job)
 
@@ -165,10 +165,10 @@ def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:
 
 def print_result(path: Path, job: JobDescription) -> None:
     """Print the size of a downloaded result, and its notes."""
-    show.inform(printable(f"{path}: {show.format_bytes(path.stat().st_size)}"))
+    terminal.inform(printable(f"{path}: {report_text.format_bytes(path.stat().st_size)}"))
     for note in (job.report or {}).get("notes", []):
         if isinstance(note, dict):
-            show.inform(printable(f"note: {note.get('message', '')} [{note.get('code', '')}]"), indent="  ")
+            terminal.inform(printable(f"note: {note.get('message', '')} [{note.get('code', '')}]"), indent="  ")
 
 
 def relay_progress(listener: Listener | None) -> Callable[[JobDescription], None] | None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
-from meshhub.cli.conversion import closing, suggesting_overwrite
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.files import STREAM, bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.paths import STREAM, read_from
+from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
@@ -60,13 +61,13 @@ def render(
     if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
-    with show.errors_as_json(as_json), closing(registry), suggesting_overwrite("--force"):
+    with terminal.errors_as_json(as_json), registry, suggesting_overwrite("--force"):
         target = Target() if picture == STREAM else picture
         report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     if isinstance(target, Target):
         _write_to_standard_output(target.read())
     if as_json:
-        show.as_json(report)
+        terminal.as_json(report)
     else:
         _print_report(picture, report)
 
@@ -81,7 +82,8 @@ def _write_to_standard_output(data: bytes) -> None:
 def _print_report(picture: str, report: Report) -> None:
     name = "standard output" if picture == STREAM else picture
     source = report.source
-    summary = f"{source.faces:,} faces, {show.format_size(source.size_mm)}, {show.format_bytes(report.target.bytes)}"
-    show.inform(printable(f"{name}: {summary}, {report.seconds:.2f} s"))
-    show.print_timings(report)
-    show.print_notes(report.notes, indent="  ")
+    size = report_text.format_size(source.size_mm)
+    summary = f"{source.faces:,} faces, {size}, {report_text.format_bytes(report.target.bytes)}"
+    terminal.inform(printable(f"{name}: {summary}, {report.seconds:.2f} s"))
+    terminal.print_timings(report)
+    terminal.print_notes(report.notes, indent="  ")

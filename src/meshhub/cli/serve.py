@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from meshhub.cli.files import Ended
+from meshhub.cli.signals import Ended
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import MissingDependency
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import click
 
-from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, preview, suggesting_overwrite
+from meshhub.cli import report_text, terminal
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import code_of, explained
-from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
 from meshhub.cli.outputs import Output, check_distinct
+from meshhub.cli.paths import STREAM, identity, read_from
+from meshhub.cli.processes import bounded_hooks, worker_log
 from meshhub.cli.progress import show_progress
+from meshhub.cli.target_checks import preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, printable
@@ -34,12 +36,12 @@ def convert_single(
 ) -> None:
     """Convert one file and print the report."""
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
-        show.print_skipped(source, output.path, is_json=flags.as_json)
+        terminal.print_skipped(source, output.path, is_json=flags.as_json)
         return
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
     try:
-        with closing(registry):
+        with registry:
             if flags.dry_run:
                 _print_preview(registry, source, output, flags, options)
                 return
@@ -50,13 +52,13 @@ def convert_single(
     except (MeshhubError, OSError) as error:
         if flags.skip_existing and isinstance(error, OutputExists):
             # another program wrote it in the meantime
-            show.print_skipped(source, output.path, is_json=flags.as_json)
+            terminal.print_skipped(source, output.path, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
-            show.as_json({"error": explained(error), "error_code": code_of(error)})
+            terminal.as_json({"error": explained(error), "error_code": code_of(error)})
         raise
     if flags.as_json:
-        show.as_json(report)
+        terminal.as_json(report)
     else:
         _print_report(output.path, report)
 
@@ -86,14 +88,14 @@ def _print_preview(
                 creates_folder=output.folder is not None,
             )
     if flags.as_json:
-        show.as_json({"file": source, "output": output.path, "chain": chain})
+        terminal.as_json({"file": source, "output": output.path, "chain": chain})
         return
-    show.print_line(printable(f"{source} → {output.path}"), err=output.path == STREAM)
-    for step in show.list_steps(chain):
-        show.print_line(step, indent="  ", err=output.path == STREAM)
+    terminal.print_line(printable(f"{source} → {output.path}"), err=output.path == STREAM)
+    for step in report_text.list_steps(chain):
+        terminal.print_line(step, indent="  ", err=output.path == STREAM)
     for loss in chain.losses:
-        show.inform(f"could be lost, if the file has it: {loss.feature} (at {loss.step})", indent="  ")
-    show.print_notes(chain.notes, indent="  ")
+        terminal.inform(f"could be lost, if the file has it: {loss.feature} (at {loss.step})", indent="  ")
+    terminal.print_notes(chain.notes, indent="  ")
 
 
 def _check_input(source: str, output: Output) -> None:
@@ -140,7 +142,7 @@ def _convert_to_stream(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:
-        show.inform("note: materials and textures need files of their own and were left out; give an OUTPUT")
+        terminal.inform("note: materials and textures need files of their own and were left out; give an OUTPUT")
     return report
 
 
@@ -165,8 +167,8 @@ def _check_standard_output(source: str, to: str | None, flags: ConvertFlags) -> 
 
 def _print_report(target: str, report: Report) -> None:
     name = "standard output" if target == STREAM else target
-    show.inform(printable(f"{name}: {show.summarize(report)}"))
-    for line in show.list_figures(report):
-        show.inform(line, indent="  ")
-    show.print_timings(report)
-    show.print_notes(report.notes, indent="  ")
+    terminal.inform(printable(f"{name}: {report_text.summarize(report)}"))
+    for line in report_text.list_figures(report):
+        terminal.inform(line, indent="  ")
+    terminal.print_timings(report)
+    terminal.print_notes(report.notes, indent="  ")

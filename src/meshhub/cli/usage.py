@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from meshhub.cli import show
+from meshhub.cli import terminal
+from meshhub.cli.job_store import open_store
 from meshhub.cli.verbosity import verbosity
-from meshhub.errors import InvalidSettings, MissingDependency
-from meshhub.service.settings import load
 
 if TYPE_CHECKING:
     from meshhub.service.jobs.job import Usage
-    from meshhub.service.jobs.store import JobStore
 
 COLUMNS = (
     "finished", "key_id", "caller", "plan", "kind", "state", "attempts", "bytes_in", "bytes_out", "cpu_seconds",
@@ -53,7 +51,7 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
         usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
     rows = [_describe(row) for row in usage]
     if as_json:
-        show.as_json(rows)
+        terminal.as_json(rows)
         return
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -70,16 +68,3 @@ def _describe(row: Usage) -> dict[str, Any]:
 def _seconds(time: datetime | None) -> float | None:
     """Return a time without a zone, which is UTC, in seconds since 1970."""
     return None if time is None else time.replace(tzinfo=UTC).timestamp()
-
-
-def open_store() -> JobStore:
-    """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
-    try:
-        from meshhub.service.jobs.opening import open_store
-    except ImportError as error:
-        raise MissingDependency(str(error)) from error
-    loaded = load()
-    try:
-        return open_store(loaded.settings)
-    except InvalidSettings as error:
-        raise loaded.located(error) from error

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import click
 from msgspec import Struct, structs
 
-from meshhub.cli import show
+from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, as_data, describe_counts, print_error
-from meshhub.cli.conversion import ConvertFlags, closing, find_format
-from meshhub.cli.files import bounded_hooks, list_models, readable_extensions, worker_log
+from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.naming import OutputNames
+from meshhub.cli.paths import list_models, readable_extensions
+from meshhub.cli.processes import bounded_hooks, worker_log
+from meshhub.cli.target_checks import find_format
 from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
@@ -107,7 +109,7 @@ class _Arrivals:
         if is_available != self._is_available:
             self._is_available = is_available
             state = "is available again" if is_available else "is not available; waiting for it"
-            show.print_line(printable(f"{self._folder} {state}"), err=True)
+            terminal.print_line(printable(f"{self._folder} {state}"), err=True)
         return paths
 
 
@@ -155,11 +157,11 @@ class _Watch:
         if conversion.error is not None:
             print_error(conversion)
         elif conversion.report is not None and not self._batch.flags.as_json:
-            summary = show.summarize(conversion.report)
-            show.inform(printable(f"{conversion.source} → {conversion.target}: {summary}"))
-            show.print_timings(conversion.report)
+            summary = report_text.summarize(conversion.report)
+            terminal.inform(printable(f"{conversion.source} → {conversion.target}: {summary}"))
+            terminal.print_timings(conversion.report)
         elif conversion.is_skipped and (is_verbose() or not conversion.is_origin_known):
-            show.inform(printable(f"{conversion.target} {show.describe_skipped(conversion.is_origin_known)}"))
+            terminal.inform(printable(f"{conversion.target} {terminal.describe_skipped(conversion.is_origin_known)}"))
 
 
 def _perform(batch: Batch, conversion: Conversion) -> Conversion:
@@ -182,15 +184,15 @@ def convert_arrivals(
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
     watch = _Watch(folder, Batch(registry, to, output_dir, flags, options))
-    show.inform(printable(f"watching {folder}; Ctrl-C or SIGTERM ends"))
-    with closing(registry), ThreadPoolExecutor(2 * engine.workers) as pool:
+    terminal.inform(printable(f"watching {folder}; Ctrl-C or SIGTERM ends"))
+    with registry, ThreadPoolExecutor(2 * engine.workers) as pool:
         try:
             _run(watch, pool)
         except KeyboardInterrupt:
             # running conversions end without a result, and the next run converts their files
             registry.close()
             pool.shutdown(wait=False, cancel_futures=True)
-    show.inform(describe_counts(watch.counts))
+    terminal.inform(describe_counts(watch.counts))
 
 
 def _run(watch: _Watch, pool: ThreadPoolExecutor) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from meshhub.cli import show
+from meshhub.cli import terminal
 from meshhub.cli.keys import HOUR_S, MAX_GRACE_HOURS, open_store
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption
@@ -34,7 +34,7 @@ def create(key_id: str) -> None:
     if secrets.active(key_id):
         raise InvalidOption(f"the key {key_id} has a secret; replace it with `meshhub webhooks rotate`")
     click.echo(secrets.create(key_id))
-    show.inform(f"created the webhook secret of {key_id}; it cannot be shown again")
+    terminal.inform(f"created the webhook secret of {key_id}; it cannot be shown again")
 
 
 @webhooks.command(name="list")
@@ -44,9 +44,9 @@ def list_secrets(as_json: bool) -> None:
     """List the keys that have a secret."""
     records = _open_secrets().list()
     if as_json:
-        show.as_json(records)
+        terminal.as_json(records)
         return
-    show.table(
+    terminal.table(
         ("key", "created", "revoked"),
         [(record.key_id, _format_time(record.created), _format_time(record.revoked)) for record in records],
     )
@@ -68,7 +68,7 @@ def rotate(key_id: str, grace_hours: float) -> None:
     if not secrets.active(key_id):
         raise InvalidOption(f"the key {key_id} has no secret; create one with `meshhub webhooks create`")
     click.echo(secrets.create(key_id, grace=grace_hours * HOUR_S))
-    show.inform(f"the old secret of {key_id} signs for {grace_hours:g} more hours")
+    terminal.inform(f"the old secret of {key_id} signs for {grace_hours:g} more hours")
 
 
 @webhooks.command()
@@ -77,7 +77,7 @@ def rotate(key_id: str, grace_hours: float) -> None:
 def revoke(key_id: str) -> None:
     """Revoke the secrets of a key at once."""
     _open_secrets().revoke(key_id)
-    show.inform(f"revoked the webhook secrets of {key_id}")
+    terminal.inform(f"revoked the webhook secrets of {key_id}")
 
 
 def _open_secrets(key_id: str | None = None) -> WebhookSecrets:

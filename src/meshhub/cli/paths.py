@@ -1,19 +1,14 @@
-"""Inputs and outputs of commands: paths, folders, `-` for the standard streams, and the signals that end a command."""
+"""Paths that commands take: files, folders, and `-` for the standard streams."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from types import FrameType
 
 import click
 
-from meshhub.cli.verbosity import is_verbose
-from meshhub.engine.hook_process import HookProcess
-from meshhub.engine.logs import Kind
 from meshhub.errors import MeshhubError
 from meshhub.model.capabilities import Format
 from meshhub.model.source import HEAD_BYTES, Source
@@ -28,9 +23,6 @@ STREAM = "-"
 _HEAD_LIMITS = ArchiveLimits(max_total_bytes=1 << 62, max_entry_bytes=1 << 62, ratio_after=1 << 62)
 """Bytes; sizes are not limited, because only the head of one entry is inflated."""
 
-MAX_TIMEOUT_S = 1e9
-"""Seconds; clocks and polls of the system overflow not far above."""
-
 
 def read_from(path: str) -> Source | str:
     """Return the source behind a path or `-`; an address of a storage stays as it is, for the registry to fetch."""
@@ -41,40 +33,6 @@ def read_from(path: str) -> Source | str:
     return path if is_address(path) else Source.from_path(path)
 
 
-def worker_log() -> Kind | None:
-    """Return how workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
-    return "text" if is_verbose() else None
-
-
-def bounded_hooks(timeout_s: float | None, method: str | None = "fork") -> HookProcess:
-    """Return a process for third parties' sniffers and hooks, each limited to `timeout_s` seconds.
-
-    `method` is the start method of `Isolated`.
-    """
-    return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log())
-
-
-class Ended(KeyboardInterrupt):
-    """A signal that ends the command; like Ctrl-C, it removes unfinished files."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-def end_on(*names: str) -> None:
-    """Raise Ended at the named signals, which end a program by default."""
-    for name in names:
-        number = getattr(signal, name, None)
-        # a handler that the parent set stays, for example that of nohup
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _end)
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    raise Ended(number)
-
-
 def identity(path: str | Path) -> tuple[int, int] | None:
     """Return the device and number of the file behind a path or `-`; None without a file."""
     try:
@@ -82,13 +40,6 @@ def identity(path: str | Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def parse_timeout(seconds: float) -> float | None:
-    """Return the limit that `--timeout` sets; None for 0, which means no limit."""
-    if not 0 <= seconds < MAX_TIMEOUT_S:
-        raise click.BadParameter("must be a number of seconds; 0 for no limit", param_hint="--timeout")
-    return seconds or None
 
 
 def is_folder(name: str) -> bool:

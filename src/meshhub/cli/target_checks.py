@@ -1,4 +1,4 @@
-"""Code that single conversions and batches share."""
+"""Check the target of a conversion: its format, and whether it may be written."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Struct
-
 from meshhub.errors import OutputExists
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import Chain, Request
@@ -16,24 +14,6 @@ from meshhub.model.source import Source
 from meshhub.pipeline.outputs import check_output
 from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
-
-
-class ConvertFlags(Struct, frozen=True, kw_only=True):
-    """Flags of `meshhub convert` besides the options of plug-ins; `timeout` in seconds, None for no limit."""
-
-    to: str | None
-    output: str | None
-    output_dir: Path | None
-    force: bool
-    jobs: int | None
-    timeout: float | None
-    name: str | None
-    dry_run: bool
-    skip_existing: bool
-    watch: Path | None
-    server: str | None
-    quiet: bool
-    as_json: bool
 
 
 def find_format(registry: Registry, to: str) -> Format:
@@ -59,15 +39,6 @@ def preview(
     if not creates_folder or os.path.lexists(target.parent):
         check_output(target, overwrite=overwrite)
     return chain
-
-
-@contextlib.contextmanager
-def closing(registry: Registry) -> Iterator[None]:
-    """Close the registry's engine and hooks at the end, also after an exception."""
-    try:
-        yield
-    finally:
-        registry.close()
 
 
 @contextlib.contextmanager
