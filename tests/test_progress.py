@@ -90,6 +90,7 @@ def test_every_method_reports(registry: Registry, tmp_path: Path) -> None:
         "read operation write": lambda progress: registry.convert_bytes(scene, "stl", repair=True, progress=progress),
         "read write ": lambda progress: registry.write(scene, tmp_path / "a.ply", progress=progress),
         "read inspect": lambda progress: registry.inspect(scene, progress=progress),
+        "read inspect ": lambda progress: registry.inspect(scene, repair=True, progress=progress),
         "read render": lambda progress: registry.render(scene, tmp_path / "a.png", progress=progress),
     }
     for kinds, call in calls.items():

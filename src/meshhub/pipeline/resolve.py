@@ -90,7 +90,9 @@ def check_request(
     if purpose == "render":
         _build_render_options(options)
     operations = tuple(
-        operation for operation in declarations.operations if purpose != "preview" and _is_requested(operation, options)
+        operation
+        for operation in declarations.operations
+        if purpose not in ("inspect", "preview") and _is_requested(operation, options)
     )
     for operation in operations:
         check_entitlement(operation, caller)
