@@ -25,6 +25,7 @@ OPERATIONS = (
     "optimize",
     "lay-flat",
     "mirror",
+    "orient",
     "rotate",
     "fit",
     "scale",

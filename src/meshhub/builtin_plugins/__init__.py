@@ -13,6 +13,7 @@ BUILTINS = (
     "optimize",  # optimize_target_faces
     "lay_flat",
     "mirror",
+    "orient",
     "rotate",
     "fit",
     "scale",

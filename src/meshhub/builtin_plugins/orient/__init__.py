@@ -1,0 +1,86 @@
+"""Operation `orient`: turn the scene so that it prints with little support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
+
+
+class OrientOptions(Struct, frozen=True, kw_only=True):
+    """Options of `orient`: whether to turn the scene, and what counts."""
+
+    orient: Annotated[
+        bool,
+        Meta(
+            title="Orient for printing",
+            description="Turn the whole scene so that it needs little support, stands safely and is low.",
+        ),
+    ] = False
+
+    orient_angle_deg: Annotated[
+        float,
+        Meta(
+            title="Steepest overhang without support, degrees",
+            description="Surfaces need support where they overhang at less than this angle from the bed.",
+            ge=5,
+            le=85,
+        ),
+    ] = 45.0
+
+    orient_support_weight: Annotated[
+        float,
+        Meta(
+            title="Weight of support",
+            description="How much the volume of the support counts, as a share of the volume of the hull.",
+            ge=0,
+            le=100,
+        ),
+    ] = 1.0
+
+    orient_contact_weight: Annotated[
+        float,
+        Meta(
+            title="Weight of contact",
+            description="How much it counts that little of the model touches the bed.",
+            ge=0,
+            le=100,
+        ),
+    ] = 0.1
+
+    orient_height_weight: Annotated[
+        float,
+        Meta(
+            title="Weight of height",
+            description="How much the height counts, as a share of the longest diagonal.",
+            ge=0,
+            le=100,
+        ),
+    ] = 0.1
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `orient`."""
+    return [
+        Operation(
+            id="orient",
+            label="Orient for printing",
+            stage=Stage.TURN,
+            options=OrientOptions,
+            run="meshhub.builtin_plugins.orient.operation:run",
+            needs=("fast_simplification", "scipy"),
+            install="meshhub",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]
