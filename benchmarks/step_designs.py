@@ -150,7 +150,7 @@ def summarize(rows: list[dict[str, Any]]) -> None:
     for reason, count in Counter(row["left out"].split(":")[0] for row in rows if "left out" in row).most_common():
         print(f"  left out, {reason}: {count}")
     judged = [row for row in rows if "left out" not in row]
-    print(f"flat bodies in {sum('flat_body' in row['notes'] for row in judged)} parts")
+    print(f"simpler faces in {sum('flat_faces' in row['notes'] for row in judged)} parts")
     for program in ("occ", "gmsh", "scad"):
         mine = [row for row in judged if row["triangulation"]["program"] == program and "true_faces" in row]
         faces = [face for row in mine for face in row["true_faces"]]

@@ -153,7 +153,7 @@ def test_a_rejected_patch_becomes_facets_again(monkeypatch: pytest.MonkeyPatch) 
     assert b"B_SPLINE_SURFACE" in files[0]
     assert b"B_SPLINE_SURFACE" not in files[1]
     assert remarks.figures["valid_solids"] == 1
-    assert [found.code for found in remarks.notes] == ["flat_body"]
+    assert [found.code for found in remarks.notes] == ["flat_faces"]
 
 
 def test_a_body_with_many_facets_in_place_of_a_rejected_patch_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_a_body_with_many_facets_in_place_of_a_rejected_patch_is_written(monkeyp
     _, remarks = write_step(hill(count=12))
     assert "bsplines" not in remarks.figures
     assert remarks.figures["faces"] > 100
-    assert [found.code for found in remarks.notes] == ["flat_body", "step_unchecked"]
+    assert [found.code for found in remarks.notes] == ["flat_faces", "step_unchecked"]
 
 
 def flat_patch(poles: int = 8) -> Patch:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.draft import Draft, Drafting, list_candidates
 from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
@@ -39,9 +41,8 @@ from meshhub.builtin_plugins.step.writing.kernel_comparison import (
     find_faults,
     is_as_expected,
 )
-from meshhub.builtin_plugins.step.writing.model_builder import ModelDraft
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_decimals
-from meshhub.builtin_plugins.step.writing.repair import find_causes
+from meshhub.builtin_plugins.step.writing.solid_builder import IMPLAUSIBLE
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import advise_reduction, did, note
@@ -53,22 +54,12 @@ from meshhub.toolkit.materials import note_lost_finish
 
 _DEVIATION = "max_deviation_mm"
 
-_MAX_REPAIRS_COUNT = 4
-"""Times that a file is written again; at the last time, bodies that are still invalid get flat faces."""
 _NO_REGIONS: IntIndex = np.empty(0, np.intp)
-"""Causes of a fault that has no known place."""
+"""Regions of a body that was not kept."""
 _MAX_GAINED_RATIO = 0.005
 """Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
-
-
-_FREE_FIGURES = {
-    SurfaceKind.EXTRUSION: "extrusions",
-    SurfaceKind.REVOLUTION: "revolutions",
-    SurfaceKind.PATCH: "bsplines",
-}
-"""Figures of free-form surfaces, which are reported only if they are not zero."""
 
 
 class _WrittenProduct(NamedTuple):
@@ -80,6 +71,7 @@ class _WrittenProduct(NamedTuple):
     bodies:      its solids in file order, then its open shells
     shell_count: shells of its mesh
     figures:     for the report; they count every instance, except for faces
+    rejected:    number of curved surfaces that were given up, by the reason
     """
 
     name: str
@@ -88,6 +80,7 @@ class _WrittenProduct(NamedTuple):
     bodies: list[ExpectedBody]
     shell_count: int
     figures: dict[str, int | float]
+    rejected: Counter[str]
 
     @property
     def volumes(self) -> list[float]:
@@ -96,45 +89,27 @@ class _WrittenProduct(NamedTuple):
 
 
 class _Fault(NamedTuple):
-    """A body that OpenCASCADE rejects.
-
-    shape:  index of its shape
-    causes: its curved regions that are at fault; none if this is unclear
-    """
+    """A body that OpenCASCADE rejects, or that fails the check without it; shape: index of its shape."""
 
     shape: int
     body: ExpectedBody
     reason: str
-    causes: IntIndex
-
-
-class _Fallback(NamedTuple):
-    """A body that was written again.
-
-    reason:   why OpenCASCADE rejected it first
-    surfaces: number of its surfaces that became flat; None for all
-    """
-
-    reason: str
-    surfaces: int | None
 
 
 @dataclass(eq=False)
 class _ShapeState:
     """A shape that may be written again.
 
-    draft:       facets, and the surfaces to try
-    model:       what was written; None if the draft changed since
-    palette:     colors that the paint of the skin indexes; None for no color
-    volume:      of the closed shells of the mesh, mm³
-    is_repaired: whether OpenCASCADE rejected a body of it
+    drafting: candidates, and their checks
+    draft:    what is written
+    palette:  colors that the paint of the skin indexes; None for no color
+    volume:   of the closed shells of the mesh, mm³
     """
 
-    draft: ModelDraft
-    model: BrepModel | None
+    drafting: Drafting
+    draft: Draft
     palette: list[Color | None]
     volume: float
-    is_repaired: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +117,7 @@ class _SceneWriter:
     """Writer of a scene, for several attempts.
 
     uses:   number of instances of each shape
-    states: by shape; empty if the scene has too many faces to be checked, and so is written once
+    states: by shape; empty if the scene has too many faces to be checked
     """
 
     scene: Scene
@@ -168,61 +143,63 @@ class _SceneWriter:
         document.close()
         return products
 
-    def write_shape_alone(self, number: int) -> bytes:
-        """Return a file that holds one shape once."""
+    def find_curved(self, fault: _Fault) -> IntIndex:
+        """Return the regions of the body of a fault that can return to simpler surfaces."""
+        state = self.states.get(fault.shape)
+        return _NO_REGIONS if state is None else state.draft.find_curved(np.array(fault.body.shells, np.intp))
+
+    def simplify(self, fault: _Fault, deadline: float) -> None:
+        """Keep the surfaces with which OpenCASCADE accepts the body of a fault."""
+        state, name = self.states[fault.shape], self.shapes[fault.shape].name
+        number = [body.name for body in expected_bodies(name, state.draft.model)].index(fault.body.name)
+
+        def accept(model: BrepModel) -> bool:
+            bodies = expected_bodies(name, model)
+            if len(model.regions.surfaces) > MAX_FACES_COUNT:
+                # OpenCASCADE checks fewer faces; flat ones are the best guess
+                is_mine = np.isin(model.skin.shell, bodies[number].shells)
+                return not model.regions.curved[model.regions.region[is_mine]].any()
+            left = deadline - time.monotonic()
+            volumes = [body.volume_mm3 for body in bodies if body.volume_mm3 is not None]
+            verdict = read_back(self._write_alone(name, model), left, volumes) if left > 0 else None
+            return verdict is not None and number not in find_faults(verdict, bodies)
+
+        shells = np.array(fault.body.shells, np.intp)
+        state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept)
+
+    def read_alone(self, number: int, product: _WrittenProduct, seconds: float) -> Verdict | None:
+        """Read a file that holds one shape once."""
+        state = self.states.get(number) or self._prepare_shape(number)
+        assert state is not None
+        return read_back(self._write_alone(product.name, state.draft.model), seconds, product.volumes)
+
+    def _write_alone(self, name: str, model: BrepModel) -> bytes:
+        """Return a file that holds one model once."""
         stream = io.BytesIO()
         document = StepDocument(Part21Writer(stream, choose_decimals(0.0, 0.0)))
-        self._write_shape(document, number)
+        _write_product(document, name, model)
         document.close()
         return stream.getvalue()
-
-    def has_curved_faces(self, fault: _Fault) -> bool:
-        """Return whether the body of a fault has faces that can return to facets."""
-        model = self.states[fault.shape].model
-        assert model is not None
-        is_mine = np.isin(model.skin.shell, fault.body.shells)
-        return bool(model.regions.curved[model.regions.region[is_mine]].any())
-
-    def return_to_facets(self, fault: _Fault, *, whole_body: bool) -> int | None:
-        """Return the causes of a fault to facets, or its whole body; return the number of causes, None for all."""
-        state = self.states[fault.shape]
-        assert state.model is not None
-        state.is_repaired = True
-        is_local = not whole_body and len(fault.causes) > 0
-        if is_local:
-            state.draft.reject(state.model.regions, fault.causes)
-        else:
-            state.draft.flatten(np.array(fault.body.shells, np.intp))
-        return len(fault.causes) if is_local else None
 
     def _write_shape(self, document: StepDocument, number: int) -> _WrittenProduct | None:
         """Write the product of one shape; nothing if all its triangles are degenerate."""
         state = self.states.get(number) or self._prepare_shape(number)
         if state is None:
             return None
-        model = state.model = state.model or state.draft.build()
-        self.states[number] = state
-        self._forget_unchecked()
-        skin = model.skin
-        area = float(lengths(skin.cross).sum()) / 2
-        thickness_mm = abs(state.volume) / area if area else 0.0
-        document.file.decimals = choose_decimals(float(np.abs(skin.points).max()), thickness_mm)
-        ids = write_model(document.file, model)
-        name = self.shapes[number].name
-        product = document.write_product(name, ids.solids, ids.sheets)
-        _write_colors(document, skin, model.regions.region, ids, state.palette)
-        figures = _collect_figures(model, ids, state.volume, skin.closed, self.uses[number])
-        bodies = expected_bodies(name, model)
-        return _WrittenProduct(name, product, self.uses[number], bodies, len(skin.closed), figures)
-
-    def _forget_unchecked(self) -> None:
-        """Forget the shapes if they have too many faces to be checked, unless one of them is under repair."""
-        faces = sum(len(state.model.regions.surfaces) for state in self.states.values() if state.model)
-        if faces > MAX_FACES_COUNT and not any(state.is_repaired for state in self.states.values()):
-            self.states.clear()
+        model, name, uses = state.draft.model, self.shapes[number].name, self.uses[number]
+        product, ids = _write_product(document, name, model)
+        _write_colors(document, model.skin, model.regions.region, ids, state.palette)
+        figures = _collect_figures(model, ids, state.volume, uses)
+        rejected = state.draft.rejected
+        return _WrittenProduct(
+            name, product, uses, expected_bodies(name, model), len(model.skin.closed), figures, rejected
+        )
 
     def _prepare_shape(self, number: int) -> _ShapeState | None:
-        """Return a shape with its recognized surfaces; None if all its triangles are degenerate."""
+        """Return a shape with its recognized surfaces; None if all its triangles are degenerate.
+
+        It is kept for another attempt, as long as all shapes together have so few faces that OpenCASCADE checks them.
+        """
         shape = self.shapes[number]
         mesh = shape.mesh
         paint, palette = collect_paint(self.scene, mesh, shape.material)
@@ -230,14 +207,28 @@ class _SceneWriter:
         if len(skin.faces) == 0:
             return None
         volume = float(shell_volumes(skin)[skin.closed].sum())
-        return _ShapeState(ModelDraft(skin, self.options, is_strict=not is_available()), None, palette, volume)
+        drafting = Drafting(list_candidates(skin, self.options), is_strict=not is_available())
+        state = self.states[number] = _ShapeState(drafting, drafting.draft(), palette, volume)
+        if sum(len(kept.draft.model.regions.surfaces) for kept in self.states.values()) > MAX_FACES_COUNT:
+            self.states.clear()
+        return state
+
+
+def _write_product(document: StepDocument, name: str, model: BrepModel) -> tuple[ProductIds, WrittenIds]:
+    """Write a model as a product."""
+    skin = model.skin
+    area = float(lengths(skin.cross).sum()) / 2
+    thickness_mm = abs(float(shell_volumes(skin)[skin.closed].sum())) / area if area else 0.0
+    document.file.decimals = choose_decimals(float(np.abs(skin.points).max()), thickness_mm)
+    ids = write_model(document.file, model)
+    return document.write_product(name, ids.solids, ids.sheets), ids
 
 
 def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     """Write the scene as STEP and check the file.
 
-    Where OpenCASCADE is installed, it reads the file back. The surfaces that make a body invalid return to facets, and
-    the file is written and read again; at last, all surfaces of the body do.
+    Where OpenCASCADE is installed, it reads the file back. The surfaces that make a body invalid return to simpler
+    ones, and the file is written and read again.
 
     Args:
         scene: Millimeters, Z up.
@@ -260,37 +251,29 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     deadline = time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
-    fallbacks: dict[tuple[int, str], _Fallback] = {}
-    for attempt in range(_MAX_REPAIRS_COUNT if options.step_surfaces != "planar" else 0):
-        # a body that stays invalid with flat faces is not written again
-        faults_to_repair = [fault for fault in faults if writer.has_curved_faces(fault)]
-        if not faults_to_repair:
-            break
-        for fault in faults_to_repair:
-            whole_body = attempt == _MAX_REPAIRS_COUNT - 1 or verdict is None
-            before = fallbacks.get((fault.shape, fault.body.name), _Fallback(fault.reason, 0))
-            count = writer.return_to_facets(fault, whole_body=whole_body)
-            surfaces = None if count is None or before.surfaces is None else before.surfaces + count
-            fallbacks[fault.shape, fault.body.name] = _Fallback(before.reason, surfaces)
-        for fault in faults_to_repair:
-            writer.states[fault.shape].model = None
+    doubtful = [fault for fault in faults if len(writer.find_curved(fault))]
+    if doubtful:
+        for fault in doubtful:
+            writer.simplify(fault, deadline)
         with target.open() as stream:
             products = writer.write_scene(stream)
         verdict = _check_file(target, products, deadline)
-        if verdict is not None:
-            faults = _find_faults(writer, products, verdict, deadline)
+        faults = _find_faults(writer, products, verdict, deadline)
     if verdict is None:
         faults = _find_torn(products)
     if options.step_invalid == "reject":
         _reject_invalid(products, faults)
-    _note_faults(fallbacks, faults)
+    for product in products:
+        if product:
+            _note_rejected(product)
+    _note_faults(faults)
     _report(products, verdict, faults)
 
 
 def _find_torn(products: list[_WrittenProduct | None]) -> list[_Fault]:
     """Return the bodies that fail the check without a kernel."""
     return [
-        _Fault(number, body, "it is not closed, or its volume is wrong", _NO_REGIONS)
+        _Fault(number, body, "it is not closed, or its volume is wrong")
         for number, product in enumerate(products)
         for body in (product.bodies if product else ())
         if body.is_torn
@@ -310,17 +293,19 @@ def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]
         )
 
 
-def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault]) -> None:
-    """Report bodies with fewer surfaces, and those that are still invalid."""
-    for (_, name), fallback in fallbacks.items():
-        if fallback.surfaces is None:
-            note("flat_body", f"{name} was written with simpler faces: with the curved ones {fallback.reason}")
-        else:
-            note(
-                "flat_faces",
-                f"{name} has simpler faces in place of {fallback.surfaces} curved ones: with these {fallback.reason}",
-            )
-    for _, body, reason, _ in faults:
+def _note_rejected(product: _WrittenProduct) -> None:
+    """Report the curved surfaces that were recognized, but not written."""
+    reasons = {reason: count for reason, count in product.rejected.most_common() if reason != IMPLAUSIBLE}
+    lost, kept = sum(reasons.values()), int(product.figures["faces"] - product.figures["planes"])
+    if lost:
+        listed = ", ".join(f"{count} ({reason})" for reason, count in reasons.items())
+        message = f"{product.name!r} has simpler faces in place of {lost} of {lost + kept} curved ones: {listed}"
+        note("flat_faces", message)
+
+
+def _note_faults(faults: list[_Fault]) -> None:
+    """Report bodies that are invalid."""
+    for _, body, reason in faults:
         note(
             "invalid_solid",
             f"{body.name} is invalid in the STEP file: {reason}; use {{repair}}",
@@ -357,17 +342,14 @@ def _find_faults(
         is_alone = len(numbered) == product.uses == 1
         shape_verdict: Verdict | None = verdict
         if not is_alone:
-            shape_verdict = read_back(writer.write_shape_alone(number), deadline - time.monotonic(), product.volumes)
+            shape_verdict = writer.read_alone(number, product, deadline - time.monotonic())
         if shape_verdict is not None:
-            for index, reason in find_faults(shape_verdict, product.bodies).items():
-                body, model, causes = product.bodies[index], writer.states[number].model, _NO_REGIONS
-                if model is not None and index < min(len(model.bodies.solids), len(shape_verdict.solids)):
-                    causes = find_causes(model, body.shells, shape_verdict.solids[index])
-                faults.append(_Fault(number, body, reason, causes))
+            reasons = find_faults(shape_verdict, product.bodies)
+            faults += [_Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
     if faults:
         return faults
     reason = "OpenCASCADE finds the file invalid"
-    return [_Fault(number, body, reason, _NO_REGIONS) for number, product in numbered for body in product.bodies]
+    return [_Fault(number, body, reason) for number, product in numbered for body in product.bodies]
 
 
 def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, faults: list[_Fault]) -> None:
@@ -426,16 +408,13 @@ def _note_unchecked(faces_count: int) -> None:
     note("step_unchecked", f"{cause}; only the writer's own checks were made, so a solid may be invalid")
 
 
-def _collect_figures(
-    model: BrepModel, ids: WrittenIds, volume: float, closed: np.ndarray, uses: int
-) -> dict[str, int | float]:
+def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int) -> dict[str, int | float]:
     """Return the figures of a product.
 
     Args:
         model: The product's model.
         ids: What was written.
         volume: Volume of the closed shells of the mesh, mm³.
-        closed: (s,) whether a shell is closed.
         uses: Number of instances.
     """
     surfaces = model.regions.surfaces
@@ -446,12 +425,12 @@ def _collect_figures(
         **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
         "tori": int(kinds[SurfaceKind.TORUS]),
         "design_radii": count_design_radii(surfaces),
-        **{name: int(kinds[kind]) for kind, name in _FREE_FIGURES.items() if kinds[kind]},
+        **({"bsplines": int(kinds[SurfaceKind.PATCH])} if kinds[SurfaceKind.PATCH] else {}),
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         _DEVIATION: _measure_deviation(model),
         "mesh_volume_mm3": volume * uses,
-        "volume_gained_mm3": (float(model.shell_volumes[closed].sum()) - volume) * uses,
+        "volume_gained_mm3": (float(model.shell_volumes[model.skin.closed].sum()) - volume) * uses,
     }
 
 

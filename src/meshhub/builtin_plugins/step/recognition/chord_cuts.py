@@ -12,16 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
-from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO, number_groups
+from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
 from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
-from meshhub.builtin_plugins.step.recognition.facet_groups import find_pieces
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_FACET_COUNT,
     MIN_POINT_COUNT,
     MIN_STEADY_COSINE,
-    TOLERANCE_RATIO,
     Trials,
     has_even_steps,
     is_plausible,
@@ -54,15 +51,6 @@ _MAX_SPLINE_ERROR_MM = 5e-3
 _MAX_SPLINE_ERROR_RATIO = 1.0
 """The same over the depth of the deepest facet."""
 
-_MIN_CONSENSUS_RATIO = 0.25
-"""Part of the corners of a piece that must lie on its surface as exactly as rounding allows."""
-
-_MAX_CONSENSUS_COUNT = 4096
-"""Facets of a piece that is fitted by consensus; larger ones are scans and sculptures."""
-
-_CONSENSUS_RATIOS = (0.7, 0.5, 0.4, 0.3, 0.3)
-"""Parts of the corners, the nearest ones, that are kept after each fit by consensus."""
-
 Mask = NDArray[np.bool_]
 
 
@@ -87,10 +75,6 @@ def assign_cut_facets(
     for with_assigned in (True, False) if len(search.surfaces) else (False,):
         for kind in KINDS:
             search.try_pieces(kind, with_assigned=with_assigned)
-        search.grow()
-    if requested is None:
-        for kind in KINDS:
-            search.try_consensus(kind)
         search.grow()
     search.unite()
     return Segments(search.surfaces, search.limit, search.segment, segments.segment)
@@ -123,29 +107,6 @@ def _is_at_depth(gap: Float64, depth: Float64, surfaces: SurfaceArray, points: F
     _, distance, _ = cylindrical(surfaces, points)
     is_on_side = np.where(is_torus, (distance <= surfaces.radius) | (gap <= 0), gap * depth >= 0)
     result: Mask = is_on_side & (np.abs(gap) <= _MAX_CUT_DEPTH_RATIO * np.abs(depth))
-    return result
-
-
-def _find_consensus(kind: SurfaceKind, samples: Samples, exact_mm: float) -> Mask:
-    """Return (n,) the points of groups that lie within `exact_mm` of the surface that most agree on.
-
-    Source:
-        Rousseeuw, "Least median of squares regression", Journal of the American Statistical Association 79, 1984
-        (least trimmed squares).
-    """
-    loose = np.full(samples.groups, _MAX_SPLINE_ERROR_MM)
-    limits = FitLimits(loose, np.full(samples.groups, _MAX_SPLINE_ERROR_RATIO), np.zeros(samples.groups))
-    begin = np.searchsorted(samples.group, np.arange(samples.groups + 1))
-    size = np.diff(begin)
-    kept, off = samples, np.zeros(len(samples.group))
-    for number, ratio in enumerate(_CONSENSUS_RATIOS, start=1):
-        surfaces, _ = fit_surfaces(kept, kind, limits, is_draft=number < len(_CONSENSUS_RATIOS))
-        off = np.nan_to_num(np.abs(gradients(surfaces.take(samples.group), samples.point)[0]), nan=np.inf)
-        nearest = off[np.lexsort((off, samples.group))]
-        farthest_kept = nearest[begin[:-1] + (ratio * (size - 1)).astype(np.intp)]
-        is_near = off <= np.maximum(exact_mm, farthest_kept)[samples.group]
-        kept = samples._replace(group=samples.group[is_near], point=samples.point[is_near])
-    result: Mask = off <= exact_mm
     return result
 
 
@@ -244,31 +205,6 @@ class _CutSearch:
         facet = facet[has_enough[group]]
         samples = select_groups(samples, np.flatnonzero(has_enough))
         self._take(kind, samples, facet, self.trials.allowed_distances(group_extents(samples)))
-
-    def try_consensus(self, kind: SurfaceKind) -> None:
-        """Try each smooth piece of free facets or several surfaces as one surface, by the corners that agree on it."""
-        graph, tolerance = self.graph, self.trials.tolerance
-        label, facet = find_pieces(graph, np.ones(graph.count, np.bool_), MIN_FACET_COUNT[kind])
-        size = np.bincount(label, minlength=1)
-        piece, segment = distinct_pairs(label, self.segment[facet] + 1, len(self.surfaces) + 1)
-        parts = np.bincount(piece, minlength=len(size)) + np.bincount(piece[segment == 0], minlength=len(size))
-        is_chosen = ((parts > 1) & (size <= _MAX_CONSENSUS_COUNT))[label]
-        if not is_chosen.any():
-            return
-        facet = facet[is_chosen]
-        group, groups = number_groups(label[is_chosen])
-        samples = graph.collect_samples(group, facet, groups)
-        allowed = self.trials.allowed_distances(group_extents(samples))
-        is_exact = _find_consensus(kind, samples, TOLERANCE_RATIO * tolerance)
-        points, exact = (np.bincount(samples.group, flags, groups) for flags in (None, is_exact))
-        agrees = exact >= np.maximum(2 * MIN_POINT_COUNT[kind], _MIN_CONSENSUS_RATIO * points)
-        # those without any deviating corner were rejected for other reasons
-        agrees &= exact < points
-        if not agrees.any():
-            return
-        samples = samples._replace(group=samples.group[is_exact], point=samples.point[is_exact])
-        chosen = np.flatnonzero(agrees)
-        self._take(kind, select_groups(samples, chosen), facet[agrees[group]], allowed[chosen])
 
     def _collect_pieces(self, kind: SurfaceKind, *, with_assigned: bool) -> tuple[IntIndex, IntIndex, int]:
         """Return the smooth pieces with free facets: piece of each facet, facets, and number of pieces."""

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
-from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import (
-    FREE_KINDS,
     MAX_NEWTON_STEPS,
     MIN_SQUARED_SINE,
     NEWTON_PRECISION_RATIO,
     SurfaceArray,
+    SurfaceKind,
     distances,
     gradients,
     project_onto_both,
@@ -98,7 +98,7 @@ def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, Int
         regions: Regions with the cut triangles.
         cut: (m,) triangles that were cut.
     Returns:
-        The changed skin, and the curved regions with corners that cannot be moved.
+        The changed skin, and the smaller half of the curved regions with corners that cannot be moved.
     """
     is_cut_corner = np.zeros(len(skin.points), np.bool_)
     is_cut_corner[skin.faces[cut]] = True
@@ -133,7 +133,10 @@ def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, Int
     is_folded[folded[folded >= 0]] = True
     # a surface that already holds the corner is not at fault if the corner cannot be moved
     bad = sort_unique(region[(is_off & ~can_move[owner]) | is_folded[owner]])
-    return changed, bad[regions.curved[bad]]
+    bad = bad[regions.curved[bad]]
+    # their neighbors may be at fault
+    smaller = np.argsort(region_areas(skin, regions)[bad], kind="stable")[: (len(bad) + 1) // 2]
+    return changed, bad[smaller]
 
 
 def move_rounded_points(skin: Skin, regions: Regions, max_move_mm: float) -> Skin:
@@ -153,7 +156,7 @@ def move_rounded_points(skin: Skin, regions: Regions, max_move_mm: float) -> Ski
     count = np.bincount(point, minlength=len(skin.points))
     is_near_curve, is_free = np.zeros((2, len(skin.points)), np.bool_)
     is_near_curve[point[regions.curved[region]]] = True
-    is_free[point[np.isin(regions.surfaces.kind[region], FREE_KINDS)]] = True
+    is_free[point[regions.surfaces.kind[region] == SurfaceKind.PATCH]] = True
     can_move = ((count >= _MIN_CORNER_REGIONS_COUNT) | is_near_curve) & ~is_free
     can_move &= (count > 1) & (count <= _MAX_CORNER_REGIONS_COUNT)
     region, point = region[can_move[point]], point[can_move[point]]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS, SurfaceArray, SurfaceKind, distances
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -42,7 +42,7 @@ def round_to_design_values(graph: FacetGraph, segments: Segments, tolerance: flo
     owner, point = graph.expand(facet)
     index, corner = segments.segment[facet][owner], graph.points[point]
     used = np.unique(index)
-    used = used[~np.isin(segments.surfaces.kind[used], FREE_KINDS)]
+    used = used[segments.surfaces.kind[used] != SurfaceKind.PATCH]
     is_used = np.isin(index, used)
     index, corner = np.searchsorted(used, index[is_used]), corner[is_used]
     # corners of cut facets lie on chords

@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix, diags_array, eye_array, hstack, kron, vstac
 from scipy.sparse.linalg import spsolve
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
-from meshhub.builtin_plugins.step.recognition.patches import Patch
-from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
+from meshhub.builtin_plugins.step.recognition.patches import DEGREE, Patch
 from meshhub.model.scene import Float64
 
 _SMOOTHING_RATIO = 1e-7

@@ -31,6 +31,15 @@ _MAX_CORNER_RAD = np.radians(140.0)
 _RECTANGLE_CORNERS = 4
 """Corners of a piece that is unrolled to a rectangle."""
 
+RING_LOOPS = 2
+"""Loops on the border of a ring."""
+
+_RULING_ENDS = 2
+"""Points of a ruling."""
+
+_FLAT_SINE = 5e-5
+"""Sine of the angle between the two triangles of a flat facet; ten times the rounding of small facets."""
+
 _TINY = 1e-300
 """Smallest divisor, so that a degenerate triangle does not divide by zero."""
 
@@ -151,6 +160,25 @@ def unroll_rectangle(piece: Piece) -> Float64 | None:
     The first direction is the longer one. Both coordinates are harmonic: one is 0 and 1 on two sides, the other on the
     other two.
     """
+    sides = _find_sides(piece)
+    if sides is None:
+        return None
+    count = len(piece.points)
+    matrix = _assemble(_stiffness(piece), piece.triangles, count)
+    parameters = np.empty((count, 2))
+    for axis, (zero, one) in enumerate(((sides[3], sides[1]), (sides[0], sides[2]))):
+        fixed = np.union1d(zero, one)
+        free = np.setdiff1d(np.arange(count), fixed)
+        value = np.zeros(count)
+        value[one] = 1.0
+        if len(free):
+            value[free] = spsolve(matrix[free][:, free].tocsc(), -(matrix[free] @ value))
+        parameters[:, axis] = value
+    return np.clip(parameters, 0.0, 1.0) if np.isfinite(parameters).all() else None
+
+
+def _find_sides(piece: Piece) -> list[IntIndex] | None:
+    """Return the points of the four sides of a piece, the longer ones first and third; None if it has no four."""
     if piece.loop_count != 1:
         return None
     loop = piece.rim[order_loops(*piece.rim.T)[0], 0]
@@ -164,18 +192,69 @@ def unroll_rectangle(piece: Piece) -> Float64 | None:
     length = [float(lengths(np.diff(piece.points[side], axis=0)).sum()) for side in sides]
     if length[0] + length[2] < length[1] + length[3]:
         sides = [*sides[1:], sides[0]]
+    return sides
+
+
+def unroll_strip(piece: Piece) -> Float64 | None:
+    """Return parameters (p, 2) of a piece all of whose points are the ends of rulings; None if it has another shape.
+
+    Rulings are the edges from one rim to the other, except for the diagonals of flat facets. Both ends of a ruling have
+    one parameter along the strip.
+    """
+    rungs = _find_rungs(piece)
+    if rungs is None:
+        return None
+    low, high = piece.points[rungs].transpose(1, 0, 2)
+    step = (lengths(np.roll(low, -1, axis=0) - low) + lengths(np.roll(high, -1, axis=0) - high)) / 2
+    along = np.concatenate([[0.0], np.cumsum(step)])
+    parameters = np.empty((len(piece.points), 2))
+    parameters[rungs, 0] = (along[:-1] / along[-1 if piece.loop_count == RING_LOOPS else -2])[:, None]
+    parameters[rungs, 1] = (0.0, 1.0)
+    return parameters
+
+
+def _find_rungs(piece: Piece) -> IntIndex | None:
+    """Return the (n, 2) rulings of a strip in order, from one rim to the other; None if the piece is not a strip."""
     count = len(piece.points)
-    matrix = _assemble(_stiffness(piece), piece.triangles, count)
-    parameters = np.empty((count, 2))
-    for axis, (zero, one) in enumerate(((sides[3], sides[1]), (sides[0], sides[2]))):
-        fixed = np.union1d(zero, one)
-        free = np.setdiff1d(np.arange(count), fixed)
-        value = np.zeros(count)
-        value[one] = 1.0
-        if len(free):
-            value[free] = spsolve(matrix[free][:, free].tocsc(), -(matrix[free] @ value))
-        parameters[:, axis] = value
-    return np.clip(parameters, 0.0, 1.0) if np.isfinite(parameters).all() else None
+    begin, end = piece.triangles.ravel(), piece.triangles[:, [1, 2, 0]].ravel()
+    keys = begin * count + end
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(keys[order], end * count + begin), len(order) - 1)
+    twin = order[place]
+    half = np.flatnonzero((begin[twin] == end) & (end[twin] == begin) & (begin < end))
+    corner = piece.points[piece.triangles]
+    normal = normalize(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]))
+    is_flat = lengths(np.cross(normal[half // 3], normal[twin[half] // 3])) <= _FLAT_SINE
+    inner = np.stack([begin[half], end[half]], axis=1)[~is_flat]
+    if piece.loop_count == RING_LOOPS:
+        loop = np.full(count, -1)
+        loop[piece.rim[:, 0]] = piece.loop
+        first = piece.rim[piece.loop == 0]
+        chain = first[order_loops(*first.T)[0], 0]
+        ends = inner[:, 0]
+        rungs = np.where((loop[ends] == 0)[:, None], inner, inner[:, ::-1])
+        if (loop[rungs] != (0, 1)).any():
+            return None
+    else:
+        sides = _find_sides(piece)
+        if sides is None:
+            return None
+        if len(sides[1]) > len(sides[0]):
+            sides = [*sides[1:], sides[0]]
+        if not len(sides[1]) == len(sides[3]) == _RULING_ENDS:
+            return None
+        chain = sides[0]
+        rungs = np.concatenate([inner, [sides[1], sides[3]]])
+        on_chain = np.isin(rungs, chain)
+        if (on_chain.sum(axis=1) != 1).any():
+            return None
+        rungs = np.where(on_chain[:, :1], rungs, rungs[:, ::-1])
+    if len(rungs) != len(chain) or 2 * len(rungs) != count or len(np.unique(rungs)) != count:
+        return None
+    place = np.empty(count, np.intp)
+    place[chain] = np.arange(len(chain))
+    result: IntIndex = rungs[np.argsort(place[rungs[:, 0]])]
+    return result
 
 
 def _border_angles(piece: Piece) -> Float64:

@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.patch_fit import MIN_SPANS, FitPoints, fit_patch
 from meshhub.builtin_plugins.step.recognition.patch_parameters import (
+    RING_LOOPS,
     Frame,
     Piece,
     cut_piece,
@@ -20,10 +21,10 @@ from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     project_piece,
     unroll_rectangle,
     unroll_ring,
+    unroll_strip,
     wrap,
 )
-from meshhub.builtin_plugins.step.recognition.patches import Patch
-from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
+from meshhub.builtin_plugins.step.recognition.patches import DEGREE, Patch
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
 from meshhub.builtin_plugins.step.recognition.rim_curves import RimPoints, probe_border
 from meshhub.builtin_plugins.step.recognition.skin import Skin
@@ -367,7 +368,8 @@ def fit_surface(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Pat
         rim: Points on the border of the piece.
         error: Millimeters that a point may lie off: desired, and allowed.
     """
-    fits = (_fit_heights, _fit_ring) if piece.loop_count == 2 else (_fit_heights, _fit_rectangle, _fit_disc)
+    is_ring = piece.loop_count == RING_LOOPS
+    fits = (_fit_strip, _fit_heights, *((_fit_ring,) if is_ring else (_fit_rectangle, _fit_disc)))
     return next((patch for fit in fits if (patch := fit(piece, rim, error)) is not None), None)
 
 
@@ -385,6 +387,18 @@ def _fit_heights(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Pa
     points = FitPoints(place[:, :2], place[:, 2:], np.zeros((len(place), 2), np.bool_))
     heights = fit_patch(points, error, is_closed=False, may_slide=False)
     return None if heights is None else raise_heights(heights, frame)
+
+
+def _fit_strip(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return a patch with straight rulings between two rims; None if the piece has other points."""
+    parameters = unroll_strip(piece)
+    if parameters is None:
+        return None
+    is_closed = piece.loop_count == RING_LOOPS
+    points = _add_rim(piece, rim, parameters, is_closed=is_closed)
+    spans = _limit_spans(_MAX_SPANS_RATIO * len(piece.points) / 4), 1
+    # nothing but the rulings determines the middle of the strip
+    return fit_patch(points, error, is_closed=is_closed, may_slide=False, first_spans=spans, aspect=np.inf)
 
 
 def _fit_ring(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:

@@ -15,9 +15,11 @@ from scipy.interpolate import BSpline
 from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
-from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
+
+DEGREE = 3
+"""Degree of a patch in both directions."""
 
 ORDER = DEGREE + 1
 """Poles in each direction that a point of a patch depends on."""

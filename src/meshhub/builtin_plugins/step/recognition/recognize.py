@@ -2,10 +2,10 @@
 
 The vertices of a tessellated CAD surface lie on the surface, up to rounding. That distinguishes it from other shapes.
 
-The search has three stages. First, each smooth piece between sharp edges is tried as a whole, kind by kind. Then, for
+The search has two stages. First, each smooth piece between sharp edges is tried as a whole, kind by kind. Then, for
 surfaces that are tangent to others, the surroundings of single facets are tried; neighbors join if the surface of one
-explains the other. Last, the facets of a piece that most agree on one surface are tried. Each surface grows over the
-facets that it explains. Kinds compete, and the one that explains most wins: a small patch of a cone is also a cylinder.
+explains the other. Each surface grows over the facets that it explains. Kinds compete, and the one that explains most
+wins: a small patch of a cone is also a cylinder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
 from meshhub.builtin_plugins.step.recognition.claims import UNITE_LIMIT_RATIO, Claims, explains, number_groups
-from meshhub.builtin_plugins.step.recognition.consensus import find_agreeing
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.facet_groups import (
     STRIP,
@@ -31,11 +30,10 @@ from meshhub.builtin_plugins.step.recognition.facet_groups import (
 )
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_FACET_COUNT,
-    TOLERANCE_RATIO,
     TrialResults,
     Trials,
 )
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -59,9 +57,6 @@ _CHUNK_SEEDS = 8192
 
 _MAX_CONTESTS = 3
 """Contests; each one starts from the facets that are free after the one before."""
-
-_MAX_AGREEING_COUNT = 4096
-"""Facets of a piece most of which may be one surface; larger pieces are scans and sculptures."""
 
 _SAMPLE_SEEDS = 2048
 """Surroundings that are tried first; if none fits, a scanned or sculpted mesh is not searched further."""
@@ -118,6 +113,12 @@ class Segments:
         return Segments(self.surfaces, self.limit, segment, uncut)
 
 
+def make_segments(count: int) -> Segments:
+    """Return the segments of facets that all stay planar."""
+    free = np.full(count, -1, np.intp)
+    return Segments(make_planes(np.empty((0, 3)), np.empty((0, 3))), np.empty(0), free, free)
+
+
 def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | None) -> Segments:
     """Recognize the curved surfaces of a mesh.
 
@@ -136,10 +137,6 @@ def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | N
             break
         search.try_all_pieces()
         search.mark_changed(before)
-    for _ in range(_MAX_CONTESTS):
-        if not search.try_agreeing():
-            break
-        search.try_all_pieces()
     claims.release_flats()
     return Segments(claims.surfaces, claims.limit, claims.segment, claims.segment)
 
@@ -206,22 +203,6 @@ class _Search:
             self._award(small)
         else:
             self.waiting[np.concatenate([np.empty(0, np.intp), *(bid.facets for bid in small)])] = True
-        return self._grow_winners(started)
-
-    def try_agreeing(self) -> bool:
-        """Let the kinds compete for the pieces most of whose facets agree on one surface; return whether any has won.
-
-        The surroundings of a facet on a narrow face with irregular triangles always include facets of other faces.
-        """
-        if self._is_scan():
-            return False
-        bids: list[_Bid] = []
-        started = len(self.claims.surfaces)
-        for kind in KINDS:
-            trial = self.copy()
-            trial._try_agreeing_facets(kind)
-            bids += trial._collect_bids(kind, started)
-        self._award(bids)
         return self._grow_winners(started)
 
     def _is_scan(self) -> bool:
@@ -305,22 +286,6 @@ class _Search:
         pieces = np.split(facet, np.searchsorted(group, np.arange(1, groups)))
         self.failed.update((kind, pieces[place].tobytes()) for place in np.flatnonzero(~results.good).tolist())
         claims.take(kind, results, group, facet)
-
-    def _try_agreeing_facets(self, kind: SurfaceKind) -> None:
-        """Try the facets of each smooth piece of free facets that agree on one surface, if they are most of it."""
-        claims, graph, min_count = self.claims, self.claims.graph, 2 * MIN_FACET_COUNT[kind]
-        is_usable = (claims.segment < 0) & ~graph.is_broad
-        label, facet = find_pieces(graph, is_usable, min_count)
-        is_chosen = np.bincount(label, minlength=1)[label] <= _MAX_AGREEING_COUNT
-        label, facet = label[is_chosen], facet[is_chosen]
-        if len(facet) == 0:
-            return
-        group, groups = number_groups(label)
-        limit = np.full(groups, claims.trials.requested or TOLERANCE_RATIO * claims.trials.tolerance)
-        agrees, are_most = find_agreeing(graph, kind, group, facet, limit)
-        is_usable = np.zeros(graph.count, np.bool_)
-        is_usable[facet[agrees & are_most[group]]] = True
-        self._take_pieces(kind, *find_pieces(graph, is_usable, min_count))
 
     def _try_surroundings(self, kind: SurfaceKind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbors whose surfaces explain each other."""

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.bodies import shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, gradients
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, find_charts, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -38,6 +39,9 @@ _MAX_UNEXPLAINED_RATIO = 1.5
 
 _MAX_DEPTH_RATIO = 2.0
 """Depth of the deepest triangle of a surface over the largest sagitta that its facets explain, for the same reason."""
+
+_MAX_PATCH_GAIN_RATIO = 1e-4
+"""Share of the volume of a shell that the facets of one patch need not explain."""
 
 _MIN_FACING_COS = float(np.cos(np.radians(45.0)))
 """Cosine of the angle between a triangle and its surface, above which the normal of a sliver is noise."""
@@ -108,9 +112,16 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     depth, sagitta = np.zeros(count), np.zeros(count)
     np.maximum.at(depth, owner, np.abs(gap))
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
+    is_shallow = depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit
+    # the twist of a strip has no bend at its corners; `patch_check` compares the depth of patches
+    is_patch = regions.surfaces.kind == SurfaceKind.PATCH
+    volume = np.zeros(count)
+    volume[region] = np.abs(shell_volumes(skin))[skin.shell]
+    allowed += np.where(is_patch, _MAX_PATCH_GAIN_RATIO * volume, 0.0)
     # false for NaN
-    is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
-    result: Mask = ~is_explained & regions.curved
+    is_explained = (np.abs(gain - explained) <= allowed) & (is_shallow | is_patch)
+    # the facets of a scan are noise
+    result: Mask = ~is_explained & regions.curved & ~find_charts(regions.surfaces)
     return result
 
 

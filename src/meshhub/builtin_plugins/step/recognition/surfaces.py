@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.recognition.patches import Patch, PatchPoints, PatchPool, relate_points
-from meshhub.builtin_plugins.step.recognition.profiles import Profile, ProfilePoints
 from meshhub.model.scene import Float64
 
 _TINY = 1e-300
 """Smallest divisor, so that a point on an axis does not divide by zero."""
-
-_MIN_PARALLEL_RATIO = 0.1
-"""Length of a parallel curve over that of the profile; zero at the centers of curvature."""
 
 MAX_NEWTON_STEPS = 12
 """Newton steps that move a point onto its surfaces; they converge quadratically, except where surfaces touch."""
@@ -39,30 +35,20 @@ class SurfaceKind(IntEnum):
     SPHERE = 2
     CONE = 3
     TORUS = 4
-    EXTRUSION = 5
-    REVOLUTION = 6
-    PATCH = 7
-
-
-SWEPT_KINDS = (SurfaceKind.EXTRUSION, SurfaceKind.REVOLUTION)
-"""Kinds that sweep a profile."""
-
-FREE_KINDS = (*SWEPT_KINDS, SurfaceKind.PATCH)
-"""Kinds with a free form."""
+    PATCH = 5
 
 
 @dataclass(frozen=True, eq=False)
 class SurfaceArray:
     """Surfaces as parallel arrays; lengths in millimeters, in the frame of the mesh.
 
-    kind:    (s,) a `SurfaceKind`
-    origin:  (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus; the
-             origin of a profile, the middle of a patch
-    axis:    (s, 3) unit vector; the normal of a plane, the direction of an extrusion
-    radius:  (s,) that of a cone is at its origin, that of a torus is the larger one
-    second:  (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
-    profile: (s,) a `Profile`: of an extrusion across the axis, of a surface of revolution by distance from the axis
-             and height along it; the `Patch` of a patch; None for other kinds
+    kind:   (s,) a `SurfaceKind`
+    origin: (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus; the
+            middle of a patch
+    axis:   (s, 3) unit vector; the normal of a plane
+    radius: (s,) that of a cone is at its origin, that of a torus is the larger one
+    second: (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
+    patch:  (s,) a `Patch`; None for other kinds
     """
 
     kind: NDArray[np.int8]
@@ -70,11 +56,11 @@ class SurfaceArray:
     axis: Float64
     radius: Float64
     second: Float64
-    profile: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
+    patch: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
 
     def __post_init__(self) -> None:
-        if len(self.profile) != len(self.kind):
-            object.__setattr__(self, "profile", np.full(len(self.kind), None, np.object_))
+        if len(self.patch) != len(self.kind):
+            object.__setattr__(self, "patch", np.full(len(self.kind), None, np.object_))
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -129,8 +115,6 @@ def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
     for kind, rows in _rows_by_kind(surfaces):
         shape = surfaces.radius[rows], surfaces.second[rows]
         value[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)[0]
-    for _, rows, related, _ in _relate_to_profiles(surfaces, points):
-        value[rows] = related.distance
     for rows, on_patch in _relate_to_patches(surfaces, points):
         value[rows] = on_patch.distance
     return value
@@ -148,9 +132,6 @@ def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64
         shape = surfaces.radius[rows], surfaces.second[rows]
         value[rows], outward[rows], along[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)
     normal = outward[:, None] * away + along[:, None] * surfaces.axis
-    for _, rows, related, basis in _relate_to_profiles(surfaces, points):
-        value[rows] = related.distance
-        normal[rows] = np.einsum("ij,ijk->ik", related.normal, basis)
     for rows, on_patch in _relate_to_patches(surfaces, points):
         value[rows], normal[rows] = on_patch.distance, on_patch.normal
     return value, normal
@@ -167,16 +148,16 @@ def _relate_to_patches(surfaces: SurfaceArray, points: Float64) -> Iterator[tupl
 def _rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
     """Return each patch with its rows."""
     rows = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
-    owner = np.array([id(patch) for patch in surfaces.profile[rows].tolist()], np.intp)
+    owner = np.array([id(patch) for patch in surfaces.patch[rows].tolist()], np.intp)
     order = np.argsort(owner, kind="stable")
     parts = np.split(rows[order], np.flatnonzero(np.diff(owner[order])) + 1)
-    return [(surfaces.profile[part[0]], part) for part in parts if len(part)]
+    return [(surfaces.patch[part[0]], part) for part in parts if len(part)]
 
 
 def find_charts(surfaces: SurfaceArray) -> NDArray[np.bool_]:
     """Return (n,) whether surfaces are patches that follow a mesh within a distance only."""
     charts: NDArray[np.bool_] = surfaces.kind == SurfaceKind.PATCH
-    charts[charts] = [patch.is_chart for patch in surfaces.profile[charts].tolist()]
+    charts[charts] = [patch.is_chart for patch in surfaces.patch[charts].tolist()]
     return charts
 
 
@@ -187,31 +168,9 @@ def pool_patches(surfaces: SurfaceArray) -> tuple[PatchPool, NDArray[np.intp], N
     return PatchPool([patch for patch, _ in parts]), np.concatenate([rows for _, rows in parts]), owner
 
 
-def _relate_to_profiles(
-    surfaces: SurfaceArray, points: Float64
-) -> Iterator[tuple[SurfaceKind, NDArray[np.intp], ProfilePoints, Float64]]:
-    """Yield the kind and the rows of each swept profile, points (n, 3) relative to it, and its axes (k, 2, 3) there."""
-    swept = np.flatnonzero(np.isin(surfaces.kind, SWEPT_KINDS))
-    profiles: dict[int, Profile] = {id(profile): profile for profile in surfaces.profile[swept].tolist()}
-    owner = np.array([id(profile) for profile in surfaces.profile[swept].tolist()], np.intp)
-    for number, profile in profiles.items():
-        rows = swept[owner == number]
-        kind = SurfaceKind(int(surfaces.kind[rows[0]]))
-        axis = surfaces.axis[rows]
-        if kind == SurfaceKind.REVOLUTION:
-            height, distance, away = cylindrical(surfaces.take(rows), points[rows])
-            basis = np.stack([away, axis], axis=1)
-            flat = np.stack([distance, height], axis=1)
-        else:
-            x_axis = np.broadcast_to(profile.x_axis, axis.shape)
-            basis = np.stack([x_axis, np.cross(axis, x_axis)], axis=1)
-            flat = np.einsum("ijk,ik->ij", basis, points[rows] - surfaces.origin[rows])
-        yield kind, rows, profile.relate(flat), basis
-
-
 def _rows_by_kind(surfaces: SurfaceArray) -> list[tuple[SurfaceKind, NDArray[np.intp] | slice]]:
-    """Return each kind without a profile that occurs, with its rows."""
-    counts = np.bincount(surfaces.kind, minlength=len(SurfaceKind))[: min(SWEPT_KINDS)]
+    """Return each kind that occurs, except for patches, with its rows."""
+    counts = np.bincount(surfaces.kind, minlength=len(SurfaceKind))[: SurfaceKind.PATCH]
     kinds = np.flatnonzero(counts)
     if len(kinds) == 1 and counts[kinds[0]] == len(surfaces):
         return [(SurfaceKind(int(kinds[0])), slice(None))]
@@ -273,10 +232,6 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
     cosine = 1 / np.sqrt(1 + surfaces.second**2)
     first = np.select(kinds, [around, 1 / from_center, cosine * around, from_ring / tube * around], 0.0)
     second = np.select(kinds, [np.zeros_like(tube), 1 / from_center, np.zeros_like(tube), 1 / tube], 0.0)
-    for swept_kind, rows, related, _ in _relate_to_profiles(surfaces, points):
-        first[rows] = related.curvature / np.maximum(1 + related.distance * related.curvature, _MIN_PARALLEL_RATIO)
-        if swept_kind == SurfaceKind.REVOLUTION:
-            second[rows] = related.normal[:, 0] / np.maximum(distance[rows], _TINY)
     for rows, on_patch in _relate_to_patches(surfaces, points):
         first[rows], second[rows] = on_patch.first, on_patch.second
     return first, second

@@ -15,14 +15,13 @@ from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS, SurfaceKind
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, Curves
 from meshhub.builtin_plugins.step.writing.face_order import order_faces
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, format_reference_lists, format_references
 from meshhub.builtin_plugins.step.writing.patch_surfaces import write_patch_seam, write_patches
 from meshhub.builtin_plugins.step.writing.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.writing.splines import write_splines
-from meshhub.builtin_plugins.step.writing.swept_surfaces import write_profile_seam, write_swept_surfaces
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -158,10 +157,8 @@ def _write_slit_face(file: Part21Writer, model: BrepModel, face: SlitFace, orien
     else:
         end = _write_vertex(file, face.stop)
     surfaces = model.regions.surfaces
-    if surfaces.kind[face.region] == SurfaceKind.REVOLUTION:
-        curve = write_profile_seam(file, surfaces, model.seams, face.region, face.start)
-    elif surfaces.kind[face.region] == SurfaceKind.PATCH:
-        curve = write_patch_seam(file, surfaces.profile[face.region], face.start)
+    if surfaces.kind[face.region] == SurfaceKind.PATCH:
+        curve = write_patch_seam(file, surfaces.patch[face.region], face.start)
     elif face.circle is None:
         direction = normalize((face.stop - face.start)[None])[0]
         vector = file.write_entity(f"VECTOR('',#{file.write_direction(direction)},1.)")
@@ -250,11 +247,9 @@ def _write_surfaces(file: Part21Writer, model: BrepModel) -> IntIndex:
     """Write the surface of each region and return their ids (r,)."""
     surfaces, seams = model.regions.surfaces, model.seams
     ids = np.empty(len(surfaces), np.int64)
-    swept, swept_ids = write_swept_surfaces(file, surfaces, seams)
-    ids[swept] = swept_ids
     patches, patch_ids = write_patches(file, surfaces)
     ids[patches] = patch_ids
-    placed = ~np.isin(surfaces.kind, FREE_KINDS)
+    placed = surfaces.kind != SurfaceKind.PATCH
     placement = np.zeros(len(surfaces), np.int64)
     placement[placed] = file.write_placements(seams.origin[placed], seams.axis[placed], seams.reference[placed])
     radius, second = file.format_lengths(seams.radius), file.format_lengths(seams.second)

@@ -33,37 +33,20 @@ MAX_CHECK_RATIO = 0.5
 _CONFIRMED_RATIO = 5e-4
 """Share of an expected volume by which a first measurement may differ; half of what is allowed."""
 
-_MESH_ANGLE_RAD = 0.03
-"""Radians between the segments of a curve; changes the volume by at most 1.5e-4."""
-_MESH_DEVIATION_RATIO = 1e-3
+_MESH_ANGLE_RAD = 0.06
+"""Radians between the segments of a curve; changes the volume by at most 2e-4."""
+_MESH_DEVIATION_RATIO = 2e-4
 """Share of the side of a cube of the volume; the angle is finer except on tiny curves."""
-
-_PATCH_ANGLE_RAD, _PATCH_DEVIATION_RATIO = 0.06, 2e-4
-"""The same for solids with B-spline faces: a tenth of the time, at 2e-4 of the volume."""
 
 _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
 
 
-class KernelFace(NamedTuple):
-    """A face as OpenCASCADE reads it.
-
-    valid: whether the face and its edges are valid
-    area:  mm²
-    spots: middles of its edges that are invalid or cross, (x, y, z) in mm
-    """
-
-    valid: bool
-    area: float
-    spots: tuple[tuple[float, float, float], ...]
-
-
 class KernelSolid(NamedTuple):
-    """A solid as OpenCASCADE reads it; volume: mm³, faces: in file order."""
+    """A solid as OpenCASCADE reads it; volume: mm³."""
 
     valid: bool
     volume: float
-    faces: tuple[KernelFace, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -105,12 +88,7 @@ def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Ver
     if status != 0 or not answer:
         return None
     valid, solids = json.loads(answer)
-    return Verdict(valid, tuple(_decode_solid(*solid) for solid in solids))
-
-
-def _decode_solid(valid: bool, volume: float, faces: list[tuple[bool, float, list[list[float]]]]) -> KernelSolid:
-    decoded = (KernelFace(*face[:2], tuple((x, y, z) for x, y, z in face[2])) for face in faces)
-    return KernelSolid(valid, volume, tuple(decoded))
+    return Verdict(valid, tuple(KernelSolid(*solid) for solid in solids))
 
 
 def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
@@ -196,12 +174,9 @@ def judge(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[Kernel
         Whether every shape is valid; the solids.
     """
     from OCP.BRepCheck import BRepCheck_Analyzer
-    from OCP.BRepGProp import BRepGProp
-    from OCP.GProp import GProp_GProps
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPControl import STEPControl_Reader
-    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
-    from OCP.TopoDS import TopoDS
+    from OCP.TopAbs import TopAbs_SOLID
 
     reader = STEPControl_Reader()
     if reader.ReadStream("model.step", io.BytesIO(data)) != IFSelect_RetDone or not reader.TransferRoots():
@@ -210,22 +185,13 @@ def judge(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[Kernel
     if shape.IsNull():
         return False, []
     analyzer = BRepCheck_Analyzer(shape)
-
-    def judge_face(face: Any) -> KernelFace:
-        properties = GProp_GProps()
-        BRepGProp.SurfaceProperties_s(face, properties)
-        valid = analyzer.IsValid(face)
-        return KernelFace(valid, properties.Mass(), () if valid else _find_spots(analyzer, face))
-
-    def judge_solid(solid: Any) -> KernelSolid:
-        faces = [TopoDS.Face(face) for face in _explore(solid, TopAbs_FACE)]
-        valid, volume = BRepCheck_Analyzer(solid).IsValid(), _measure_volume(solid, faces, volumes)
-        return KernelSolid(valid, volume, tuple(judge_face(face) for face in faces))
-
-    return analyzer.IsValid(), [judge_solid(solid) for solid in _explore(shape, TopAbs_SOLID)]
+    solids = [
+        KernelSolid(analyzer.IsValid(solid), _measure_volume(solid, volumes)) for solid in _explore(shape, TopAbs_SOLID)
+    ]
+    return analyzer.IsValid(), solids
 
 
-def _measure_volume(solid: Any, faces: list[Any], volumes: Sequence[float]) -> float:
+def _measure_volume(solid: Any, volumes: Sequence[float]) -> float:
     """Return the volume of a solid (mm³).
 
     The kernel's integral over a free-form surface with many knots may be off by up to 1.5 %. If it is none of some
@@ -236,27 +202,27 @@ def _measure_volume(solid: Any, faces: list[Any], volumes: Sequence[float]) -> f
     from OCP.BRepGProp import BRepGProp
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
     from OCP.BRepTools import BRepTools
-    from OCP.GeomAbs import GeomAbs_BSplineSurface, GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution
+    from OCP.GeomAbs import GeomAbs_BSplineSurface
     from OCP.GProp import GProp_GProps
     from OCP.IMeshTools import (
         IMeshTools_MeshAlgoType_Delabella,
         IMeshTools_MeshAlgoType_Watson,
         IMeshTools_Parameters,
     )
+    from OCP.TopAbs import TopAbs_FACE
     from OCP.TopLoc import TopLoc_Location
+    from OCP.TopoDS import TopoDS
 
     properties = GProp_GProps()
     BRepGProp.VolumeProperties_s(solid, properties)
-    free = (GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution, GeomAbs_BSplineSurface)
-    kinds = {BRepAdaptor_Surface(face).GetType() for face in faces}
+    faces = [TopoDS.Face(face) for face in _explore(solid, TopAbs_FACE)]
+    has_patches = any(BRepAdaptor_Surface(face).GetType() == GeomAbs_BSplineSurface for face in faces)
     is_expected = any(abs(properties.Mass() - volume) <= _CONFIRMED_RATIO * abs(volume) for volume in volumes)
-    if is_expected or kinds.isdisjoint(free):
+    if is_expected or not has_patches:
         return float(properties.Mass())
-    has_patches = GeomAbs_BSplineSurface in kinds
-    deviation = _PATCH_DEVIATION_RATIO if has_patches else _MESH_DEVIATION_RATIO
     parameters = IMeshTools_Parameters()
-    parameters.Deflection = deviation * max(properties.Mass(), 0.0) ** (1 / 3)
-    parameters.Angle = _PATCH_ANGLE_RAD if has_patches else _MESH_ANGLE_RAD
+    parameters.Deflection = _MESH_DEVIATION_RATIO * max(properties.Mass(), 0.0) ** (1 / 3)
+    parameters.Angle = _MESH_ANGLE_RAD
     # the default algorithm is 2 to 14 times as slow, but leaves fewer faces without triangles
     for algorithm in (IMeshTools_MeshAlgoType_Delabella, IMeshTools_MeshAlgoType_Watson):
         parameters.MeshAlgo = algorithm
@@ -272,33 +238,13 @@ def _measure_volume(solid: Any, faces: list[Any], volumes: Sequence[float]) -> f
 
 
 def _explore(shape: Any, kind: Any) -> Iterator[Any]:
-    """Iterate over the solids, faces, wires or edges of a shape, in file order."""
+    """Iterate over the solids or faces of a shape, in file order."""
     from OCP.TopExp import TopExp_Explorer
 
     explorer = TopExp_Explorer(shape, kind)
     while explorer.More():
         yield explorer.Current()
         explorer.Next()
-
-
-def _find_spots(analyzer: Any, face: Any) -> tuple[tuple[float, float, float], ...]:
-    """Return the middles of the edges of a face that are invalid or cross another edge."""
-    from OCP.BRepAdaptor import BRepAdaptor_Curve
-    from OCP.BRepCheck import BRepCheck_NoError, BRepCheck_Wire
-    from OCP.TopAbs import TopAbs_EDGE, TopAbs_WIRE
-    from OCP.TopoDS import TopoDS, TopoDS_Edge
-
-    edges = [edge for edge in _explore(face, TopAbs_EDGE) if not analyzer.IsValid(edge)]
-    for wire in _explore(face, TopAbs_WIRE):
-        pair = TopoDS_Edge(), TopoDS_Edge()
-        if BRepCheck_Wire(TopoDS.Wire(wire)).SelfIntersect(face, *pair, False) != BRepCheck_NoError:
-            edges += [edge for edge in pair if not edge.IsNull()]
-    spots = []
-    for edge in edges:
-        curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
-        middle = curve.Value((curve.FirstParameter() + curve.LastParameter()) / 2)
-        spots.append((middle.X(), middle.Y(), middle.Z()))
-    return tuple(spots)
 
 
 def judge_or_reject(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[KernelSolid]]:

@@ -130,29 +130,25 @@ def _are_off_mesh(model: BrepModel) -> np.ndarray:
 def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
     """Return closed shells that are torn or have another volume than their triangles.
 
-    A shell is torn if an edge is not used once in each direction, if its genus differs from the mesh's (not tested
-    for shells with tori), or if a flat face is reversed. Its volume is measured within its curves and may differ from
-    that of the triangles and the arcs over them (not tested for shells with free profiles). The latter volume is
-    compared with that between the surfaces and the mesh, whose corners may have been moved.
+    A shell is torn if an edge is not used once in each direction, or if a flat face is reversed. Its volume is measured
+    within its curves and may differ from that of the triangles and the arcs over them (not tested for shells with
+    patches). The latter volume is compared with that between the surfaces and the mesh, whose corners may have been
+    moved.
 
     Args:
         model: Regions with their surfaces, curves and seams.
         faces: Areas and volumes within the edges of the model.
-    Source:
-        Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
     """
     skin, regions = model.skin, model.regions
-    shell = np.empty(len(regions.surfaces), np.intp)
-    shell[regions.region] = skin.shell
+    shell = _shells_of_regions(model)
     bad = np.zeros(len(skin.closed), np.bool_)
     bad[shell[_regions_of_unpaired_edges(model)]] = True
-    bad |= _has_other_genus(model, shell)
     loop_count = np.bincount(model.outline.loop_region, minlength=len(shell))
     bad[shell[(faces.area <= 0) & ~regions.curved & (loop_count > 0)]] = True
     volume = sum_by_label(shell, faces.cone, len(bad)) / 3
     expected = model.shell_volumes
     allowed = MAX_VOLUME_RATIO * np.abs(expected) + THIN_VOLUME_RATIO * shell_sizes(skin)
-    # false for NaN: free profiles have no such integral
+    # false for NaN: patches have no such integral
     bad |= np.abs(volume - expected) > allowed
     if skin.points is not model.mesh_points:
         mesh = replace(skin, points=model.mesh_points, cross=face_normals(model.mesh_points, skin.faces))
@@ -175,15 +171,23 @@ def _regions_of_unpaired_edges(model: BrepModel) -> IntIndex:
     return unpaired
 
 
-def _has_other_genus(model: BrepModel, shell: IntIndex) -> np.ndarray:
-    """Return (s,) whether the Euler characteristic of the faces differs from that of the triangles.
+def _shells_of_regions(model: BrepModel) -> IntIndex:
+    """Return (r,) the shell of each region."""
+    shell = np.empty(len(model.regions.surfaces), np.intp)
+    shell[model.regions.region] = model.skin.shell
+    return shell
 
-    Args:
-        model: Regions and outlines.
-        shell: (r,) the shell of each region.
+
+def find_other_genus(model: BrepModel) -> IntIndex:
+    """Return the closed shells whose faces have another Euler characteristic than their triangles.
+
+    It is not tested for shells with tori, and a flat face whose loops touch in several corners has another one, too.
+
+    Source:
+        Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
     """
     skin, outline, regions = model.skin, model.outline, model.regions
-    count = len(skin.closed)
+    shell, count = _shells_of_regions(model), len(skin.closed)
     # a point where a shell touches itself is a corner of each of its fans
     half = np.flatnonzero(skin.twin >= 0)
     fan_count, fan = fans(skin.faces, half, skin.twin[half])
@@ -201,8 +205,7 @@ def _has_other_genus(model: BrepModel, shell: IntIndex) -> np.ndarray:
     points = np.bincount(fan_shell, minlength=count)
     # the characteristic of a face on a torus does not follow from its number of loops
     has_torus = np.bincount(shell, regions.surfaces.kind == SurfaceKind.TORUS, count) > 0
-    differs: np.ndarray = (written != points - triangles / 2) & ~has_torus
-    return differs
+    return np.flatnonzero((written != points - triangles / 2) & ~has_torus & skin.closed)
 
 
 class _FaceSegments(NamedTuple):

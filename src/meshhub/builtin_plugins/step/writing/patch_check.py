@@ -63,7 +63,7 @@ def find_bad_patches(skin: Skin, regions: Regions) -> IntIndex:
     patch = patch[faces]
     key, corner = np.unique(patch[:, None] * len(skin.points) + skin.faces[faces], return_inverse=True)
     owner, point = np.divmod(key, len(skin.points))
-    pool = PatchPool(regions.surfaces.profile[numbers].tolist())
+    pool = PatchPool(regions.surfaces.patch[numbers].tolist())
     triangles = _Triangles(pool, patch, corner.reshape(-1, 3), skin.cross[faces], owner, skin.points[point])
     sense = np.where(regions.outward[numbers], 1.0, -1.0)
     is_bad = _fold(triangles, sense) | _overshoot(triangles, regions.limit[numbers])

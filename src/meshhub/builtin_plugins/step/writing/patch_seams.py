@@ -20,7 +20,7 @@ def find_patch_bands(skin: Skin, regions: Regions, outline: Outline) -> tuple[Ba
     size = np.diff(outline.chain_begin[outline.loop_begin])
     loop = np.repeat(np.arange(len(size)), size)
     for region in _find_closed(regions).tolist():
-        patch: Patch = regions.surfaces.profile[region]
+        patch: Patch = regions.surfaces.patch[region]
         loops = np.flatnonzero(outline.loop_region == region)
         if len(loops) != 2:
             continue
@@ -47,5 +47,5 @@ def find_unslit_patches(regions: Regions, seams: Seams) -> IntIndex:
 
 def _find_closed(regions: Regions) -> IntIndex:
     patches = np.flatnonzero(regions.surfaces.kind == SurfaceKind.PATCH)
-    closed: IntIndex = patches[[patch.is_closed for patch in regions.surfaces.profile[patches]]]
+    closed: IntIndex = patches[[patch.is_closed for patch in regions.surfaces.patch[patches]]]
     return closed

@@ -20,7 +20,7 @@ def write_patches(file: Part21Writer, surfaces: SurfaceArray) -> tuple[IntIndex,
         ISO 10303-42, B_SPLINE_SURFACE_WITH_KNOTS.
     """
     regions = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
-    return regions, np.array([_write_patch(file, patch) for patch in surfaces.profile[regions].tolist()], np.int64)
+    return regions, np.array([_write_patch(file, patch) for patch in surfaces.patch[regions].tolist()], np.int64)
 
 
 def _write_patch(file: Part21Writer, patch: Patch) -> int:

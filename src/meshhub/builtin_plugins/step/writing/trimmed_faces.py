@@ -1,7 +1,7 @@
 """Areas and volumes of the written faces, by integrals along their trimming curves (Green's theorem).
 
 They do not use the triangles, so a curve that runs the wrong way, or that encloses the wrong part of its surface, shows
-as a difference from them. Faces with a free profile have no such integrals.
+as a difference from them. Patches have no such integrals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import shell_origins
 from meshhub.builtin_plugins.step.recognition.regions import region_areas
-from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS, SurfaceArray, SurfaceKind, perpendicular
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, perpendicular
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import edge_regions
 from meshhub.builtin_plugins.step.writing.edge_segments import EdgeSegments
@@ -171,7 +171,7 @@ def _integrate(model: BrepModel, path: _Path) -> tuple[Float64, Float64]:
     # the boundary alone does not tell a face from the rest of a closed surface
     turns = np.round((region_areas(model.skin, model.regions) - area) / np.maximum(whole_area, _TINY))
     turns = np.where(whole_area > 0, turns, 0.0)
-    unknown = np.isin(surfaces.kind, FREE_KINDS)
+    unknown = surfaces.kind == SurfaceKind.PATCH
     unknown[face[path.wraps[0] & by_angle[face]]] = True
     return (
         np.where(unknown, np.nan, area + turns * whole_area),

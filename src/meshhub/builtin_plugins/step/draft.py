@@ -1,0 +1,380 @@
+"""Choice of the surfaces that a model is written with.
+
+Candidates form a ladder, from the most curved to planar facets. A candidate is assembled and checked; surfaces that
+fail return to simpler ones. Where it is unclear which surfaces make a body invalid, halves of them are tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.recognition.chart_borders import move_chart_borders
+from meshhub.builtin_plugins.step.recognition.charts import lay_out_charts
+from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
+from meshhub.builtin_plugins.step.recognition.cut_corners import (
+    find_deep_corners,
+    move_cut_corners,
+    move_rounded_points,
+)
+from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
+from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
+from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
+from meshhub.builtin_plugins.step.recognition.recognize import Segments, make_segments, recognize_surfaces
+from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
+from meshhub.builtin_plugins.step.recognition.shared_axes import share_axes
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.writing.brep import BrepModel
+from meshhub.builtin_plugins.step.writing.model_check import find_other_genus
+from meshhub.builtin_plugins.step.writing.slits import close_slits
+from meshhub.builtin_plugins.step.writing.solid_builder import (
+    IMPLAUSIBLE,
+    Misfits,
+    assemble_model,
+    check_model,
+    find_implausible,
+)
+from meshhub.toolkit.geometry import IntIndex
+
+_MAX_ROUNDS_COUNT = 16
+"""Models of a candidate whose faulty surfaces are known; bounds the time."""
+
+_MAX_TRIALS_COUNT = 24
+"""Models with parts of the surfaces of a body; finds one bad surface among thousands, or eight among forty."""
+
+_MAX_MOVE_RATIO = 4.0
+"""Tolerances by which a point may move onto its surfaces: as far as points may lie off a surface."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A mesh, and the surfaces to write it with.
+
+    bodies:           roles of the shells
+    simpler:          surfaces to which free-form ones return; None for facets
+    has_exact_points: whether points move onto their surfaces, to undo rounding
+    is_charted:       whether triangles are cut along the borders of charts
+    """
+
+    skin: Skin
+    faceted: FacetedSkin
+    segments: Segments
+    bodies: Bodies
+    simpler: Segments | None = None
+    has_exact_points: bool = True
+    is_charted: bool = False
+
+    @property
+    def is_planar(self) -> bool:
+        """Whether all facets stay flat."""
+        return not (self.segments.segment >= 0).any()
+
+    def without(self, facets: IntIndex) -> Candidate:
+        """Return the candidate with simpler surfaces for some facets: free-form facets get analytic surfaces."""
+        is_lost = np.zeros(self.faceted.faces, np.bool_)
+        is_lost[facets] = True
+        segments, own = self.segments.without(is_lost), self.segments.segment
+        if self.simpler is not None:
+            is_free = is_lost & (own >= 0)
+            is_free[is_free] = self.segments.surfaces.kind[own[is_free]] == SurfaceKind.PATCH
+            segments = segments.restore(self.simpler, np.flatnonzero(is_free))
+        return replace(self, segments=segments)
+
+    def reject(self, regions: Regions, misfits: IntIndex) -> Candidate:
+        """Return the candidate without some of its regions.
+
+        A region that has facets cut by a boolean operation loses only these; it is tried again without them.
+        """
+        region = np.empty(self.faceted.faces, np.intp)
+        region[self.faceted.region] = regions.region
+        is_cut = self.segments.segment != self.segments.uncut
+        is_misfit, has_cut = np.zeros((2, len(regions.surfaces)), np.bool_)
+        is_misfit[misfits], has_cut[region[is_cut]] = True, True
+        is_lost = is_misfit[region]
+        whole = self.without(np.flatnonzero(is_lost & ~has_cut[region]))
+        segment = np.where(is_lost & has_cut[region], self.segments.uncut, whole.segments.segment)
+        return replace(whole, segments=replace(whole.segments, segment=segment))
+
+
+class _Attempt(NamedTuple):
+    """An assembled candidate.
+
+    regions: regions with their surfaces
+    misfits: regions that fail a check by themselves; if there are any, the model may be incomplete
+    model:   None if a check failed before it was assembled
+    failing: closed shells that fail a check, and would pass it with planar facets
+    """
+
+    regions: Regions
+    misfits: list[Misfits]
+    model: BrepModel | None
+    failing: IntIndex
+
+    @property
+    def passes(self) -> bool:
+        """Whether all checks pass."""
+        return not self.misfits and not len(self.failing)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A model that passes the checks without a kernel, as far as any does.
+
+    candidate: its surfaces
+    lower:     simpler candidates
+    rejected:  number of curved regions that returned to simpler surfaces, by the reason
+    """
+
+    candidate: Candidate
+    model: BrepModel
+    lower: tuple[Candidate, ...]
+    rejected: Counter[str]
+
+    def find_curved(self, shells: IntIndex) -> IntIndex:
+        """Return the curved regions of some shells, the largest first, and analytic ones before free-form ones."""
+        regions = self.model.regions
+        number = np.unique(regions.region[np.isin(self.model.skin.shell, shells)]).astype(np.intp)
+        number = number[regions.curved[number]]
+        is_free = regions.surfaces.kind[number] == SurfaceKind.PATCH
+        return number[np.lexsort((-region_areas(self.model.skin, regions)[number], is_free))]
+
+
+@dataclass(frozen=True, eq=False)
+class Drafting:
+    """Checks of the candidates for one mesh.
+
+    ladder:    candidates, from the most curved to planar facets
+    is_strict: whether surfaces that CAD programs may reject become flat, because no kernel checks them
+    """
+
+    ladder: tuple[Candidate, ...]
+    is_strict: bool
+
+    def draft(self) -> Draft:
+        """Return the draft with the most surfaces."""
+        return self._settle(self.ladder)
+
+    def keep_valid(self, draft: Draft, shells: IntIndex, reason: str, accept: Callable[[BrepModel], bool]) -> Draft:
+        """Return a draft in which another check accepts a body, with as many of its surfaces as possible.
+
+        Args:
+            draft: Draft that the check rejects.
+            shells: Shells of the body.
+            reason: For the report.
+            accept: The check.
+        Returns:
+            Flat facets if the check accepts nothing.
+        """
+
+        def try_candidate(candidate: Candidate) -> _Attempt | None:
+            attempt = self._try(candidate)
+            return attempt if attempt.passes and attempt.model is not None and accept(attempt.model) else None
+
+        while True:
+            kept = _keep_good(draft, shells, reason, try_candidate)
+            if kept is not None or not draft.lower:
+                return kept or draft
+            lost = Counter({reason: len(draft.find_curved(shells))})
+            simpler = self._settle(draft.lower)
+            draft = replace(simpler, rejected=draft.rejected + lost)
+            if accept(draft.model):
+                return draft
+
+    @cached_property
+    def _planar(self) -> BrepModel:
+        """The model of planar facets."""
+        candidate = self.ladder[-1]
+        regions, points = make_planar_regions(candidate.faceted), candidate.skin.points
+        model = assemble_model(candidate.skin, points, candidate.faceted, regions, candidate.bodies)
+        return check_model(model, is_strict=False)[0]
+
+    @cached_property
+    def _unusual(self) -> IntIndex:
+        """Shells whose planar faces, too, have another genus than their triangles: a false alarm."""
+        return find_other_genus(self._planar)
+
+    def _settle(self, ladder: tuple[Candidate, ...]) -> Draft:
+        """Return the draft of the first candidate that passes, without its faulty surfaces."""
+        rejected: Counter[str] = Counter()
+        for place, candidate in enumerate(ladder[:-1]):
+            draft = self._settle_candidate(candidate, ladder[place + 1 :], rejected)
+            if draft is not None:
+                return draft
+        return Draft(ladder[-1], self._planar, (), rejected)
+
+    def _settle_candidate(
+        self, candidate: Candidate, lower: tuple[Candidate, ...], rejected: Counter[str]
+    ) -> Draft | None:
+        """Assemble and check a candidate until its surfaces pass; None if none of them does."""
+        for round_number in count(1):
+            if candidate.is_planar:
+                return None
+            attempt = self._try(candidate)
+            is_over = round_number >= _MAX_ROUNDS_COUNT
+            if attempt.model is not None and (is_over or not attempt.misfits):
+                draft = Draft(candidate, attempt.model, lower, rejected)
+                shells = np.arange(len(candidate.skin.closed)) if attempt.misfits else attempt.failing
+                return self._keep_closed(draft, shells) if len(shells) else self._make_exact(draft)
+            if candidate.has_exact_points and attempt.model is not None:
+                # moved points may be at fault
+                candidate = replace(candidate, has_exact_points=False)
+                continue
+            for reason, regions in attempt.misfits:
+                rejected[reason] += len(np.unique(regions))
+            faulty = np.concatenate([misfit.regions for misfit in attempt.misfits])
+            candidate = candidate.reject(attempt.regions, faulty)
+        return None
+
+    def _keep_closed(self, draft: Draft, shells: IntIndex) -> Draft | None:
+        """Return a draft whose shells are closed and have the volume of the mesh."""
+
+        def try_candidate(candidate: Candidate) -> _Attempt | None:
+            attempt = self._try(candidate)
+            return attempt if attempt.passes else None
+
+        return _keep_good(draft, shells, "another volume of the body", try_candidate)
+
+    def _make_exact(self, draft: Draft) -> Draft:
+        """Return a draft with its points on their surfaces, if it still passes the checks."""
+        if draft.candidate.has_exact_points or draft.candidate.is_charted:
+            return draft
+        candidate = replace(draft.candidate, has_exact_points=True)
+        attempt = self._try(candidate)
+        if attempt.model is None or not attempt.passes:
+            return draft
+        return replace(draft, candidate=candidate, model=attempt.model)
+
+    def _try(self, candidate: Candidate) -> _Attempt:
+        """Assemble and check a candidate."""
+        none = np.empty(0, np.intp)
+        if candidate.is_planar and not candidate.is_charted:
+            return _Attempt(self._planar.regions, [], self._planar, none)
+        skin, regions, misfits = _place_corners(candidate)
+        if misfits:
+            return _Attempt(regions, misfits, None, none)
+        model = assemble_model(skin, candidate.skin.points, candidate.faceted, regions, candidate.bodies)
+        model, misfits = check_model(model, is_strict=self.is_strict)
+        genus = find_other_genus(model) if not misfits else none
+        if len(genus):
+            invalid = np.union1d(model.invalid_shells, np.setdiff1d(genus, self._unusual)).astype(np.intp)
+            model = replace(model, invalid_shells=invalid)
+        failing = model.invalid_shells
+        if len(failing):
+            failing = np.setdiff1d(failing, self._planar.invalid_shells)
+        return _Attempt(regions, misfits, model, failing)
+
+
+def list_candidates(skin: Skin, options: StepWriteOptions) -> tuple[Candidate, ...]:
+    """Recognize the surfaces of a mesh; return candidates from the most curved to planar facets.
+
+    Args:
+        skin: Mesh with outward orientation, millimeters.
+        options: Kinds of surfaces to recognize, and their tolerance.
+    """
+    skin, faceted = close_slits(skin, facet_skin(skin))
+    planar = Candidate(skin, faceted, make_segments(faceted.faces), group_bodies(skin))
+    if options.step_surfaces == "planar":
+        return (planar,)
+    requested = options.step_tolerance_mm
+    graph = build_facet_graph(skin, faceted)
+    analytic = recognize_surfaces(graph, faceted.tolerance, requested)
+    analytic = assign_cut_facets(skin, faceted, graph, analytic, requested)
+    analytic = round_to_design_values(graph, analytic, faceted.tolerance)
+    ladder: tuple[Candidate, ...] = (replace(planar, segments=analytic), planar)
+    if options.step_surfaces == "analytic":
+        return ladder
+    free = add_patches(skin, faceted, graph, analytic)
+    if len(free.surfaces) > len(analytic.surfaces):
+        ladder = (replace(planar, segments=free, simpler=analytic), *ladder)
+    layout = lay_out_charts(skin, faceted, graph, free, requested) if requested is not None else None
+    if layout is None:
+        return ladder
+    charted = Candidate(
+        layout.skin,
+        layout.faceted,
+        layout.segments,
+        group_bodies(layout.skin),
+        simpler=analytic.select(layout.facet),
+        has_exact_points=False,
+        is_charted=True,
+    )
+    return (charted, *ladder)
+
+
+def _place_corners(candidate: Candidate) -> tuple[Skin, Regions, list[Misfits]]:
+    """Return the mesh with corners on the surfaces that meet there, its regions, and those that are no surface."""
+    skin, segments, faceted = candidate.skin, candidate.segments, candidate.faceted
+
+    def make(skin: Skin) -> Regions:
+        return share_axes(skin, make_regions(skin, faceted, segments), faceted.tolerance)
+
+    regions = make(skin)
+    is_cut = (segments.segment != segments.uncut)[faceted.region]
+    deep = find_deep_corners(skin, regions, is_cut)
+    if len(deep):
+        return skin, regions, [Misfits("corners that are too deep", deep)]
+    moved, folded = move_cut_corners(skin, regions, is_cut)
+    if len(folded):
+        return skin, regions, [Misfits("corners that cannot move onto them", folded)]
+    if moved is not skin:
+        regions = make(moved)
+    if candidate.is_charted:
+        moved = move_chart_borders(moved, regions)
+    if candidate.has_exact_points:
+        moved = move_rounded_points(moved, regions, _MAX_MOVE_RATIO * faceted.tolerance)
+    implausible = find_implausible(moved, faceted, regions)
+    return moved, regions, [Misfits(IMPLAUSIBLE, implausible)] if len(implausible) else []
+
+
+def _keep_good(
+    draft: Draft, shells: IntIndex, reason: str, try_candidate: Callable[[Candidate], _Attempt | None]
+) -> Draft | None:
+    """Return a draft without the surfaces of some shells that make them fail; None if they fail without any, too.
+
+    Groups of surfaces are added, and those with which the shells fail are halved. After `_MAX_TRIALS_COUNT` trials, the
+    others return to simpler surfaces.
+
+    Args:
+        draft: Draft that fails.
+        shells: Shells that fail.
+        reason: For the report.
+        try_candidate: Returns the attempt at a candidate that passes, None if it fails.
+    Source:
+        Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Transactions on Software
+        Engineering 28, 2002 (delta debugging).
+    """
+    region = np.empty(draft.candidate.faceted.faces, np.intp)
+    region[draft.candidate.faceted.region] = draft.model.regions.region
+    lost = draft.find_curved(shells)
+    candidate = draft.candidate.without(np.flatnonzero(np.isin(region, lost)))
+    best = try_candidate(candidate)
+    groups = np.array_split(lost, 2) if len(lost) > 1 else []
+    for _ in range(_MAX_TRIALS_COUNT):
+        if not groups or best is None:
+            break
+        group = groups.pop(0)
+        rest = np.setdiff1d(lost, group)
+        trial = draft.candidate.without(np.flatnonzero(np.isin(region, rest)))
+        attempt = try_candidate(trial)
+        if attempt is not None:
+            lost, candidate, best = rest, trial, attempt
+        elif len(group) > 1:
+            groups += np.array_split(group, 2)
+    if best is None or best.model is None or (candidate.is_charted and candidate.is_planar):
+        # without charts, the triangles of the mesh need no cuts
+        return None
+    rejected = draft.rejected + Counter({reason: len(lost)})
+    return replace(draft, candidate=candidate, model=best.model, rejected=rejected)
