@@ -12,7 +12,7 @@ import pytest
 import trimesh
 
 from meshhub.builtin_plugins.step import StepReadOptions, StepWriteOptions, reader, writer
-from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
+from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.source import Source, Target

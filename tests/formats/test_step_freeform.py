@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
-from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
+from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
 from meshhub.model.source import Target

@@ -12,10 +12,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.kernel import kernel_check
+from meshhub.builtin_plugins.step.part21.part21 import format_real, format_reals
+from meshhub.builtin_plugins.step.solids import builder, seams
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writer import write
-from meshhub.builtin_plugins.step.writing import kernel_check, seams, solid_builder
-from meshhub.builtin_plugins.step.writing.part21 import format_real, format_reals
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
@@ -176,7 +177,7 @@ def test_a_surface_with_undefined_numbers_becomes_flat(monkeypatch: pytest.Monke
         is_cone = regions.surfaces.kind == SurfaceKind.CONE
         return replace(placed, reference=np.where(is_cone[:, None], np.nan, placed.reference))
 
-    monkeypatch.setattr(solid_builder, "place_seams", place_badly)
+    monkeypatch.setattr(builder, "place_seams", place_badly)
     plate = Solid.cube([30, 30, 4], True) - Solid.cylinder(4, 2, 4, 32, True)
     target, remarks = write_step(mesh_of(plate + Solid.cylinder(9, 3, 3, 48).translate([10, 10, 0])))
     assert (remarks.figures["cones"], remarks.figures["cylinders"]) == (0, 1)

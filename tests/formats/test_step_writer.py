@@ -22,10 +22,10 @@ from scipy.spatial.transform import Rotation
 
 from meshhub import Registry
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
+from meshhub.builtin_plugins.step.kernel import kernel_check
+from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
+from meshhub.builtin_plugins.step.part21.strings import encode_string
 from meshhub.builtin_plugins.step.writer import write
-from meshhub.builtin_plugins.step.writing import kernel_check
-from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
-from meshhub.builtin_plugins.step.writing.strings import encode_string
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting

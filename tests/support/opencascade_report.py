@@ -39,7 +39,7 @@ def judge_files(paths: list[Path], seconds: float = 600, *, shapes_only: bool = 
 
 def measure_volume(path: Path) -> float:
     """Return the volume (mm³) between fine triangles; the integral over B-spline faces is off by up to 1.5 %."""
-    from meshhub.builtin_plugins.step.writing.kernel_check import read_back
+    from meshhub.builtin_plugins.step.kernel.kernel_check import read_back
 
     verdict = read_back(path.read_bytes(), 60)
     assert verdict is not None

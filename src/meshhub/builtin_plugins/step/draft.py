@@ -17,7 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.facets.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.facets.facet_graph import build_facet_graph
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, facet_skin
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.chart_borders import move_chart_borders
 from meshhub.builtin_plugins.step.recognition.charts import lay_out_charts
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
@@ -27,24 +30,21 @@ from meshhub.builtin_plugins.step.recognition.cut_corners import (
     move_rounded_points,
 )
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
-from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, make_segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
 from meshhub.builtin_plugins.step.recognition.shared_axes import share_axes
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
-from meshhub.builtin_plugins.step.writing.brep import BrepModel
-from meshhub.builtin_plugins.step.writing.model_check import find_other_genus
-from meshhub.builtin_plugins.step.writing.slits import close_slits
-from meshhub.builtin_plugins.step.writing.solid_builder import (
+from meshhub.builtin_plugins.step.solids.builder import (
     IMPLAUSIBLE,
     Misfits,
     assemble_model,
     check_model,
     find_implausible,
 )
+from meshhub.builtin_plugins.step.solids.model import BrepModel
+from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
+from meshhub.builtin_plugins.step.solids.slits import close_slits
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16

@@ -12,22 +12,9 @@ import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.draft import Draft, Drafting, list_candidates
-from meshhub.builtin_plugins.step.recognition.arrays import lengths
-from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
-from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances
-from meshhub.builtin_plugins.step.writing.appearance import collect_paint
-from meshhub.builtin_plugins.step.writing.assembly import (
-    ProductShape,
-    ShapePlacement,
-    collect_shapes,
-    needs_assembly,
-    write_assembly,
-)
-from meshhub.builtin_plugins.step.writing.brep import BrepModel, WrittenIds, write_model
-from meshhub.builtin_plugins.step.writing.document import ProductIds, StepDocument
-from meshhub.builtin_plugins.step.writing.kernel_check import (
+from meshhub.builtin_plugins.step.facets.bodies import orient_outward, shell_volumes
+from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
+from meshhub.builtin_plugins.step.kernel.kernel_check import (
     MAX_CHECK_RATIO,
     MAX_CHECK_S,
     MAX_FACES_COUNT,
@@ -35,14 +22,28 @@ from meshhub.builtin_plugins.step.writing.kernel_check import (
     is_available,
     read_back,
 )
-from meshhub.builtin_plugins.step.writing.kernel_comparison import (
+from meshhub.builtin_plugins.step.kernel.kernel_comparison import (
     ExpectedBody,
     expected_bodies,
     find_faults,
     is_as_expected,
 )
-from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_decimals
-from meshhub.builtin_plugins.step.writing.solid_builder import IMPLAUSIBLE
+from meshhub.builtin_plugins.step.part21.appearance import collect_paint
+from meshhub.builtin_plugins.step.part21.assembly import (
+    ProductShape,
+    ShapePlacement,
+    collect_shapes,
+    needs_assembly,
+    write_assembly,
+)
+from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
+from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
+from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
+from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
+from meshhub.builtin_plugins.step.solids.builder import IMPLAUSIBLE
+from meshhub.builtin_plugins.step.solids.model import BrepModel
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind, distances
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import advise_reduction, did, note

@@ -1,3 +1,3 @@
-"""From triangles to regions, each on a plane or a surface of revolution."""
+"""Round facets: which surfaces they are on, and the regions of these."""
 
 # why this way: docs/decisions/0015-step-writing.md

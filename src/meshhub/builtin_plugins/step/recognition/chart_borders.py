@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, sum_by_label
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import find_charts, gradients
+from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.surfaces import find_charts, gradients
 from meshhub.toolkit.geometry import face_normals
 
 _STEPS = 2

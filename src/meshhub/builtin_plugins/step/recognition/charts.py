@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths
+from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, outline_faces
+from meshhub.builtin_plugins.step.facets.skin import Skin, pair_skin
 from meshhub.builtin_plugins.step.recognition.chart_cuts import ChartMesh
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, outline_faces
-from meshhub.builtin_plugins.step.recognition.patch_fit import FitPoints, Stiffness, fit_patch
 from meshhub.builtin_plugins.step.recognition.patch_parameters import Piece, cut_piece, project_piece
 from meshhub.builtin_plugins.step.recognition.patch_search import add_surfaces, raise_heights
-from meshhub.builtin_plugins.step.recognition.patches import Patch
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.skin import Skin, pair_skin
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.patch_fit import FitPoints, Stiffness, fit_patch
+from meshhub.builtin_plugins.step.surfaces.patches import Patch
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex, face_normals
 from meshhub.toolkit.topology import components

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.facets.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.facets.planar import number_labels
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
-from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_FACET_COUNT,
     MIN_POINT_COUNT,
@@ -23,12 +25,10 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     has_even_steps,
     is_plausible,
 )
-from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
-from meshhub.builtin_plugins.step.recognition.planar import number_labels
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
-from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.surfaces.sample_blocks import Samples, group_extents, select_groups
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
     SurfaceKind,
     concatenate,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.facets.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
+from meshhub.builtin_plugins.step.facets.planar import number_labels
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO
-from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MAX_BROAD_DEPTH_RATIO,
     MIN_LEANING_COSINE,
@@ -17,8 +18,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     TrialResults,
     Trials,
 )
-from meshhub.builtin_plugins.step.recognition.planar import number_labels
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
     SurfaceKind,
     concatenate,

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     MAX_NEWTON_STEPS,
     MIN_SQUARED_SINE,
     NEWTON_PRECISION_RATIO,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, distances
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.facets.outline import Outline
+from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
     SurfaceKind,
     curvatures,

@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import normalize
+from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
-from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
-from meshhub.builtin_plugins.step.recognition.sample_blocks import (
+from meshhub.builtin_plugins.step.surfaces.arrays import normalize
+from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Samples,
     group_extents,
     group_starts,
     select_groups,
 )
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
     SurfaceKind,
     cylindrical,

@@ -10,8 +10,8 @@ from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.rim_curves import order_loops
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

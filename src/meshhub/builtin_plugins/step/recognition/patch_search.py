@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
-from meshhub.builtin_plugins.step.recognition.patch_fit import MIN_SPANS, FitPoints, fit_patch
+from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     RING_LOOPS,
     Frame,
@@ -24,11 +23,12 @@ from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     unroll_strip,
     wrap,
 )
-from meshhub.builtin_plugins.step.recognition.patches import DEGREE, Patch
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
 from meshhub.builtin_plugins.step.recognition.rim_curves import RimPoints, probe_border
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.patch_fit import MIN_SPANS, FitPoints, fit_patch
+from meshhub.builtin_plugins.step.surfaces.patches import DEGREE, Patch
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, concatenate
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

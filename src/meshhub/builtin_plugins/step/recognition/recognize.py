@@ -17,10 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
-from meshhub.builtin_plugins.step.recognition.claims import UNITE_LIMIT_RATIO, Claims, explains, number_groups
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
-from meshhub.builtin_plugins.step.recognition.facet_groups import (
+from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.facet_groups import (
     STRIP,
     collect_surroundings,
     find_pieces,
@@ -28,12 +26,14 @@ from meshhub.builtin_plugins.step.recognition.facet_groups import (
     reach_surroundings,
     turn_little,
 )
+from meshhub.builtin_plugins.step.recognition.claims import UNITE_LIMIT_RATIO, Claims, explains, number_groups
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_FACET_COUNT,
     TrialResults,
     Trials,
 )
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, concatenate, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
-from meshhub.builtin_plugins.step.recognition.planar import fit_planes
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.facets.planar import fit_planes
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import (
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
     SurfaceKind,
     concatenate,

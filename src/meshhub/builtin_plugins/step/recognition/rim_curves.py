@@ -9,11 +9,11 @@ from scipy.interpolate import make_interp_spline
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import depth_first_order
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths
-from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, project_onto_both
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, project_onto_both
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.recognition.bodies import shell_volumes
+from meshhub.builtin_plugins.step.facets.bodies import shell_volumes
+from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, find_charts, gradients
+from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind, distances, find_charts, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -1,0 +1,1 @@
+"""Boundary representations from regions: curves, seams, and checks of the result."""

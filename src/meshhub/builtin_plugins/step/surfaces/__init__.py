@@ -1,0 +1,1 @@
+"""Surfaces of all kinds in arrays, and their fits to points and normals."""
