@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from meshhub import Registry
-from meshhub.builtin_plugins.step import StepWriteOptions, writer
+from meshhub.builtin_plugins.step import StepWriteOptions, draft, writer
 from meshhub.builtin_plugins.step.kernel import kernel_check
 from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
 from meshhub.builtin_plugins.step.part21.strings import encode_string
+from meshhub.builtin_plugins.step.solids import builder
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import bounded_by
@@ -488,6 +489,31 @@ def test_only_the_surfaces_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPat
     assert [note.code for note in remarks.notes] == ["flat_faces"]
     assert f"'plate' has simpler faces in place of {count} of 4 curved ones: {count} (" in remarks.notes[0].message
     assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 1
+
+
+def test_surfaces_that_tear_a_body_are_found_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: False)
+
+    def tear(model: Any, faces: Any) -> np.ndarray:
+        """Find a shell invalid if it has a hole of radius 3 or 5."""
+        is_bad = np.isin(np.round(model.regions.surfaces.radius, 2), (3, 5)) & model.regions.curved
+        return np.arange(len(model.skin.closed))[: int(is_bad.any())]
+
+    monkeypatch.setattr(builder, "find_invalid_shells", tear)
+    target, remarks = write_step(scene_of(mesh_of(plate_with_holes(), "plate")))
+    radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
+    assert sorted(map(float, radii)) == [2, 4]
+    (note,) = remarks.notes
+    assert note.code == "flat_faces"
+    assert "2 of 4 curved ones: 2 (another volume of the body)" in note.message
+
+
+def test_a_genus_that_planar_facets_do_not_have_either_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: False)
+    monkeypatch.setattr(draft, "find_other_genus", lambda model: np.arange(len(model.skin.closed)))
+    _, remarks = write_step(scene_of(mesh_of(plate_with_holes(), "plate")))
+    assert remarks.figures["cylinders"] == 4
+    assert not remarks.notes
 
 
 def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ from meshhub.builtin_plugins.step.solids.builder import (
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16

@@ -43,7 +43,8 @@ from meshhub.builtin_plugins.step.recognition.design_values import count_design_
 from meshhub.builtin_plugins.step.solids.builder import IMPLAUSIBLE
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind, distances
+from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import advise_reduction, did, note
@@ -420,13 +421,10 @@ def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int
     """
     surfaces = model.regions.surfaces
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
-    named_kinds = (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE)
     return {
         "faces": len(surfaces),
-        **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
-        "tori": int(kinds[SurfaceKind.TORUS]),
+        **{traits.plural: int(kinds[kind]) for kind, traits in KINDS.items() if kinds[kind] or kind in ANALYTIC_KINDS},
         "design_radii": count_design_radii(surfaces),
-        **({"bsplines": int(kinds[SurfaceKind.PATCH])} if kinds[SurfaceKind.PATCH] else {}),
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         _DEVIATION: _measure_deviation(model),

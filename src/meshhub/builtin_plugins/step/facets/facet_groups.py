@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, expand_ranges
+from meshhub.builtin_plugins.step.surfaces.kinds import STRIP
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
-
-STRIP = 0
-"""Instead of a number of rings: the facets along the strip of a facet, two in each direction."""
 
 _STRIP_STEPS = 2
 """Facets in each direction along a strip."""

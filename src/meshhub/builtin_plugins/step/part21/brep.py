@@ -16,7 +16,7 @@ from meshhub.builtin_plugins.step.solids.curves import CurveKind
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS, SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 
@@ -226,21 +226,12 @@ def _write_surfaces(file: Part21Writer, model: BrepModel) -> IntIndex:
     radius, second = file.format_lengths(seams.radius), file.format_lengths(seams.second)
     # a tube thicker than its ring intersects itself; ISO 10303-42 has an entity for its outer part
     is_degenerate = (surfaces.kind == SurfaceKind.TORUS) & (surfaces.radius < surfaces.second)
-    entities = (
-        (SurfaceKind.PLANE, "PLANE", ""),
-        (SurfaceKind.CYLINDER, "CYLINDRICAL_SURFACE", ""),
-        (SurfaceKind.SPHERE, "SPHERICAL_SURFACE", ""),
-        (SurfaceKind.CONE, "CONICAL_SURFACE", ""),
-        (SurfaceKind.TORUS, "TOROIDAL_SURFACE", ""),
-        (SurfaceKind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T."),
-    )
-    for kind, name, flag in entities:
+    entities = [(kind, KINDS[kind].entity, "") for kind in KINDS if kind in ANALYTIC_KINDS]
+    for kind, name, flag in [*entities, (SurfaceKind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T.")]:
         mask = (surfaces.kind == kind) & (is_degenerate == bool(flag))
         parameters = []
-        if kind != SurfaceKind.PLANE:
-            parameters += [",", radius.filter(pa.array(mask))]
-        if kind in (SurfaceKind.CONE, SurfaceKind.TORUS):
-            parameters += [",", second.filter(pa.array(mask))]
+        for values in (radius, second)[: KINDS[kind].lengths]:
+            parameters += [",", values.filter(pa.array(mask))]
         ids[mask] = file.write_entities(int(mask.sum()), f"{name}('',#", placement[mask], *parameters, f"{flag})")
     return ids
 

@@ -18,23 +18,16 @@ from meshhub.builtin_plugins.step.facets.planar import number_labels
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
-    MIN_FACET_COUNT,
-    MIN_POINT_COUNT,
     MIN_STEADY_COSINE,
     Trials,
     has_even_steps,
     is_plausible,
 )
-from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
+from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import Samples, group_extents, select_groups
-from meshhub.builtin_plugins.step.surfaces.surfaces import (
-    SurfaceArray,
-    SurfaceKind,
-    concatenate,
-    cylindrical,
-    gradients,
-)
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate, cylindrical, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -73,7 +66,7 @@ def assign_cut_facets(
     search = _CutSearch(graph, trials, segments.surfaces, segments.limit, segments.segment.copy(), is_rim)
     # without surfaces, both give the same pieces
     for with_assigned in (True, False) if len(search.surfaces) else (False,):
-        for kind in KINDS:
+        for kind in TRIALS:
             search.try_pieces(kind, with_assigned=with_assigned)
         search.grow()
     search.unite()
@@ -199,7 +192,7 @@ class _CutSearch:
         if groups == 0:
             return
         samples = self._uncut_samples(kind, group, facet, groups)
-        has_enough = np.bincount(samples.group, minlength=groups) >= MIN_POINT_COUNT[kind]
+        has_enough = np.bincount(samples.group, minlength=groups) >= TRIALS[kind].min_points
         if not has_enough.any():
             return
         facet = facet[has_enough[group]]
@@ -215,7 +208,7 @@ class _CutSearch:
         count, label = components(graph.count, graph.left[is_inner], graph.right[is_inner])
         is_usable &= (np.bincount(label[is_free], minlength=count) > 0)[label]
         size = np.bincount(label[is_usable], minlength=count)
-        facet = np.flatnonzero(is_usable & (size[label] >= MIN_FACET_COUNT[kind]))
+        facet = np.flatnonzero(is_usable & (size[label] >= TRIALS[kind].min_facets))
         facet = facet[np.argsort(label[facet], kind="stable")]
         group, groups = number_labels(label[facet])
         return group.astype(np.intp), facet, groups

@@ -18,9 +18,9 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     TrialResults,
     Trials,
 )
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
-    SurfaceKind,
     concatenate,
     cylindrical,
     gradients,

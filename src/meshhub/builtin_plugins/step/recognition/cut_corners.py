@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import (
     MAX_NEWTON_STEPS,
     MIN_SQUARED_SINE,
     NEWTON_PRECISION_RATIO,
     SurfaceArray,
-    SurfaceKind,
     distances,
     gradients,
     project_onto_both,

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, distances
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, distances
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

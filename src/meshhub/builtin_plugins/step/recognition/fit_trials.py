@@ -11,27 +11,16 @@ from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Samples,
     group_extents,
     group_starts,
     select_groups,
 )
-from meshhub.builtin_plugins.step.surfaces.surfaces import (
-    SurfaceArray,
-    SurfaceKind,
-    cylindrical,
-    gradients,
-    make_planes,
-)
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, cylindrical, gradients, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
-
-MIN_FACET_COUNT = {SurfaceKind.CYLINDER: 3, SurfaceKind.SPHERE: 5, SurfaceKind.CONE: 4, SurfaceKind.TORUS: 6}
-"""Minimum facets of a surface; fewer fit by chance."""
-
-MIN_POINT_COUNT = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.CONE: 9, SurfaceKind.TORUS: 12}
-"""Minimum points of a surface; more than its parameters (5, 4, 6 and 7)."""
 
 _EXTENT_RATIO = 1e-5
 """Part of the extent of a group that its points may lie off their surface, if that is more than rounding explains."""
@@ -170,7 +159,7 @@ class Trials:
         points = np.bincount(samples.group, minlength=count)
         surfaces = make_planes(np.zeros((count, 3)), np.zeros((count, 3)))
         limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        index = np.flatnonzero((facets >= MIN_FACET_COUNT[kind]) & (points >= MIN_POINT_COUNT[kind]))
+        index = np.flatnonzero((facets >= TRIALS[kind].min_facets) & (points >= TRIALS[kind].min_points))
         if len(index) == 0:
             return TrialResults(surfaces, limit, good, lost)
         samples, facet = _select(samples, facet, index)
@@ -228,7 +217,7 @@ class Trials:
         if self.requested is not None:
             return FitLimits(allowed, np.full(len(size), DEPTH_RATIO), np.zeros(len(size)))
         # few facets may fit by chance: only rounding may separate them from the surface
-        is_scarce = facets < 2 * MIN_FACET_COUNT[kind]
+        is_scarce = facets < 2 * TRIALS[kind].min_facets
         return FitLimits(
             allowed,
             np.where(is_scarce, _SCARCE_DEPTH_RATIO, DEPTH_RATIO),

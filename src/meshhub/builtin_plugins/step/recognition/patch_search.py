@@ -23,12 +23,13 @@ from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     unroll_strip,
     wrap,
 )
-from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
+from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.recognition.rim_curves import RimPoints, probe_border
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patch_fit import MIN_SPANS, FitPoints, fit_patch
 from meshhub.builtin_plugins.step.surfaces.patches import DEGREE, Patch
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, concatenate
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -267,7 +268,7 @@ class _Search:
         """Return (f,) the facets of surfaces of revolution."""
         segment = self._segments.segment
         bands = segment >= 0
-        bands[bands] = np.isin(self._segments.surfaces.kind[segment[bands]], KINDS)
+        bands[bands] = self._segments.surfaces.kind[segment[bands]] != SurfaceKind.PATCH
         return bands
 
     def _find_weak(self) -> Mask:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.facets.facet_groups import (
-    STRIP,
     collect_surroundings,
     find_pieces,
     have_even_areas,
@@ -28,28 +27,17 @@ from meshhub.builtin_plugins.step.facets.facet_groups import (
 )
 from meshhub.builtin_plugins.step.recognition.claims import UNITE_LIMIT_RATIO, Claims, explains, number_groups
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
-    MIN_FACET_COUNT,
     TrialResults,
     Trials,
 )
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.kinds import STRIP, TRIALS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
-KINDS = (SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE, SurfaceKind.TORUS)
-"""Order of the search, simple kinds first: one ring of facets is a zone of a sphere as well as of a cone."""
-
-_RINGS = {
-    SurfaceKind.CYLINDER: (STRIP, 2, 1),
-    SurfaceKind.SPHERE: (1,),
-    SurfaceKind.CONE: (STRIP, 2),
-    SurfaceKind.TORUS: (2,),
-}
-"""Rings of facets around a facet that are tried, in this order."""
-
-_MAX_RINGS = max(max(rings) for rings in _RINGS.values())
+_MAX_RINGS = max(ring for trial in TRIALS.values() for ring in trial.rings)
 """Rings of the largest surroundings."""
 
 _CHUNK_SEEDS = 8192
@@ -69,9 +57,6 @@ _MIN_PROMISING_RATIO = 0.03
 
 _MIN_PROMISING_COUNT = 32
 """Facets over which one surface of the sample must grow otherwise; on the blade the largest grows over 28."""
-
-_FACET_VALUES = {SurfaceKind.CYLINDER: 1.0, SurfaceKind.CONE: 0.6, SurfaceKind.SPHERE: 0.6, SurfaceKind.TORUS: 0.5}
-"""Value of a facet in a contest; a kind with more parameters must explain more facets."""
 
 _MIN_FIRST_VALUE = 12.0
 """Value of a bid that need not wait for the next contest. Beside the surface that it belongs to, a strip of a shallow
@@ -174,7 +159,7 @@ class _Search:
     def try_all_pieces(self) -> None:
         """Try whole pieces as each kind, with and without their broad facets."""
         for without_broad in (False, True):
-            for kind in KINDS:
+            for kind in TRIALS:
                 self._try_pieces(kind, without_broad=without_broad)
 
     def mark_changed(self, before: Mask) -> None:
@@ -187,9 +172,9 @@ class _Search:
         bids: list[_Bid] = []
         started = len(self.claims.surfaces)
         has_even_areas, turns_little = have_even_areas(self.claims.graph), turn_little(self.claims.graph)
-        for kind in KINDS:
+        for kind in TRIALS:
             trial = self.copy()
-            for rings in _RINGS[kind]:
+            for rings in TRIALS[kind].rings:
                 trial._try_surroundings(kind, rings)
             # a row of facets of a torus has even areas, too, and is a zone of a cone: these pieces must compete
             trial._try_pieces(kind, without_broad=True, is_joined=has_even_areas)
@@ -219,7 +204,7 @@ class _Search:
         pieces = np.split(facet, begin[1:])
         return [
             _Bid(
-                len(pieces[k]) * _FACET_VALUES[kind],
+                len(pieces[k]) * TRIALS[kind].value,
                 pieces[k],
                 claims.surfaces.take(numbers[k : k + 1]),
                 claims.limit[numbers[k : k + 1]],
@@ -233,7 +218,7 @@ class _Search:
             return False
         # the facets of the losing bids are free again
         self.claims.grow(started)
-        for kind in KINDS:
+        for kind in TRIALS:
             self.claims.unite(kind)
         return True
 
@@ -256,7 +241,7 @@ class _Search:
         is_usable = claims.segment < 0
         if without_broad:
             is_usable &= ~claims.graph.is_broad
-        label, facet = find_pieces(claims.graph, is_usable, MIN_FACET_COUNT[kind], is_joined)
+        label, facet = find_pieces(claims.graph, is_usable, TRIALS[kind].min_facets, is_joined)
         label, facet = self._drop_failed(kind, label, facet)
         kept = claims.trials.select_hopeful_pieces(kind, label, facet)
         self._take_pieces(kind, label[kept], facet[kept])

@@ -15,7 +15,8 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind, distances, find_charts, gradients
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances, find_charts, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -16,7 +16,8 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.design_values import EXACT_RATIO, are_design_lengths
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, expand_ranges, lengths, normalize
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, cylindrical, distances
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, cylindrical, distances
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

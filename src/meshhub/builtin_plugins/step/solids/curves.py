@@ -15,9 +15,9 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS, interpolate_corners, project
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import (
     SurfaceArray,
-    SurfaceKind,
     cylindrical,
     distances,
     find_charts,

@@ -19,7 +19,8 @@ from meshhub.builtin_plugins.step.solids.band_seams import PARALLEL_COS, Band, c
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
 from meshhub.builtin_plugins.step.solids.sphere_seams import find_meridian
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceKind, cylindrical, perpendicular
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, perpendicular
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.step.surfaces.initial_fits import (
     estimate_sphere,
     estimate_torus,
 )
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Block,
     Groups,
@@ -30,7 +31,7 @@ from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     solve_symmetric,
     sum_products,
 )
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, SurfaceKind, distances, evaluate_profile
+from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, distances, evaluate_profile
 from meshhub.model.scene import Float64
 
 _FIRST_STEPS = 3

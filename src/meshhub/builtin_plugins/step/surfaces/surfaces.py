@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPoints, PatchPool, relate_points
 from meshhub.model.scene import Float64
 
@@ -25,17 +25,6 @@ NEWTON_PRECISION_RATIO = 1e-14
 
 MIN_SQUARED_SINE = 1e-6
 """Squared sine of the angle between two normals (0.06°) below which their surfaces count as touching."""
-
-
-class SurfaceKind(IntEnum):
-    """Kind of a surface."""
-
-    PLANE = 0
-    CYLINDER = 1
-    SPHERE = 2
-    CONE = 3
-    TORUS = 4
-    PATCH = 5
 
 
 @dataclass(frozen=True, eq=False)
