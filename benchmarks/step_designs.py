@@ -6,7 +6,8 @@
 `tests/support/cad_parts` builds the parts. Half of them are triangulated by OpenCASCADE, a fifth by gmsh where it is
 installed, the others are made like those of OpenSCAD. OpenCASCADE checks the returned files: a valid solid for each
 body with the volume that the report states, and how many faces have the kind, surface and bounds of a true face.
-Cylinders of fewer than three facets are not counted.
+Cylinders of fewer than three facets are not counted. meshhub reads each valid file back, and the solids that are open
+as triangles are counted.
 
 A part is *silent* if it is invalid and the report says that OpenCASCADE found it valid. Parts that OpenCASCADE cannot
 build, or whose triangles do not close, are left out. `--folder` keeps the triangles and STEP files, and reuses the
@@ -34,6 +35,8 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 PART_TIMEOUT_S = 120.0
 """Seconds for one part; OpenCASCADE hangs on some."""
+OPEN_CODES = {"open_solid", "faces_not_meshed", "faces_lost"}
+"""Notes of a valid file that OpenCASCADE cannot turn into closed triangles."""
 MIN_FACETS_COUNT = 3
 """Facets of a curved face from which its recognition is counted."""
 
@@ -68,7 +71,11 @@ def convert_part(number: int, folder: Path, surfaces: str) -> dict[str, Any]:
     for step in report.steps:
         figures |= step.figures
     notes = [note.code for note in report.notes]
-    return row | {"figures": figures, "notes": notes} | judge_part(back, figures, faces)
+    row |= {"figures": figures, "notes": notes} | judge_part(back, figures, faces)
+    if not row["fault"]:
+        codes = {note.code for note in Registry().inspect(Source.from_path(back)).notes}
+        row["not read back"] = sorted(codes & OPEN_CODES)
+    return row
 
 
 def work(folder: Path, surfaces: str, *, without_kernel: bool) -> None:
@@ -150,6 +157,8 @@ def summarize(rows: list[dict[str, Any]]) -> None:
     for reason, count in Counter(row["left out"].split(":")[0] for row in rows if "left out" in row).most_common():
         print(f"  left out, {reason}: {count}")
     judged = [row for row in rows if "left out" not in row]
+    unread = [row["number"] for row in judged if row.get("not read back")]
+    print(f"valid, but open or not meshed when read back: {len(unread)} {unread}")
     print(f"simpler faces in {sum('flat_faces' in row['notes'] for row in judged)} parts")
     for program in ("occ", "gmsh", "scad"):
         mine = [row for row in judged if row["triangulation"]["program"] == program and "true_faces" in row]

@@ -374,6 +374,14 @@ PARTS: dict[str, Any] = {
 }
 
 
+FLAT_PARTS = (
+    *("code", "touching holes", "touching pits", "pit at a wall", "hole at a rim", "notched", "overlapping ring"),
+    *("brick", "hollow", "inside out", "open", "touching", "nested wedges", "twice", "pinched", "machined"),
+    *("plate", "far pin", "bridged 2", "cross hole"),
+)
+"""Parts that are also written with planar faces: those of planes, and some with holes."""
+
+
 def write_step(
     scene: Scene, folder: Path | None = None, name: str = "model.step", **options: Any
 ) -> tuple[Target, Remarks]:
@@ -391,8 +399,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     folder = tmp_path_factory.mktemp("step")
     verdicts: dict[tuple[str, str], dict[str, Any]] = {}
     for part, make in PARTS.items():
-        for surfaces in ("analytic", "planar"):
-            mesh = make()
+        mesh = make()
+        for surfaces in ("analytic", "planar") if part in FLAT_PARTS else ("analytic",):
             target, remarks = write_step(scene_of(mesh), folder, f"{len(verdicts)}.step", step_surfaces=surfaces)
             verdicts[part, surfaces] = {
                 "path": folder / target.name,
@@ -403,8 +411,13 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     return {key: entry | verdict for (key, entry), verdict in zip(verdicts.items(), judgments, strict=True)}
 
 
-@pytest.mark.parametrize("surfaces", ["analytic", "planar"])
-@pytest.mark.parametrize("part", [part for part in PARTS if part != "open"])
+@pytest.mark.parametrize(
+    ("part", "surfaces"),
+    [
+        *((part, "analytic") for part in PARTS if part != "open"),
+        *((part, "planar") for part in FLAT_PARTS if part != "open"),
+    ],
+)
 def test_closed_meshes_become_valid_solids(verdicts: Any, part: str, surfaces: str) -> None:
     verdict = verdicts[part, surfaces]
     assert verdict["valid"]
@@ -667,6 +680,10 @@ def test_a_box_has_six_planes(verdicts: Any) -> None:
 )
 def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int]) -> None:
     assert verdicts[part, "analytic"]["kinds"] == kinds
+
+
+@pytest.mark.parametrize("part", ["plate", "far pin", "cross hole"])
+def test_planar_files_have_planes_only(verdicts: Any, part: str) -> None:
     assert set(verdicts[part, "planar"]["kinds"]) == {"Plane"}
 
 
@@ -983,7 +1000,7 @@ MACHINED = mesh_of(machined())
 MACHINED_COUNTS = planar_counts(MACHINED)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     turn=st.integers(0, 2**31 - 1),
     shift=st.tuples(*[st.floats(-1500, 1500)] * 3),
@@ -995,7 +1012,7 @@ def test_faces_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[f
     assert planar_counts(Mesh(vertices, MACHINED.faces)) == MACHINED_COUNTS
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-200, 200)] * 3))
 def test_round_holes_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(plate_with_holes())
@@ -1011,7 +1028,7 @@ def countersunk() -> Any:
     return cylinder(20, 10, 9.6, 48) - cylinder(6, 4, 0, 32)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-100, 100)] * 3))
 def test_cones_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(countersunk())
@@ -1264,7 +1281,7 @@ def write_assembly(path: Path) -> None:
     writer.Write(str(path))
 
 
-SHARES = 4
+SHARES = 2
 """Batches of real files, which test processes share."""
 
 
@@ -1274,11 +1291,10 @@ def test_every_closed_real_file_becomes_valid_solids(
     corpus: Path, corpus_index: list[dict[str, str]], tmp_path: Path, surfaces: str, limit: float, share: int
 ) -> None:
     pytest.importorskip("OCP", reason="OpenCASCADE judges these files")
-    closed = [
-        row["file"]
-        for row in corpus_index
-        if row["watertight"] == "True" and row["expect"] == "converts" and int(row["n_faces"]) <= 50_000
-    ]
+    rows = [row for row in corpus_index if row["watertight"] == "True" and row["expect"] == "converts"]
+    # many files are the same box or sphere in another format
+    distinct = {int(row["n_faces"]): row["file"] for row in rows}
+    closed = [file for count, file in distinct.items() if count <= 50_000]
     registry = Registry()
     native: list[tuple[str, Path, float, float, int]] = []
     for index, file in enumerate(closed[share::SHARES]):

@@ -6,6 +6,7 @@ fail return to simpler ones. Where it is unclear which surfaces make a body inva
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -51,7 +52,13 @@ _MAX_ROUNDS_COUNT = 16
 """Models of a candidate whose faulty surfaces are known; bounds the time."""
 
 _MAX_TRIALS_COUNT = 24
-"""Models with parts of the surfaces of a body; finds one bad surface among thousands, or eight among forty."""
+"""Models with parts of the surfaces of a body; finds one bad surface among thousands, or four among forty."""
+
+_MIN_TRIALS_COUNT = 4
+"""The same for the largest meshes, of which a model takes seconds."""
+
+_MAX_TRIANGLES_COUNT = 500_000
+"""Triangles of all these models together; bounds the time."""
 
 _MAX_MOVE_RATIO = 4.0
 """Tolerances by which a point may move onto its surfaces: as far as points may lie off a surface."""
@@ -151,6 +158,12 @@ class Draft:
         is_free = regions.surfaces.kind[number] == SurfaceKind.PATCH
         return number[np.lexsort((-region_areas(self.model.skin, regions)[number], is_free))]
 
+    def list_facets(self, regions: IntIndex) -> IntIndex:
+        """Return the facets of some regions."""
+        is_mine = np.isin(self.model.regions.region, regions)
+        facets: IntIndex = np.unique(self.candidate.faceted.region[is_mine]).astype(np.intp)
+        return facets
+
 
 @dataclass(frozen=True, eq=False)
 class Drafting:
@@ -167,7 +180,9 @@ class Drafting:
         """Return the draft with the most surfaces."""
         return self._settle(self.ladder)
 
-    def keep_valid(self, draft: Draft, shells: IntIndex, reason: str, accept: Callable[[BrepModel], bool]) -> Draft:
+    def keep_valid(
+        self, draft: Draft, shells: IntIndex, reason: str, accept: Callable[[BrepModel], bool], deadline: float
+    ) -> Draft:
         """Return a draft in which another check accepts a body, with as many of its surfaces as possible.
 
         Args:
@@ -175,23 +190,33 @@ class Drafting:
             shells: Shells of the body.
             reason: For the report.
             accept: The check.
+            deadline: Time (`time.monotonic`) after which the check accepts nothing.
         Returns:
-            Flat facets if the check accepts nothing.
+            Flat facets of the body if the check accepts nothing.
         """
 
         def try_candidate(candidate: Candidate) -> _Attempt | None:
-            attempt = self._try(candidate)
-            return attempt if attempt.passes and attempt.model is not None and accept(attempt.model) else None
+            attempt = self._try(candidate) if time.monotonic() < deadline else None
+            is_good = attempt is not None and attempt.passes and attempt.model is not None and accept(attempt.model)
+            return attempt if is_good else None
 
-        while True:
-            kept = _keep_good(draft, shells, reason, try_candidate)
-            if kept is not None or not draft.lower:
-                return kept or draft
+        kept = _keep_good(draft, shells, reason, try_candidate)
+        if kept is None and draft.candidate.is_charted:
             lost = Counter({reason: len(draft.find_curved(shells))})
             simpler = self._settle(draft.lower)
             draft = replace(simpler, rejected=draft.rejected + lost)
-            if accept(draft.model):
-                return draft
+            kept = draft if accept(draft.model) else _keep_good(draft, shells, reason, try_candidate)
+        return kept or self._flatten(draft, shells, reason)
+
+    def _flatten(self, draft: Draft, shells: IntIndex, reason: str) -> Draft:
+        """Return a draft with flat facets in some shells; in all of them if it fails the checks."""
+        lost = draft.find_curved(shells)
+        candidate = replace(draft.candidate, simpler=None).without(draft.list_facets(lost))
+        attempt = self._try(candidate)
+        rejected = draft.rejected + Counter({reason: len(lost)})
+        if attempt.model is None or not attempt.passes:
+            return Draft(self.ladder[-1], self._planar, (), rejected)
+        return Draft(replace(candidate, simpler=draft.candidate.simpler), attempt.model, draft.lower, rejected)
 
     @cached_property
     def _planar(self) -> BrepModel:
@@ -344,8 +369,8 @@ def _keep_good(
 ) -> Draft | None:
     """Return a draft without the surfaces of some shells that make them fail; None if they fail without any, too.
 
-    Groups of surfaces are added, and those with which the shells fail are halved. After `_MAX_TRIALS_COUNT` trials, the
-    others return to simpler surfaces.
+    The surfaces return to simpler ones or, if the shells fail with these, to facets. Groups of surfaces are added, and
+    those with which the shells fail are halved. After a number of trials, the others stay as simple as they are.
 
     Args:
         draft: Draft that fails.
@@ -356,25 +381,26 @@ def _keep_good(
         Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Transactions on Software
         Engineering 28, 2002 (delta debugging).
     """
-    region = np.empty(draft.candidate.faceted.faces, np.intp)
-    region[draft.candidate.faceted.region] = draft.model.regions.region
-    lost = draft.find_curved(shells)
-    candidate = draft.candidate.without(np.flatnonzero(np.isin(region, lost)))
-    best = try_candidate(candidate)
+    lost, base = draft.find_curved(shells), draft.candidate
+    best = try_candidate(base.without(draft.list_facets(lost)))
+    if best is None and base.simpler is not None:
+        base = replace(base, simpler=None)
+        best = try_candidate(base.without(draft.list_facets(lost)))
     groups = np.array_split(lost, 2) if len(lost) > 1 else []
-    for _ in range(_MAX_TRIALS_COUNT):
+    trials = _MAX_TRIANGLES_COUNT // len(base.skin.faces)
+    for _ in range(min(max(trials, _MIN_TRIALS_COUNT), _MAX_TRIALS_COUNT)):
         if not groups or best is None:
             break
         group = groups.pop(0)
         rest = np.setdiff1d(lost, group)
-        trial = draft.candidate.without(np.flatnonzero(np.isin(region, rest)))
-        attempt = try_candidate(trial)
+        attempt = try_candidate(base.without(draft.list_facets(rest)))
         if attempt is not None:
-            lost, candidate, best = rest, trial, attempt
+            lost, best = rest, attempt
         elif len(group) > 1:
             groups += np.array_split(group, 2)
+    candidate = base.without(draft.list_facets(lost))
     if best is None or best.model is None or (candidate.is_charted and candidate.is_planar):
         # without charts, the triangles of the mesh need no cuts
         return None
-    rejected = draft.rejected + Counter({reason: len(lost)})
-    return replace(draft, candidate=candidate, model=best.model, rejected=rejected)
+    candidate = replace(candidate, simpler=draft.candidate.simpler)
+    return replace(draft, candidate=candidate, model=best.model, rejected=draft.rejected + Counter({reason: len(lost)}))

@@ -167,7 +167,7 @@ class _SceneWriter:
             return verdict is not None and number not in find_faults(verdict, bodies)
 
         shells = np.array(fault.body.shells, np.intp)
-        state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept)
+        state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept, deadline)
 
     def read_alone(self, number: int, product: _WrittenProduct, seconds: float) -> Verdict | None:
         """Read a file that holds one shape once."""
