@@ -158,8 +158,8 @@ class ConvertOptions(TypedDict, total=False):
 
     step_surfaces: Literal["analytic", "freeform", "planar"] | None
     """Surfaces of the STEP file. analytic recognizes the planes, cylinders, cones, spheres and tori that the
-    triangles approximate; freeform also recognizes extruded and turned curves, and fits B-spline faces to other
-    smooth regions; planar only merges coplanar triangles into faces."""
+    triangles approximate; freeform also fits B-spline faces to other smooth regions, extruded and turned curves
+    among them; planar only merges coplanar triangles into faces."""
 
     step_tolerance_mm: float | None
     """Tolerance of the surfaces in mm (at least 0.000001 and at most 1). Maximum distance of a mesh point from its

@@ -68,7 +68,7 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             title="Surfaces of the STEP file",
             description=(
                 "analytic recognizes the planes, cylinders, cones, spheres and tori that the triangles approximate; "
-                "freeform also recognizes extruded and turned curves, and fits B-spline faces to other smooth regions; "
+                "freeform also fits B-spline faces to other smooth regions, extruded and turned curves among them; "
                 "planar only merges coplanar triangles into faces."
             ),
         ),

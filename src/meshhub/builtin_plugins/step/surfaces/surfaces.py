@@ -137,6 +137,8 @@ def _relate_to_patches(surfaces: SurfaceArray, points: Float64) -> Iterator[tupl
 def _rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
     """Return each patch with its rows."""
     rows = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
+    if len(rows) == 0:
+        return []
     owner = np.array([id(patch) for patch in surfaces.patch[rows].tolist()], np.intp)
     order = np.argsort(owner, kind="stable")
     parts = np.split(rows[order], np.flatnonzero(np.diff(owner[order])) + 1)
