@@ -81,6 +81,8 @@ def try_wheels(wheels: list[Path], resolution: str, folder: Path) -> None:
         for program in project.get("scripts", ()):
             run(programs / program, "--help")
     assert json.loads(run(meshhub, "doctor", "--json"))["can_convert"]
+    # the templates are in the wheel
+    run(meshhub, "plugin", "new", "acme", "--reader", "tri", "--policy", cwd=folder)
     assert (folder / "venv" / "share" / "man" / "man1" / "meshhub.1").is_file()
 
 

@@ -1,11 +1,11 @@
-"""Files of a new plug-in distribution, from the templates."""
+"""Files of a new plug-in distribution, from the templates in `new_plugin`."""
 
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from typing import NamedTuple
 
-from meshhub.cli import plugin_templates as templates
 from meshhub.model.api_version import API_VERSION
 
 
@@ -33,6 +33,11 @@ class NewPlugin(NamedTuple):
         return f"meshhub_{self.name.replace('-', '_')}"
 
     @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.name.replace("-", " ").capitalize()
+
+    @property
     def formats(self) -> list[str]:
         """The ids of the formats, each once."""
         return list(dict.fromkeys(name for name in (self.reader, self.writer) if name is not None))
@@ -46,51 +51,44 @@ class NewPlugin(NamedTuple):
 def list_files(plugin: NewPlugin) -> dict[str, str]:
     """Return the text of each file of the distribution by its path."""
     package = f"src/{plugin.module}"
-    files = {
-        "pyproject.toml": _fill(templates.PYPROJECT, plugin),
-        "README.md": _fill(templates.README, plugin) + _list_usage(plugin),
-        "LICENSE": templates.LICENSE,
-        ".gitignore": templates.GITIGNORE,
-        ".github/workflows/test.yml": templates.CI,
+    texts = {
+        "pyproject.toml": _fill("pyproject.toml", plugin),
+        "README.md": _fill("README.md", plugin) + _list_usage(plugin),
+        "LICENSE": _fill("LICENSE", plugin),
+        ".gitignore": _fill("gitignore", plugin),
+        ".github/workflows/test.yml": _fill("test.yml", plugin),
         f"{package}/__init__.py": _declare(plugin),
         f"{package}/py.typed": "",
     }
     tests = []
     if plugin.reader:
-        files[f"{package}/reader.py"] = templates.READER
-        tests.append((templates.READER_TEST, plugin.reader))
+        texts[f"{package}/reader.py"] = _fill("reader.py", plugin)
+        tests.append(_fill("test_reader.py", plugin, plugin.reader))
     if plugin.writer:
-        files[f"{package}/writer.py"] = _fill(templates.WRITER, plugin, plugin.writer)
-        is_readable = plugin.reader == plugin.writer
-        tests.append(
-            (
-                templates.WRITER_TEST if is_readable else templates.WRITER_TEST + templates.READ_BACK,
-                plugin.writer,
-            )
-        )
+        texts[f"{package}/writer.py"] = _fill("writer.py", plugin, plugin.writer)
+        read_back = "" if plugin.reader == plugin.writer else _fill("read_back.py", plugin)
+        tests.append(_fill("test_writer.py", plugin, plugin.writer) + read_back)
     if plugin.operation:
-        files[f"{package}/operation.py"] = _fill(templates.OPERATION, plugin)
-        tests.append((templates.OPERATION_TEST, plugin.operation))
+        texts[f"{package}/operation.py"] = _fill("operation.py", plugin)
+        tests.append(_fill("test_operation.py", plugin))
     if tests:
-        files["tests/test_conformance.py"] = _test_conformance(plugin, tests)
+        texts["tests/test_conformance.py"] = _test_conformance(plugin, tests)
     if plugin.recipe:
-        files[f"{package}/recipes/{plugin.recipe}.toml"] = _fill(templates.RECIPE, plugin)
-        files["tests/test_recipe.py"] = _fill(templates.RECIPE_TEST, plugin)
+        texts[f"{package}/recipes/{plugin.recipe}.toml"] = _fill("recipe.toml", plugin)
+        texts["tests/test_recipe.py"] = _fill("test_recipe.py", plugin)
     if plugin.policy:
-        files[f"{package}/policy.py"] = _fill(templates.POLICY, plugin)
-        files["tests/test_policy.py"] = _fill(templates.POLICY_TEST, plugin)
-    return files
+        texts[f"{package}/policy.py"] = _fill("policy.py", plugin)
+        texts["tests/test_policy.py"] = _fill("test_policy.py", plugin)
+    return texts
 
 
 def _fill(template: str, plugin: NewPlugin, format_id: str = "") -> str:
     """Return a template with the values of its fields, such as `@name@`."""
-    words = plugin.name.split("-")
+    text = (files("meshhub.cli") / "new_plugin" / f"{template}.in").read_text("utf-8")
     values = {
         "name": plugin.name,
-        "title": " ".join(words).capitalize(),
-        "class": "".join(word.capitalize() for word in words),
+        "title": plugin.title,
         "module": plugin.module,
-        "api": API_VERSION,
         "format": format_id,
         "FORMAT": format_id.upper(),
         "Format": format_id.capitalize(),
@@ -101,7 +99,7 @@ def _fill(template: str, plugin: NewPlugin, format_id: str = "") -> str:
         "recipe": plugin.recipe or "",
         "Recipe": (plugin.recipe or "").replace("-", " ").capitalize(),
     }
-    return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
+    return re.sub(r"@(\w+)@", lambda match: values[match[1]], text)
 
 
 def _declare(plugin: NewPlugin) -> str:
@@ -113,7 +111,7 @@ def _declare(plugin: NewPlugin) -> str:
     names += ["Operation", "Stage"] if plugin.operation else []
     names += ["Recipe"] if plugin.recipe else []
     has_options = bool(plugin.writer or plugin.operation)
-    blocks = [_fill('"""@title@ for meshhub: declarations. Keep this module light: import no numpy here."""', plugin)]
+    blocks = [f'"""{plugin.title} for meshhub: declarations. Keep this module light: import no numpy here."""']
     imports = ["from __future__ import annotations", ""]
     imports += ["from importlib.resources import files"] if plugin.recipe else []
     imports += ["from typing import Annotated"] if has_options else []
@@ -127,19 +125,19 @@ def _declare(plugin: NewPlugin) -> str:
         imports += [*([""] if names else []), f"from {plugin.module}.policy import {hooks}"]
         imports += ["", '__all__ = ["meshhub_finished", "meshhub_plans", "meshhub_review"]']
     blocks.append("\n".join(imports))
-    blocks.append(_fill('MESHHUB_API = "@api@"', plugin))
-    blocks += [_fill(templates.FORMAT, plugin, format_id) for format_id in plugin.formats]
+    blocks.append(f'MESHHUB_API = "{API_VERSION}"')
+    blocks += [_fill("format.py", plugin, format_id).rstrip() for format_id in plugin.formats]
     text = "\n\n".join(blocks) + "\n"
-    definitions = [_fill(templates.WRITER_OPTIONS, plugin, plugin.writer)] if plugin.writer else []
-    definitions += [_fill(templates.OPERATION_OPTIONS, plugin)] if plugin.operation else []
-    definitions += [_fill(templates.READER_HOOK, plugin, plugin.reader)] if plugin.reader else []
-    definitions += [_fill(templates.WRITER_HOOK, plugin, plugin.writer)] if plugin.writer else []
-    definitions += [_fill(templates.OPERATION_HOOK, plugin)] if plugin.operation else []
-    definitions += [templates.RECIPE_HOOK] if plugin.recipe else []
+    definitions = [_fill("writer_options.py", plugin, plugin.writer)] if plugin.writer else []
+    definitions += [_fill("operation_options.py", plugin)] if plugin.operation else []
+    definitions += [_fill("reader_hook.py", plugin, plugin.reader)] if plugin.reader else []
+    definitions += [_fill("writer_hook.py", plugin, plugin.writer)] if plugin.writer else []
+    definitions += [_fill("operation_hook.py", plugin)] if plugin.operation else []
+    definitions += [_fill("recipe_hook.py", plugin)] if plugin.recipe else []
     return "".join([text, *(f"\n\n{definition}" for definition in definitions)])
 
 
-def _test_conformance(plugin: NewPlugin, tests: list[tuple[str, str]]) -> str:
+def _test_conformance(plugin: NewPlugin, tests: list[str]) -> str:
     """Return the module of tests that inherits the contracts."""
     has_brick = plugin.reader is not None
     reads_back = plugin.writer is not None and plugin.writer != plugin.reader
@@ -154,9 +152,9 @@ def _test_conformance(plugin: NewPlugin, tests: list[tuple[str, str]]) -> str:
     lines += [f"from meshhub import {', '.join(names)}"] if names else []
     lines += [f"from meshhub.testing import {', '.join(contracts)}"]
     lines += ["from meshhub.toolkit.geometry import weld"] if reads_back else []
-    lines += ["", templates.BRICK.rstrip()] if has_brick else []
+    lines += ["", _fill("brick.py", plugin).rstrip()] if has_brick else []
     text = "\n".join(lines) + "\n"
-    return text + "".join("\n\n" + _fill(template, plugin, format_id) for template, format_id in tests)
+    return text + "".join("\n\n" + test for test in tests)
 
 
 def _list_usage(plugin: NewPlugin) -> str:
