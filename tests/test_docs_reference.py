@@ -47,14 +47,14 @@ def emitter(path: Path) -> str:
 
 
 def emitted_notes() -> dict[str, set[str]]:
-    """Every note code in the source with its emitters: the first argument of note(), Note() and LimitedNotes.add()."""
+    """Every note code in the source with its emitters: the first argument of note() and Note()."""
     codes: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             function = ast.unparse(node.func)
-            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"notes\.add$", function):
+            if function.rpartition(".")[2] in ("note", "Note"):
                 code = node.args[0]
                 literal = isinstance(code, ast.Constant) and isinstance(code.value, str)
                 names = {code.value} if literal else DYNAMIC_CODES[ast.unparse(code)]

@@ -10,11 +10,11 @@ from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.container import unpack
 from meshhub.builtin_plugins.gltf.reading.extensions import check_required_extensions
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.builtin_plugins.gltf.reading.meshes import MeshReader
 from meshhub.builtin_plugins.gltf.reading.nodes import MeshPlacement, NodeWalk
 from meshhub.errors import UnreadableFile
 from meshhub.model.capabilities import Frame, NoOptions
+from meshhub.model.notes import note
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.model.source import Source
@@ -28,22 +28,20 @@ def read(source: Source, _options: NoOptions) -> Scene:
         ExternalReference: A buffer is in a file that was not sent.
         ModelTooComplex: The model has too many parts, or reuses its bytes too often.
     """
-    notes = LimitedNotes()
     document, binary_chunk = unpack(source.read())
     with np.errstate(all="ignore"):
-        buffers = Buffers(document, binary_chunk, source, notes)
+        buffers = Buffers(document, binary_chunk, source)
         check_required_extensions(document)
         accessors = Accessors(document, buffers)
-        materials = MaterialReader(document, buffers, notes)
-        meshes = MeshReader(document, buffers, accessors, materials, notes)
-        placements, name = _place_meshes(document, accessors, notes)
+        materials = MaterialReader(document, buffers)
+        meshes = MeshReader(document, buffers, accessors, materials)
+        placements, name = _place_meshes(document, accessors)
         parts = []
         for placement in track(placements):
             entry = meshes.read(placement.mesh, placement.referrer)
             if entry is not None:
                 mesh, material = entry
                 parts.append(Part(mesh, placement.transform, placement.name, placement.path, material))
-    notes.count_rest()
     return Scene(
         tuple(meshes.meshes),
         tuple(parts),
@@ -54,21 +52,21 @@ def read(source: Source, _options: NoOptions) -> Scene:
     )
 
 
-def _place_meshes(document: JsonObject, accessors: Accessors, notes: LimitedNotes) -> tuple[list[MeshPlacement], str]:
+def _place_meshes(document: JsonObject, accessors: Accessors) -> tuple[list[MeshPlacement], str]:
     """Return where the meshes are placed, and the name of the scene (glTF 2.0 §3.5.1)."""
     nodes, scenes = document.values("nodes"), document.values("scenes")
     meshes = [] if nodes else document.values("meshes")
     if meshes and not any(isinstance(scene, dict) and scene.get("nodes") for scene in scenes):
-        notes.add("nothing_placed", "the file has meshes but no node that places them; each mesh was placed once")
+        note("nothing_placed", "the file has meshes but no node that places them; each mesh was placed once")
         return [MeshPlacement(index, "meshes", np.eye(4), "", ()) for index in range(len(meshes))], ""
     if document.values("animations"):
-        notes.add("animations_ignored", "the model is animated; its rest pose was read")
-    walk = NodeWalk(document, accessors, notes)
+        note("animations_ignored", "the model is animated; its rest pose was read")
+    walk = NodeWalk(document, accessors)
     if not scenes:
         walk.run(_find_roots(document), "nodes")
         return walk.placements, ""
     if len(scenes) > 1:
-        notes.add("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read")
+        note("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read")
     scene = document.entry("scenes", document.integer_or_none("scene") or 0, "scene")
     walk.run(scene.indices("nodes"), scene.path_of("nodes"))
     return walk.placements, scene.name()

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.gltf.reading.accessors import AttributeRows
 from meshhub.builtin_plugins.gltf.reading.buffers import MAX_URI_CHARACTERS_COUNT, Buffers, parse_media_type
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.errors import UnreadableFile, quote
+from meshhub.model.notes import note
 from meshhub.model.scene import Image, Material, UInt8
 from meshhub.toolkit.colors import encode_srgb
 from meshhub.toolkit.images import detect_media_type
@@ -70,12 +70,11 @@ class _Shading:
 class MaterialReader:
     """Reads materials when they are first used, and collects them with their images."""
 
-    def __init__(self, document: JsonObject, buffers: Buffers, notes: LimitedNotes) -> None:
+    def __init__(self, document: JsonObject, buffers: Buffers) -> None:
         self.materials: list[Material] = []
         self.images: list[Image] = []
         self._document = document
         self._buffers = buffers
-        self._notes = notes
         self._cache: dict[int, MappedMaterial] = {}
         self._image_cache: dict[int, int | None] = {}
         self._image_by_content: dict[int, int] = {}
@@ -93,7 +92,7 @@ class MaterialReader:
             try:
                 self._cache[index] = self._read(self._document.entry("materials", index, referrer))
             except UnreadableFile as error:
-                self._notes.add("material_ignored", error.message)
+                note("material_ignored", error.message)
                 self._cache[index] = MappedMaterial()
         return self._cache[index]
 
@@ -158,9 +157,7 @@ class MaterialReader:
         if texture is None or first is None:
             return None
         if texture.mapping != first.mapping:
-            self._notes.add(
-                "texture_dropped", f"{source.path} has textures with different mappings; only the first one was kept"
-            )
+            note("texture_dropped", f"{source.path} has textures with different mappings; only the first one was kept")
             return None
         return texture.image
 
@@ -183,7 +180,7 @@ class MaterialReader:
             magnification = _FILTERS.get(sampler.integer("magFilter", 9729), "linear")
             return _Texture(image, mapping, (wrap_s, wrap_t), magnification)
         except UnreadableFile as error:
-            self._notes.add("texture_dropped", error.message)
+            note("texture_dropped", error.message)
             return None
 
     def _read_mapping(self, info: JsonObject) -> UvMapping:
@@ -192,7 +189,7 @@ class MaterialReader:
         try:
             transform = info.extension("KHR_texture_transform")
         except UnreadableFile as error:
-            self._notes.add("texture_transform_ignored", error.message)
+            note("texture_transform_ignored", error.message)
             transform = None
         if transform is None:
             return UvMapping(uv_set)
@@ -211,7 +208,7 @@ class MaterialReader:
         if index is None:
             basis = texture.extension("KHR_texture_basisu") is not None
             reason = "only a KTX2 image, which is not read; export PNG or JPEG" if basis else "no image that is read"
-            self._notes.add("texture_dropped", f"{texture.path} has {reason}")
+            note("texture_dropped", f"{texture.path} has {reason}")
             return None
         if index not in self._image_cache:
             self._image_cache[index] = self._load_image(
@@ -224,7 +221,7 @@ class MaterialReader:
             uri = source.text("uri")
             content = self._buffers.load_uri(uri, source.path_of("uri"))
             if content is None:
-                self._notes.add(
+                note(
                     "texture_missing",
                     f"the texture {uri[:MAX_URI_CHARACTERS_COUNT]!r} is missing and was left out; "
                     "keep it beside the model, or pack both in a ZIP archive",
@@ -237,7 +234,7 @@ class MaterialReader:
             stated_type, data = source.name("mimeType"), bytes(view)
         media_type = detect_media_type(data)
         if media_type not in _MEDIA_TYPES:
-            self._notes.add(
+            note(
                 "texture_dropped",
                 f"{source.path} ({quote(stated_type) if stated_type else 'type unknown'}) is not a PNG, JPEG, WebP, "
                 "BMP, GIF or TIFF image and was left out",

@@ -9,8 +9,8 @@ import pybase64
 
 from meshhub.builtin_plugins.gltf.reading import meshopt
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.errors import ExternalReference, ModelTooComplex, UnreadableFile
+from meshhub.model.notes import note
 from meshhub.model.source import Source
 
 _MAX_ROWS_PER_BYTE_RATIO = 16
@@ -33,16 +33,13 @@ _WHITESPACE = re.compile(r"\s+")
 class Buffers:
     """Buffers and buffer views of a document."""
 
-    def __init__(
-        self, document: JsonObject, binary_chunk: memoryview | None, source: Source, notes: LimitedNotes
-    ) -> None:
+    def __init__(self, document: JsonObject, binary_chunk: memoryview | None, source: Source) -> None:
         """Find every buffer.
 
         Raises:
             ExternalReference: A buffer is in a file that was not sent; the message names the file.
         """
         self._document = document
-        self._notes = notes
         self._source = source
         self._views: dict[int, memoryview] = {}
         self._companions: dict[str, bytes] = {}
@@ -147,9 +144,7 @@ class Buffers:
         offset = view.integer("byteOffset", 0)
         length = view.integer("byteLength")
         if offset + length > len(buffer):
-            self._notes.add(
-                "buffer_cut_short", f"{view.path} ends at byte {offset + length}, but its buffer has {len(buffer)}"
-            )
+            note("buffer_cut_short", f"{view.path} ends at byte {offset + length}, but its buffer has {len(buffer)}")
         return buffer[offset : offset + length]
 
 

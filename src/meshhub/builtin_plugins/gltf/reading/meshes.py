@@ -19,9 +19,9 @@ from meshhub.builtin_plugins.gltf.reading.appearance import (
 )
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.builtin_plugins.gltf.reading.primitives import FAN, STRIP, TRIANGLES, decode_triangles
 from meshhub.errors import UnreadableFile
+from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Float64, Int32, Mesh
 from meshhub.toolkit.geometry import face_normals
 
@@ -53,14 +53,12 @@ class MeshReader:
         buffers: Buffers,
         accessors: Accessors,
         materials: MaterialReader,
-        notes: LimitedNotes,
     ) -> None:
         self.meshes: list[Mesh] = []
         self._document = document
         self._buffers = buffers
         self._accessors = accessors
         self._materials = materials
-        self._notes = notes
         self._cache: dict[int, tuple[int, int | None] | None] = {}
         self._index_by_geometry: dict[object, int] = {}
 
@@ -117,12 +115,12 @@ class MeshReader:
         mode = primitive.integer("mode", TRIANGLES)
         if mode in _IGNORED_MODES:
             kind = _IGNORED_MODES[mode]
-            self._notes.add(f"{kind}_ignored", f"the model has {kind} beside its triangles; they were left out")
+            note(f"{kind}_ignored", f"the model has {kind} beside its triangles; they were left out")
             return
         if mode not in (TRIANGLES, STRIP, FAN):
             primitive.reject("mode", f"is {mode}, which glTF 2.0 does not define")
         if primitive.values("targets"):
-            self._notes.add("morph_targets_ignored", "the model has morph targets; only its base shape was read")
+            note("morph_targets_ignored", "the model has morph targets; only its base shape was read")
         attributes = primitive.child_or_empty("attributes")
         material = self._read_material(primitive)
         compressed = primitive.extension(draco.EXTENSION)
@@ -160,7 +158,7 @@ class MeshReader:
         if positions is None:
             index = attributes.integer_or_none("POSITION")
             if index is None:
-                self._notes.add("primitive_ignored", f"{attributes.path} has no POSITION; the primitive was left out")
+                note("primitive_ignored", f"{attributes.path} has no POSITION; the primitive was left out")
                 return None
             positions = self._accessors.read(index, attributes.path_of("POSITION"))
         if positions.width != 3:
@@ -179,7 +177,7 @@ class MeshReader:
                     shape = f"{len(rows)} rows of {rows.width}"
                     attributes.reject(name, f"has {shape} components for {len(positions)} vertices")
             except UnreadableFile as error:
-                self._notes.add("attribute_ignored", error.message)
+                note("attribute_ignored", error.message)
                 return None
             return rows
 
@@ -202,7 +200,7 @@ class MeshReader:
         self._buffers.spend(len(rows))
         indices = np.ascontiguousarray(rows.values[:, 0])
         if mode == TRIANGLES and len(indices) % 3:
-            self._notes.add("indices_left_over", f"{primitive.path} ends within a triangle, which was left out")
+            note("indices_left_over", f"{primitive.path} ends within a triangle, which was left out")
         return decode_triangles(mode, indices, int(np.iinfo(indices.dtype).max))
 
     def _drop_invalid_faces(self, primitive: JsonObject, faces: NDArray[Any], vertex_count: int) -> NDArray[Any]:
@@ -211,7 +209,7 @@ class MeshReader:
             is_valid = (faces < vertex_count).all(axis=1)
             if not is_valid.any():
                 primitive.reject("indices", f"names vertices up to {int(faces.max())}, and there are {vertex_count}")
-            self._notes.add(
+            note(
                 "faces_dropped",
                 f"{primitive.path} has {int((~is_valid).sum())} triangles that name vertices beyond its "
                 f"{vertex_count}; they were left out",

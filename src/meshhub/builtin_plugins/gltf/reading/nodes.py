@@ -8,8 +8,8 @@ import numpy as np
 
 from meshhub.builtin_plugins.gltf.reading.accessors import Accessors
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.errors import ModelTooComplex, UnreadableFile
+from meshhub.model.notes import note
 from meshhub.model.scene import Float64
 
 _MAX_PLACEMENTS_COUNT = 250_000
@@ -56,11 +56,10 @@ class NodeWalk:
     so it is placed below each, up to `_MAX_REPEATS_COUNT` times. A cycle raises an error.
     """
 
-    def __init__(self, document: JsonObject, accessors: Accessors, notes: LimitedNotes) -> None:
+    def __init__(self, document: JsonObject, accessors: Accessors) -> None:
         self.placements: list[MeshPlacement] = []
         self._document = document
         self._accessors = accessors
-        self._notes = notes
         self._visited: set[int] = set()
         self._repeat_count = 0
         self._first_joints = _find_first_joints(document.values("skins"))
@@ -79,7 +78,7 @@ class NodeWalk:
         """
         for root in roots:
             if root in self._visited:
-                self._notes.add("node_repeated", f"{referrer} names nodes[{root}] again; it was placed once")
+                note("node_repeated", f"{referrer} names nodes[{root}] again; it was placed once")
             else:
                 self._descend(root, referrer)
         self._place_skinned()
@@ -125,13 +124,13 @@ class NodeWalk:
                 f"{referrer} names nodes[{index}], which has other parents, like over {_MAX_REPEATS_COUNT} nodes; "
                 "the glTF file is damaged, export it again"
             )
-        self._notes.add("node_repeated", "the file has nodes with several parents; they were placed below each parent")
+        note("node_repeated", "the file has nodes with several parents; they were placed below each parent")
 
     def _is_hidden(self, node: JsonObject) -> bool:
         visibility = node.extension("KHR_node_visibility")
         if visibility is None or visibility.flag("visible", True):
             return False
-        self._notes.add("hidden_ignored", "the model has hidden nodes; they and the nodes below them were left out")
+        note("hidden_ignored", "the model has hidden nodes; they and the nodes below them were left out")
         return True
 
     def _place(self, node: JsonObject, transform: Float64, name: str, path: tuple[str, ...]) -> None:
@@ -184,11 +183,11 @@ class NodeWalk:
     def _place_skinned(self) -> None:
         """Place skinned meshes in their bind pose; glTF 2.0 §3.7.3.3 ignores the transform of their own node."""
         for node, placement in self._skinned:
-            self._notes.add("skin_ignored", "the model has a skeleton; it was read in its bind pose")
+            note("skin_ignored", "the model has a skeleton; it was read in its bind pose")
             try:
                 transform = self._read_bind_pose(node)
             except UnreadableFile as error:
-                self._notes.add("skin_ignored", error.message)
+                note("skin_ignored", error.message)
                 transform = None
             self.placements.append(placement if transform is None else replace(placement, transform=transform))
 
