@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from meshhub.http.description import examples
 from meshhub.http.description.forms import FILE_OPTIONS, REPORT, OwnedOptions, describe_binary, describe_form
 from meshhub.http.description.parts import (
     CONVERT_CODES,
+    EXAMPLES,
     FORM_CODES,
     Json,
     describe_files,
@@ -71,7 +71,7 @@ def _explain(registry: Registry) -> Json:
         "minLength": 1,
     }
     body = describe_form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=FILE_OPTIONS)
-    response = describe_json("The explanation of each conversion.", refer_to("Explanation"), examples.EXPLANATION)
+    response = describe_json("The explanation of each conversion.", refer_to("Explanation"), EXAMPLES["explanation"])
     codes = ("bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
              "file_too_large", "unsupported_encoding", "shutting_down", "origin_not_allowed")  # fmt: skip
     return describe_operation(
@@ -82,7 +82,7 @@ def _explain(registry: Registry) -> Json:
 def _inspect(registry: Registry) -> Json:
     body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False)
     response = describe_json(
-        "Size, faces, bodies, holes, volume of the model.", refer_to("Inspection"), examples.INSPECTION
+        "Size, faces, bodies, holes, volume of the model.", refer_to("Inspection"), EXAMPLES["inspection"]
     )
     return describe_operation("inspect", "Is it printable?", "conversion", response, FORM_CODES, body)
 

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from meshhub.http.description import examples
-from meshhub.http.description.parts import BYTES, Json
+from meshhub.http.description.parts import BYTES, EXAMPLES, Json
 from meshhub.http.intake.file_options import FIELD
 from meshhub.model.options import HostOptions, option_fields
 from meshhub.registry import Registry
@@ -90,7 +89,7 @@ def describe_form(
     properties |= more
     properties |= option_properties(registry, converts=converts, structs=structs)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    example = {name: value for name, value in examples.FORM.items() if name in properties}
+    example = {name: value for name, value in EXAMPLES["form"].items() if name in properties}
     return {"required": True, "content": {"multipart/form-data": {"schema": schema, "example": example}}}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from meshhub.http.description import examples
 from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form
 from meshhub.http.description.parts import (
     CONVERT_CODES,
+    EXAMPLES,
     Json,
     describe_files,
     describe_json,
@@ -55,7 +55,7 @@ def _submit_job(registry: Registry) -> Json:
         *CONVERT_CODES, "too_many_files", "archive_too_large", "plan_required", "idempotency_conflict",
         "too_many_jobs",
     )  # fmt: skip
-    response = describe_json("The job, which waits.", refer_to("JobDescription"), examples.JOB)
+    response = describe_json("The job, which waits.", refer_to("JobDescription"), EXAMPLES["job"])
     operation = describe_operation("submit_job", "Submit a job", "jobs", response, codes, body, status=202)
     text = "A repetition of the request with the same text returns the same job; 1 to 255 printable ASCII characters."
     schema = {"type": "string", "pattern": "^[ -~]{1,255}$"}
@@ -64,7 +64,9 @@ def _submit_job(registry: Registry) -> Json:
 
 
 def _list_jobs() -> Json:
-    response = describe_json("Jobs of the API key, the newest first.", refer_to("JobList"), examples.JOB_LIST)
+    response = describe_json(
+        "Jobs of the API key, the newest first.", refer_to("JobList"), {"jobs": [EXAMPLES["job"]], "next": None}
+    )
     operation = describe_operation(
         "list_jobs", "List the jobs of a key", "jobs", response, ("invalid_option", "plan_required", "job_not_found")
     )
@@ -78,12 +80,12 @@ def _list_jobs() -> Json:
 
 
 def _show_job() -> Json:
-    response = describe_json("The job.", refer_to("JobDescription"), examples.JOB)
+    response = describe_json("The job.", refer_to("JobDescription"), EXAMPLES["job"])
     return _job_operation("show_job", "State of a job", response)
 
 
 def _follow_job() -> Json:
-    event = f"data: {msgspec.json.encode(examples.JOB).decode()}\n\n"
+    event = f"data: {msgspec.json.encode(EXAMPLES['job']).decode()}\n\n"
     response = {
         "description": "Server-sent events until the job has ended: each has the JSON of the job as its data.",
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": event}},
@@ -109,7 +111,9 @@ def _download_result(registry: Registry) -> Json:
 
 
 def _cancel_job() -> Json:
-    response = describe_json("The job: canceled, or expired if it had ended.", refer_to("JobDescription"), examples.JOB)
+    response = describe_json(
+        "The job: canceled, or expired if it had ended.", refer_to("JobDescription"), EXAMPLES["job"]
+    )
     return _job_operation("cancel_job", "Cancel a job, or delete its result", response)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from meshhub.http.conversions.explanations import Explanation, FileExplanation
-from meshhub.http.description import examples
 from meshhub.http.description.conversions import conversion_paths
 from meshhub.http.description.jobs import job_paths
 from meshhub.http.description.parts import (
+    EXAMPLES,
     REFERENCE,
     Json,
     describe_json,
@@ -172,14 +172,14 @@ def _error_example(code: str) -> Json:
 
 
 def _plan() -> Json:
-    response = describe_json("The plan.", refer_to("PlanAnswer"), examples.PLAN)
+    response = describe_json("The plan.", refer_to("PlanAnswer"), EXAMPLES["plan"])
     operation = describe_operation("plan", "The caller's plan, limits and use", "description", response)
     return {**operation, "parameters": _LANGUAGE_PARAMETERS}
 
 
 def _supported() -> Json:
     response = describe_json(
-        "Formats, operations and options for this caller.", refer_to("Supported"), examples.SUPPORTED
+        "Formats, operations and options for this caller.", refer_to("Supported"), EXAMPLES["supported"]
     )
     operation = describe_operation("supported", "Formats, operations and options", "description", response)
     operation["responses"]["304"] = {
@@ -205,12 +205,12 @@ def _metrics() -> Json:
 
 def _schema_page() -> Json:
     response = describe_json(
-        "This document, or a page for browsers (Accept: text/html).", {"type": "object"}, examples.SCHEMA
+        "This document, or a page for browsers (Accept: text/html).", {"type": "object"}, EXAMPLES["schema"]
     )
     response["content"]["text/html"] = {"schema": {"type": "string"}}
     return describe_operation("schema_page", "This document as a page", "description", response)
 
 
 def _schema_document() -> Json:
-    response = describe_json("OpenAPI 3.1.", {"type": "object"}, examples.SCHEMA)
+    response = describe_json("OpenAPI 3.1.", {"type": "object"}, EXAMPLES["schema"])
     return describe_operation("schema_document", "This document", "description", response)

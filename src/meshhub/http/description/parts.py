@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from meshhub.http.errors import MEANING, STATUS
 from meshhub.http.headers import header_names
@@ -14,6 +17,8 @@ REFERENCE = "#/components/schemas/{name}"
 
 BYTES = {"type": "string", "format": "binary"}
 
+EXAMPLES: Json = msgspec.json.decode((files(__package__) / "examples.json").read_bytes())
+"""Example requests and responses."""
 
 _COMMON_CODES = (
     "request_timeout",
