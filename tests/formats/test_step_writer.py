@@ -1180,15 +1180,11 @@ def test_names_are_escaped(name: str, text: str) -> None:
     assert encode_string(name) == text
 
 
-def test_the_note_of_many_faces_names_the_remedy() -> None:
-    generator = np.random.default_rng(0)
-    size = 112
-    x, y = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
-    vertices = np.stack([x, y, generator.random((size, size))], axis=2).reshape(-1, 3)
-    at = (x[:-1, :-1] * size + y[:-1, :-1]).ravel()
-    faces = np.concatenate([np.stack([at, at + size, at + size + 1], 1), np.stack([at, at + size + 1, at + 1], 1)])
-    _, remarks = write_step(scene_of(Mesh(vertices, faces)))
+def test_the_note_of_many_faces_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MANY_FACES_COUNT", 5)
+    _, remarks = write_step(scene_of(brick()))
     messages = {note.code: note.message for note in remarks.notes}
+    assert "has 6 faces" in messages["many_faces"]
     assert "simplify it in another program" in messages["many_faces"]
 
 
