@@ -144,7 +144,7 @@ PUBLIC_NAMES = """
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
     Progress RadiusCount Reader Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy
-    ShuttingDown Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target Translation
+    ShuttingDown Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target
     UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget WorkerCrashed Writer advance did hookimpl note
     track
 """

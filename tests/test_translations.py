@@ -110,10 +110,10 @@ def test_a_plugin_translates_others_but_replaces_no_text(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("catalog", "message"),
     [
-        (b"[options", "tint.toml: Expected ']'"),
-        (b"\xff", "tint.toml: 'utf-8' codec can't decode"),
-        (b"x = " + b"[" * 100_000, "tint.toml: "),
-        (b"#" * (MAX_BYTES + 1), f"tint.toml is longer than {MAX_BYTES} bytes"),
+        (b"[options", "de.toml: Expected ']'"),
+        (b"\xff", "de.toml: 'utf-8' codec can't decode"),
+        (b"x = " + b"[" * 100_000, "de.toml: "),
+        (b"#" * (MAX_BYTES + 1), f"de.toml is longer than {MAX_BYTES} bytes"),
         (b"[opshuns]", "unknown field `opshuns`"),
         (b"[options]\ntint = 'Farbe'", "Expected `object`, got `str`"),
         (b"[options.tint]\nhelp = 'Farbe'", "unknown field `help`"),
@@ -137,3 +137,13 @@ def test_a_broken_catalog_is_a_fault_when_it_is_read(tmp_path: Path, catalog: by
     labels = {operation["id"]: operation["label"] for operation in listed["operations"]}
     assert (labels["tint"], labels["repair"]) == ("Tint", "Reparieren")
     assert len(supported(registry, LOCAL, language="de")["faults"]) == 1
+
+
+def test_a_catalog_without_a_language_is_a_fault(tmp_path: Path) -> None:
+    with translated(tmp_path, language="Deutsch!") as plugin:
+        registry = Registry([plugin], entry_points=False)
+    (fault,) = registry.faults
+    assert fault.plugin == PACKAGE
+    assert fault.message == (
+        "translations: 'Deutsch!.toml' must be named after a language, such as de.toml or pt-BR.toml"
+    )

@@ -92,7 +92,6 @@ if TYPE_CHECKING:
     from meshhub.model.scene import Scene as Scene
     from meshhub.model.source import Source as Source
     from meshhub.model.source import Target as Target
-    from meshhub.model.translations import Translation as Translation
     from meshhub.pipeline.loading import Fault as Fault
     from meshhub.pipeline.loading import Plugin as Plugin
     from meshhub.registry import Registry as Registry
@@ -123,7 +122,6 @@ _NAMES_BY_MODULE = {
     "meshhub.model.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",
     "meshhub.model.scene": "Image Material Mesh Part Scene",
     "meshhub.model.source": "Source Target",
-    "meshhub.model.translations": "Translation",
 }
 
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}

@@ -25,7 +25,6 @@ from meshhub import (
     Rule,
     Stage,
     Storage,
-    Translation,
     Writer,
     hookimpl,
 )
@@ -162,10 +161,6 @@ def rule(**fields: Any) -> list[object]:
 
 def storage(**fields: Any) -> list[object]:
     return [Storage(**{"scheme": "bad", "run": "toys:read", **fields})]
-
-
-def translation(**fields: Any) -> list[object]:
-    return [Translation(**{"language": "de", "file": "meshhub.model:de.toml", **fields})]
 
 
 def raise_midway() -> Iterator[object]:
@@ -382,18 +377,6 @@ CASES: Mapping[str, Case] = {
         "storages",
         ("scheme-slashes", lambda: storage(scheme="bad://"), "storage of 'bad://': scheme must be a scheme of two or"),
         ("storage-class", lambda: storage(run=NotAStruct), 'run must be text "package.module:function", got the class'),
-    ),
-    **_cases(
-        "translations",
-        (
-            "language-name",
-            lambda: translation(language="Deutsch!"),
-            "translation to 'Deutsch!': language must be a language tag, such as \"de\" or \"pt-BR\", got 'Deutsch!'",
-        ),
-        ("catalog-dict", lambda: translation(file={"options": {}}), 'file must be text "package:file.toml", got {'),
-        ("catalog-path", lambda: translation(file="meshhub:../de.toml"), "got 'meshhub:../de.toml'"),
-        ("catalog-missing", lambda: translation(file="meshhub:no.toml"), "the file 'meshhub:no.toml' does not exist"),
-        ("catalog-package", lambda: translation(file="no_such:de.toml"), "ModuleNotFoundError: No module named"),
     ),
 }
 """Mistakes by the name of the plug-in that makes them."""

@@ -29,7 +29,7 @@ cold = "kalte Farben"
 _CODE = """
 from typing import Annotated, Literal
 
-from meshhub import Operation, Stage, Translation, hookimpl
+from meshhub import Operation, Stage, hookimpl
 from msgspec import Meta, Struct
 
 
@@ -42,11 +42,6 @@ def meshhub_operations():
     return [Operation(id="tint", label="Tint", stage=Stage.COLOR, options=TintOptions, run=f"{__name__}:run")]
 
 
-@hookimpl
-def meshhub_translations():
-    return [Translation(language="LANGUAGE", file=f"{__name__}:texts/tint.toml")]
-
-
 def run(scene, options):
     return scene
 """
@@ -56,9 +51,9 @@ def run(scene, options):
 def translated(folder: Path, catalog: bytes = CATALOG.encode(), language: str = "de") -> Iterator[ModuleType]:
     """Write the package into a folder, and import it until the block ends."""
     package = folder / PACKAGE
-    (package / "texts").mkdir(parents=True)
-    (package / "__init__.py").write_text(_CODE.replace("LANGUAGE", language))
-    (package / "texts" / "tint.toml").write_bytes(catalog)
+    (package / "translations").mkdir(parents=True)
+    (package / "__init__.py").write_text(_CODE)
+    (package / "translations" / f"{language}.toml").write_bytes(catalog)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield importlib.import_module(PACKAGE)

@@ -21,7 +21,6 @@ from meshhub.model.chain import Chain
 from meshhub.model.plans import Caller, Objection, Plan, Rule
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Report
-from meshhub.model.translations import Translation
 
 PROJECT = "meshhub"
 
@@ -29,7 +28,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-# formats, operations, recipes, storages, translations
+# formats, operations, recipes, storages
 
 
 @hookspec
@@ -62,16 +61,6 @@ def meshhub_storages() -> Iterable[Storage]:  # type: ignore[empty-body]
 
     A storage opens addresses that a person names: text with its scheme, passed to a method of `Registry` or to the
     command line. The HTTP service never calls a storage, and a model cannot refer to an address.
-    """
-
-
-@hookspec
-def meshhub_translations() -> Iterable[Translation]:  # type: ignore[empty-body]
-    """Declare catalogs of texts in other languages than English. Called once, when a registry is built.
-
-    A catalog translates the options, formats, operations, recipes and plans of its plug-in, or of others. It is read
-    when a listing is first requested in its language. One that is invalid is a fault, and the texts stay English. Where
-    two catalogs translate the same option, the one of the plug-in that is loaded first stays.
     """
 
 

@@ -11,30 +11,6 @@ ENGLISH = "en"
 """Language of the declarations themselves."""
 
 
-class Translation(Struct, frozen=True, kw_only=True):
-    """Catalog in one language: a TOML file with the texts that a `Catalog` has."""
-
-    language: Annotated[
-        str,
-        Meta(
-            title='a language tag, such as "de" or "pt-BR"',
-            pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*\Z",
-            max_length=35,
-        ),
-    ]
-    """Language tag (RFC 5646); letter case does not matter."""
-
-    file: Annotated[
-        str,
-        Meta(
-            title='text "package:file.toml"',
-            pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*:(\w[\w.-]*/)*\w[\w.-]*\.toml\Z",
-            max_length=200,
-        ),
-    ]
-    """File in a package as "package:file.toml", or "package:folder/file.toml"; read when the language is requested."""
-
-
 Text = Annotated[str, Meta(min_length=1)]
 """Text for people."""
 
@@ -63,9 +39,12 @@ class RecipeTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Texts by name of the option, or by id of the format, operation, recipe or plan.
+    """Texts in one language: the file `translations/<language>.toml` in the package of a plug-in, such as `de.toml`.
 
-    Those that are absent stay English. A catalog may translate the declarations of other plug-ins.
+    Texts are found by the name of the option, or the id of the format, operation, recipe or plan; those that are absent
+    stay English. A catalog may translate the declarations of other plug-ins. Where two catalogs translate the same
+    text, that of the plug-in that is loaded first stays. A file is read when its language is first requested; an
+    invalid one is a fault of the plug-in.
     """
 
     options: Mapping[str, OptionTexts] = {}

@@ -25,7 +25,6 @@ from meshhub.model.options import (
 )
 from meshhub.model.plans import Plan, Rule
 from meshhub.model.recipes import Recipe
-from meshhub.model.translations import Translation
 from meshhub.pipeline.declaration_check import check_declaration, subject_of
 from meshhub.pipeline.declarations import Declarations, Declared, declare, find_module
 from meshhub.pipeline.loading import Plugin, Plugins
@@ -40,7 +39,8 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _HOST = Plugin("host", BUILT_IN)
 """Owner of the catalogs of the host's own options."""
 
-_HOST_TRANSLATIONS = (Translation(language="de", file="meshhub.model:de.toml"),)
+_LANGUAGE = re.compile(r"([A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*)\.toml")
+"""File of a catalog, named after its language (RFC 5646)."""
 
 
 class Collected(Struct, frozen=True):
@@ -93,10 +93,9 @@ class _Collector:
         self._call("meshhub_recipes", Recipe, lambda _, recipe: self._add_recipe(recipe, fields))
         declarations = structs.replace(declarations, recipes=dict(sorted(self._recipes.items())))
         self._call("meshhub_rules", Rule, lambda _, rule: self._rules.append(rule))
-        for translation in _HOST_TRANSLATIONS:
-            with self._plugins.guarding(_HOST, subject_of(Translation, translation)):
-                self._add_translation(_HOST, translation)
-        self._call("meshhub_translations", Translation, self._add_translation)
+        for package, plugin in {"meshhub": _HOST, **self._plugins.packages}.items():
+            with self._plugins.guarding(plugin, "translations cannot be found"):
+                self._add_catalogs(plugin, package)
         translations = Translations(self._plugins, self._catalogs, declarations, self._plans)
         return Collected(declarations, self._plans, tuple(self._rules), translations)
 
@@ -177,12 +176,18 @@ class _Collector:
             raise InvalidDeclaration("it is already declared; this one is left out")
         self._plans[plan.id] = plan
 
-    def _add_translation(self, plugin: Plugin, translation: Translation) -> None:
-        package, _, path = translation.file.partition(":")
-        file = resources.files(package) / path
-        if not file.is_file():
-            raise InvalidDeclaration(f"the file {translation.file!r} does not exist")
-        self._catalogs.append(CatalogFile(plugin, translation.language, file))
+    def _add_catalogs(self, plugin: Plugin, package: str) -> None:
+        """Add the files `translations/<language>.toml` of the package of a plug-in."""
+        folder = resources.files(package) / "translations" if package else None
+        if folder is None or not folder.is_dir():
+            return
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            match = _LANGUAGE.fullmatch(file.name)
+            if match is not None:
+                self._catalogs.append(CatalogFile(plugin, match[1], file))
+            elif file.name.endswith(".toml"):
+                message = f"{show_value(file.name)} must be named after a language, such as de.toml or pt-BR.toml"
+                self._plugins.add_fault(plugin, f"translations: {message}")
 
     def _check_format(self, format_: Format) -> None:
         other = self._formats.get(format_.id, format_)

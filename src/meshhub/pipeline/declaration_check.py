@@ -75,7 +75,7 @@ def subject_of(kind: type[Struct], item: object) -> str:
     if not issubclass(type(item), kind):
         return ""
     name = kind.__name__.lower()
-    subjects = ("format.id", "of "), ("scheme", "of "), ("id", ""), ("objection.code", "with "), ("language", "to ")
+    subjects = ("format.id", "of "), ("scheme", "of "), ("id", ""), ("objection.code", "with ")
     for path, joint in subjects:
         value = item
         for field in path.split("."):

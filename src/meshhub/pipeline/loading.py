@@ -82,7 +82,10 @@ class Fault(Struct, frozen=True):
 
 
 class Plugins:
-    """The loaded plug-ins in a fixed order: built-in, installed, given; each group by name."""
+    """The loaded plug-ins in a fixed order: built-in, installed, given; each group by name.
+
+    `packages` are the packages that hold them, each with its first plug-in; "" stands for modules outside packages.
+    """
 
     def __init__(
         self,
@@ -106,6 +109,7 @@ class Plugins:
         self.disabled: list[Plugin] = []
         self.faults: list[Fault] = []
         self.loaded: list[Plugin] = []
+        self.packages: dict[str, Plugin] = {}
         self._implementations: list[object] = []
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
@@ -243,6 +247,7 @@ class Plugins:
             raise
         self._implementations.append(implementation)
         self.loaded.append(structs.replace(plugin, api_version=declared or ""))
+        self.packages.setdefault(_package_of(implementation), self.loaded[-1])
         for attribute in sorted(vars(holder)):
             if attribute.startswith(_PREFIX):
                 self._check_hook(plugin, holder, attribute)
@@ -269,6 +274,13 @@ def _name_of(implementation: object) -> str:
     with contextlib.suppress(Exception):
         name = getattr(implementation, "__name__", None)
     return name if type(name) is str and name else name_type(implementation)
+
+
+def _package_of(implementation: object) -> str:
+    """Return the package of a module, a class, or the class of an object; "" outside packages."""
+    kind = implementation if inspect.isclass(implementation) else type(implementation)
+    module = implementation if inspect.ismodule(implementation) else sys.modules.get(kind.__module__)
+    return getattr(module, "__package__", None) or ""
 
 
 def _hold_hooks(name: str, implementation: object) -> ModuleType:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from meshhub import Feature, Format, Reader, Translation, Writer, hookimpl
+from meshhub import Feature, Format, Reader, Writer, hookimpl
 
 MESHHUB_API = "1.0"
 
@@ -40,9 +40,3 @@ def meshhub_readers() -> list[Reader]:
 def meshhub_writers() -> list[Writer]:
     """Declare the writer: one list of vertices and faces; the base colors of materials become face colors."""
     return [Writer(format=OFF, run="meshhub_off.writer:write", options=OffWriterOptions, carries=_CARRIES)]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file="meshhub_off:de.toml")]

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct
 from meshhub.errors import InvalidOption, quote
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
-from meshhub.model.translations import Translation
 
 _BOX = re.compile(r"\d{1,6}(\.\d{1,6})?([x×]\d{1,6}(\.\d{1,6})?){2}", re.ASCII)
 """Width × depth × height."""
@@ -62,9 +61,3 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.fit.operation:run",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

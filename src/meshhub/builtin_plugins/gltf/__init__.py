@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Feature, Format, Frame, Magic, Reader, Writer
-from meshhub.model.translations import Translation
 
 _SPECIFICATION = "https://registry.khronos.org/glTF/specs/2.0/glTF-2.0.html"
 _FRAME = Frame("m", "y")
@@ -69,9 +68,3 @@ def meshhub_writers() -> Iterable[Writer]:
         Writer(format=GLB, run="meshhub.builtin_plugins.gltf.writer:write_glb", carries=_CARRIES, frame=_FRAME),
         Writer(format=GLTF, run="meshhub.builtin_plugins.gltf.writer:write_gltf", carries=_CARRIES, frame=_FRAME),
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Feature, Format, Reader, Writer
-from meshhub.model.translations import Translation
 
 OBJ = Format(
     id="obj",
@@ -76,9 +75,3 @@ def meshhub_writers() -> Iterable[Writer]:
             up_option="obj_up",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

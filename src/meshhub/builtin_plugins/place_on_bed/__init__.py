@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
-from meshhub.model.translations import Translation
 
 
 class PlaceOnBedOptions(Struct, frozen=True, kw_only=True):
@@ -36,9 +35,3 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.place_on_bed.operation:run",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

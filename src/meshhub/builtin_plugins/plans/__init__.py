@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.plans import Limits, Plan
-from meshhub.model.translations import Translation
 
 MEBIBYTE = 1024 * 1024
 """Bytes."""
@@ -53,9 +52,3 @@ PRO = Plan(
 def meshhub_plans() -> list[Plan]:
     """Declare the built-in plans."""
     return [FREE, PRO]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

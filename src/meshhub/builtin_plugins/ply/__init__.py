@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Format, Reader, Writer
-from meshhub.model.translations import Translation
 
 PLY = Format(
     id="ply",
@@ -54,9 +53,3 @@ def meshhub_writers() -> list[Writer]:
             carries=frozenset({"normals", "uv", "colors"}),
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

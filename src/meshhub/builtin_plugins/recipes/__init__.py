@@ -12,7 +12,6 @@ import platformdirs
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.recipes import Recipe
-from meshhub.model.translations import Translation
 from meshhub.toolkit.recipes import EXTENSION, read_recipe, read_recipes
 
 log = logging.getLogger(__name__)
@@ -35,9 +34,3 @@ def meshhub_recipes() -> Iterable[Recipe]:
         else:
             recipes[recipe.id] = recipe
     return recipes.values()
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

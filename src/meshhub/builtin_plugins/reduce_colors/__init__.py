@@ -12,7 +12,6 @@ from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
-from meshhub.model.translations import Translation
 
 MAX_FILAMENT_COUNT = 32
 """Filaments that the slicers OrcaSlicer and BambuStudio can paint with."""
@@ -156,9 +155,3 @@ def meshhub_operations() -> Iterable[Operation]:
             reduces_colors="reduce_colors",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
-from meshhub.model.translations import Translation
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
@@ -47,9 +46,3 @@ def meshhub_operations() -> Iterable[Operation]:
             repairs_meshes="repair",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Format, Magic, Reader, Writer
-from meshhub.model.translations import Translation
 
 STEP = Format(
     id="step",
@@ -135,9 +134,3 @@ def meshhub_writers() -> Iterable[Writer]:
             carries=frozenset({"names", "hierarchy", "instances", "colors", "materials", "units"}),
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]

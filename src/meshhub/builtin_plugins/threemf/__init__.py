@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
-from meshhub.model.translations import Translation
 
 THREEMF = Format(
     id="3mf",
@@ -98,9 +97,3 @@ def meshhub_writers() -> list[Writer]:
             options=ThreeMFWriteOptions,
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]
