@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
-from meshhub.model.translations import Translation
 
 
 class OrientOptions(Struct, frozen=True, kw_only=True):
@@ -78,9 +77,3 @@ def meshhub_operations() -> Iterable[Operation]:
             install="meshhub",
         )
     ]
-
-
-@hookimpl
-def meshhub_translations() -> list[Translation]:
-    """Declare the German texts."""
-    return [Translation(language="de", file=f"{__name__}:de.toml")]
