@@ -36,11 +36,14 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl"}),
     "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
     "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),
+    "model/scene.py": ("how a texture repeats", {"mirror"}),
     "pipeline/execute.py": ("the format of previews", {"glb"}),
     "pipeline/preview.py": ("the format of previews", {"glb"}),
     "pipeline/preview_options.py": ("the format of previews", {"glb"}),
     "service/jobs/description.py": ("the step of a chain in the progress of a job", {"step"}),
     "service/settings.py": ("the default of a setting", {"free"}),
+    "toolkit/rendering/shading.py": ("how a texture repeats", {"mirror"}),
+    "toolkit/surface_colors.py": ("how a texture repeats", {"mirror"}),
 }
 """Names that a file may have, and why."""
 

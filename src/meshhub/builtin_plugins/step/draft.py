@@ -4,7 +4,7 @@ Candidates form a ladder, from the most curved to planar facets. A candidate is 
 fail return to simpler ones. Where it is unclear which surfaces make a body invalid, halves of them are tried.
 """
 
-# why this way: docs/decisions/0032-step-passes.md
+# why this way: docs/decisions/0033-step-passes.md
 from __future__ import annotations
 
 import time
