@@ -7,11 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # on a busy machine an example may take any time; in CI, hypothesis repeats the same examples, so that a failure can be
 # reproduced, and developers search for new ones
-settings.register_profile("meshhub", derandomize=bool(os.environ.get("CI")), deadline=None)
+settings.register_profile(
+    "meshhub",
+    derandomize=bool(os.environ.get("CI")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("meshhub")
 
 

@@ -185,7 +185,7 @@ def test_damaged_archives_are_unreadable() -> None:
         archive.read("a.stl")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8), st.integers(0, 400))
 def test_changed_bytes_end_in_a_coded_error_or_the_right_bytes(changes: list[tuple[int, int]], cut: int) -> None:
     whole = zip_entries(("a.stl", b"solid " * 40), ("b/c.obj", b"v 0 0 0\n" * 9))

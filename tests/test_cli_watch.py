@@ -9,29 +9,28 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from meshhub import Registry
+from meshhub.cli import watch as watch_module
 from meshhub.cli.batch import Batch, Conversion
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.watch import _Watch
+from meshhub.cli.watch import _SETTLE_S, _Arrivals, _Watch
 from signals import reset_interrupts
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl
+from waiting import MAX_WAIT_S, wait_until
 
 pytestmark = [
     pytest.mark.once,
     pytest.mark.skipif(sys.platform == "win32", reason="a signal ends a program in another way there"),
 ]
-
-DEADLINE_S = 60.0
-"""Seconds for an event on a loaded machine; ordinary is a fraction."""
 
 
 class Watching:
@@ -54,15 +53,12 @@ class Watching:
         return self._errors.read_text()
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert self.process.poll() is None, self.errors
-            assert time.monotonic() < deadline, self.errors
-            time.sleep(0.05)
+        wait_until(lambda: condition() or self.process.poll() is not None)
+        assert condition(), self.errors
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(MAX_WAIT_S)
 
 
 @contextlib.contextmanager
@@ -99,16 +95,19 @@ def test_what_arrives_is_converted_until_a_signal(tmp_path: Path, number: int) -
     assert read_mesh(tmp_path / "out" / "late-ply.ply").extents.tolist() == [3, 4, 5]
 
 
-def test_a_file_is_converted_once_it_is_complete(tmp_path: Path) -> None:
-    content = write_stl(tmp_path / "whole.stl").read_bytes()
-    with watch(tmp_path) as watching, (tmp_path / "in" / "a.stl").open("wb", buffering=0) as upload:
-        size = len(content) // 12
-        for start in range(0, len(content), size):
-            upload.write(content[start : start + size])
-            time.sleep(0.5)
-            assert not (tmp_path / "out").exists()
-        watching.wait_for((tmp_path / "out" / "a.ply").exists)
-        assert "error" not in watching.errors
+def test_a_file_is_converted_once_it_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: now))
+    path = tmp_path / "a.stl"
+    arrivals = _Arrivals(tmp_path, frozenset({".stl"}), tmp_path / "out")
+    with path.open("wb", buffering=0) as upload:
+        for _ in range(3):
+            upload.write(b"solid")
+            for _ in range(2):
+                assert list(arrivals.poll()) == []
+                now += 0.9 * _SETTLE_S
+    assert list(arrivals.poll()) == [path]
+    assert list(arrivals.poll()) == []
 
 
 def test_an_upload_that_paused_is_converted_again(tmp_path: Path) -> None:
@@ -135,10 +134,8 @@ def test_a_file_that_is_renamed_before_its_turn_is_no_failure(tmp_path: Path) ->
     arrivals, gate = _Watch(tmp_path / "in", batch), threading.Event()
 
     def wait_for_arrival() -> Future[Conversion]:
-        deadline = time.monotonic() + DEADLINE_S
-        while not (submitted := list(arrivals.submit(pool))):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        submitted: list[Future[Conversion]] = []
+        wait_until(lambda: bool(submitted.extend(arrivals.submit(pool)) or submitted))
         return submitted[0]
 
     with ThreadPoolExecutor(1) as pool:
@@ -158,11 +155,13 @@ def test_results_below_the_watched_folder_are_not_converted(tmp_path: Path) -> N
         for name in ("a.stl", "b.stl"):
             write_stl(tmp_path / "in" / name)
         watching.wait_for(lambda: watching.output.read_text().count("\n") == 2)
-        time.sleep(5)
+        # the results would be converted before a file that is younger
+        write_stl(tmp_path / "in" / "c.stl")
+        watching.wait_for(lambda: watching.output.read_text().count("\n") == 3)
         assert watching.stop() == 0
     results = [json.loads(line) for line in watching.output.read_text().splitlines()]
-    assert sorted(result["file"] for result in results) == ["in/a.stl", "in/b.stl"]
-    assert list_files(tmp_path / "in") == ["a.stl", "b.stl", "out/a.ply", "out/b.ply"]
+    assert sorted(result["file"] for result in results) == ["in/a.stl", "in/b.stl", "in/c.stl"]
+    assert list_files(tmp_path / "in") == ["a.stl", "b.stl", "c.stl", "out/a.ply", "out/b.ply", "out/c.ply"]
 
 
 def test_a_second_run_skips_what_the_first_converted(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_the_largest_places_of_all_parts_are_listed() -> None:
     assert [(place.part, place.count) for place in finding.places[1:]] == [(0, 3)] * (MAX_PLACES_COUNT - 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))
 def test_a_volume_needs_as_many_edges_in_both_directions(faces: list[tuple[int, int, int]]) -> None:
     points = np.random.default_rng(1).random((5, 3))
@@ -159,7 +159,7 @@ def test_a_volume_needs_as_many_edges_in_both_directions(faces: list[tuple[int, 
     assert (model.volume_mm3 is not None) == is_balanced
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=40))
 def test_findings_agree_with_the_counts(faces: list[tuple[int, int, int]]) -> None:
     points = np.random.default_rng(1).random((10, 3))

@@ -51,6 +51,7 @@ from meshhub.model.plans import LOCAL
 from meshhub.model.progress import Progress
 from meshhub.model.report import Inspection, Report
 from meshhub.pipeline.resolve import resolve
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def registry() -> Iterator[Registry]:
     result.close()
 
 
-def convert(registry: Registry, text: str, timeout: float = 30, cancel: Cancel | None = None) -> tuple[Report, bytes]:
+def convert(registry: Registry, text: str, timeout: float = 120, cancel: Cancel | None = None) -> tuple[Report, bytes]:
     target = Target()
     report = registry.convert(
         Source.from_bytes(text.encode(), "a.toy"), target, to="toy", timeout=timeout, cancel=cancel
@@ -78,7 +79,7 @@ def test_an_isolated_engine_returns_the_same_as_in_process(registry: Registry) -
 
 
 def test_an_isolated_engine_returns_an_inspection(registry: Registry) -> None:
-    inspection = registry.inspect(Source.from_bytes(b"toy!", "a.toy"), timeout=30)
+    inspection = registry.inspect(Source.from_bytes(b"toy!", "a.toy"), timeout=120)
     assert isinstance(inspection, Inspection)
     assert inspection.model.watertight
     assert inspection.model.volume_mm3 == pytest.approx(100 * 200 * 300)
@@ -146,12 +147,15 @@ def test_a_job_ends_when_the_caller_leaves(registry: Registry) -> None:
 
 def test_in_process_a_deadline_takes_effect_between_steps() -> None:
     here = Registry([toys], entry_points=False)
-    # the first conversion imports the reader, so that the deadline passes inside the reader
-    assert convert(here, "toy! sleep 0.3")[0].ok
-    with pytest.raises(ConversionTimeout, match=r"longer than 0\.1 s.*maintainer of 'toys'"):
-        convert(here, "toy! sleep 0.3", timeout=0.1)
+
+    def overrun(timeout_s: float) -> str:
+        with pytest.raises(ConversionTimeout) as error:
+            convert(here, "toy! overrun", timeout=timeout_s)
+        return error.value.message
+
+    assert re.search(r"longer than 10{0,2} s.*maintainer of 'toys'", time_out(overrun))
     with pytest.raises(ConversionTimeout):
-        here.inspect(Source.from_bytes(b"toy! sleep 0.3", "a.toy"), timeout=0.1)
+        here.inspect(Source.from_bytes(b"toy! overrun", "a.toy"), timeout=0.1)
 
 
 @pytest.mark.parametrize("engine", [InProcess, lambda: Isolated(workers=1)], ids=["in-process", "isolated"])
@@ -170,7 +174,7 @@ def test_in_process_a_late_last_step_writes_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConversionTimeout):
         here.convert(source, tmp_path / "b.toy", toy_style="slow", timeout=0.1)
     assert not list(tmp_path.iterdir())
-    here.convert(source, tmp_path / "b.toy", toy_style="slow", timeout=30)
+    here.convert(source, tmp_path / "b.toy", toy_style="slow", timeout=120)
     assert [path.name for path in tmp_path.iterdir()] == ["b.toy"]
 
 
@@ -193,14 +197,14 @@ def test_in_process_each_thread_has_its_own_deadline() -> None:
             convert(here, "toy! sleep 0.5", timeout=timeout)
             outcomes[timeout] = "ok"
         except MeshhubError as error:
-            outcomes[timeout] = f"{error.code} {error.message.split()[5]}"
+            outcomes[timeout] = error.code
 
-    threads = [threading.Thread(target=ask, args=(timeout,)) for timeout in (0.1, 60, 0.2, 90)]
+    threads = [threading.Thread(target=ask, args=(timeout,)) for timeout in (0.1, 120, 0.2, 180)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert outcomes == {0.1: "conversion_timeout 0.1", 0.2: "conversion_timeout 0.2", 60: "ok", 90: "ok"}
+    assert outcomes == {0.1: "conversion_timeout", 0.2: "conversion_timeout", 120: "ok", 180: "ok"}
 
 
 def test_a_full_queue_rejects_jobs_and_runs_the_queued_ones(registry: Registry, tmp_path: Path) -> None:
@@ -216,12 +220,12 @@ def test_a_full_queue_rejects_jobs_and_runs_the_queued_ones(registry: Registry, 
     threads = [threading.Thread(target=ask) for _ in range(5)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 20
-    while len(outcomes) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    go.touch()
-    for thread in threads:
-        thread.join()
+    try:
+        wait_until(lambda: len(outcomes) == 2)
+    finally:
+        go.touch()
+        for thread in threads:
+            thread.join()
     assert sum(isinstance(outcome, ServerBusy) for outcome in outcomes) == 2
     assert sum(isinstance(outcome, bytes) for outcome in outcomes) == 3
 
@@ -230,7 +234,7 @@ def test_no_temporary_file_remains(registry: Registry, tmp_path: Path, monkeypat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for word in ("cube", "crash", "hang"):
         try:
-            convert(registry, f"toy! {word}", timeout=0.5 if word == "hang" else 30)
+            convert(registry, f"toy! {word}", timeout=0.5 if word == "hang" else 120)
         except MeshhubError:
             continue
     assert becomes_empty(tmp_path)
@@ -248,7 +252,7 @@ def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch:
     # `sweep` is the last call before the task's worker starts
     monkeypatch.setattr("meshhub.engine.isolated.sweep", lambda _folder: registry.close())
     with pytest.raises(ShuttingDown):
-        convert(registry, "toy! hang", timeout=20)
+        convert(registry, "toy! hang", timeout=60)
 
 
 def test_active_children_includes_no_worker(registry: Registry) -> None:
@@ -559,10 +563,7 @@ def test_workers_of_a_daemonic_process_end_with_it(tmp_path: Path) -> None:
         [sys.executable, str(script)], env=environment, capture_output=True, timeout=120, check=True
     )
     assert result.stdout.split() == [b"True"]
-    deadline = time.monotonic() + 120
-    while find_processes_with_tmpdir(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert find_processes_with_tmpdir(tmp_path) == []
+    wait_until(lambda: find_processes_with_tmpdir(tmp_path) == [])
 
 
 @forks
@@ -657,12 +658,8 @@ def read_process_ids(what: Path) -> list[int]:
     return [int(line) for line in what.read_text().split()]
 
 
-def wait_until_ended(processes: list[int]) -> bool:
-    """Wait up to two minutes until the processes end; return whether they did."""
-    deadline = time.monotonic() + 120
-    while any(is_running(process) for process in processes) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(is_running(process) for process in processes)
+def wait_until_ended(processes: list[int]) -> None:
+    wait_until(lambda: not any(map(is_running, processes)))
 
 
 def find_processes_with_tmpdir(folder: Path) -> list[int]:
@@ -696,7 +693,7 @@ def test_memory_mapped_before_the_task_does_not_count(registry: Registry, tmp_pa
                 worker
             )
     finally:
-        assert worker.end(30)
+        assert worker.end(60)
 
 
 @linux
@@ -709,7 +706,7 @@ def test_processes_that_a_crashed_worker_started_end_with_it(tmp_path: Path, met
         assert misbehave(registry, tmp_path / what) == "worker_crashed"
         children = read_process_ids(tmp_path / what)
         assert children
-        assert wait_until_ended(children)
+        wait_until_ended(children)
     finally:
         registry.close()
 
@@ -742,11 +739,11 @@ def test_workers_of_a_killed_program_end_and_the_next_program_ends_their_childre
         program.kill()
     # the program, its fork server, Python's resource tracker, and the worker that hangs
     assert len(family) >= 4
-    assert wait_until_ended(family)
+    wait_until_ended(family)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
     try:
         convert(registry, "toy!")
-        assert wait_until_ended(left)
+        wait_until_ended(left)
         assert becomes_empty(tmp_path, "meshhub-*")
     finally:
         registry.close()

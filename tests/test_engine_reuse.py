@@ -53,8 +53,8 @@ class Runner:
 
 
 def has_ended(process: int) -> bool:
-    """Wait up to 30 s until a process ends; return whether it did."""
-    deadline = time.monotonic() + 30
+    """Wait up to two minutes until a process ends; return whether it did."""
+    deadline = time.monotonic() + 120
     while is_running(process) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not is_running(process)

@@ -46,7 +46,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 MEMBERS = ("sparse", "byteOffset", "byteStride", "children", "matrix", "rotation", "scale", "mode", "uri", "count")
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def scene() -> Scene:

@@ -50,7 +50,7 @@ if sys.platform != "win32":
 
 def run(tmp_path: Path, *arguments: str, text: str | None = None) -> str:
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, input=text, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, input=text, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -78,7 +78,7 @@ def test_a_convex_quad_keeps_the_usual_diagonal() -> None:
     assert faces.tolist() == [[0, 1, 2], [0, 2, 3]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(5, 40), st.integers(0, 2**32 - 1), st.floats(0, 6.2))
 def test_star_shapes_are_covered_exactly(size: int, seed: int, tilt: float) -> None:
     assert_exact(lift(build_star(size, seed), tilt))

@@ -268,7 +268,7 @@ def test_a_long_conversion_shows_a_bar_on_a_terminal(command: list[str], tmp_pat
         while data := os.read(ours, 4096):
             shown += data
     os.close(ours)
-    assert child.communicate(timeout=60)[0] == b""
+    assert child.communicate(timeout=300)[0] == b""
     assert child.returncode == 0
     assert b"reading Toy (1 of 2)" in shown
     assert b"50%" in shown

@@ -274,7 +274,7 @@ def test_flat_needle_and_degenerate_triangles() -> None:
 coordinate = st.integers(-8 * 64, 40 * 64).map(lambda value: value / 64)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(*[st.tuples(coordinate, coordinate, st.integers(0, 100))] * 3), min_size=1, max_size=12),
     st.booleans(),
@@ -312,7 +312,7 @@ def test_every_sample_shows_the_nearest_triangle_around_it(
     assert np.allclose(depth[both], nearest[both], atol=0.05)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1))
 def test_triangles_that_share_sides_cover_every_sample_once(seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -181,6 +181,6 @@ def test_a_forked_child_neither_removes_nor_locks_the_folders_of_its_parent(tmp_
     script = [sys.executable, "-c", FORKING, str(tmp_path)]
     with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        parent.wait(30)
+        parent.wait(300)
         assert parent.stdout.readline() == "True\n"
         assert sweep(tmp_path) == 1

@@ -122,7 +122,7 @@ def test_loops_are_ordered_also_where_they_touch() -> None:
     assert sorted(np.unique(half).tolist()) == sorted(mesh_edges.border().tolist())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.permutations(list(range(24))))
 def test_cycles_follow_the_permutation(after: list[int]) -> None:
     members, begin = topology.cycles(np.array(after))
@@ -133,7 +133,7 @@ def test_cycles_follow_the_permutation(after: list[int]) -> None:
         assert [after[member] for member in cycle] == cycle[1:] + cycle[:1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 def test_statistics_agree_with_counting(seed: int, size: int) -> None:
     faces = np.random.default_rng(seed).permuted(np.tile(np.arange(9), (size, 1)), axis=1)[:, :3]
@@ -158,7 +158,7 @@ def test_bodies_that_share_only_vertices_are_separate(distance: float) -> None:
     assert topology.shells(faces)[0] == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 40))
 def test_small_meshes_give_the_same_result_as_within_a_large_one(seed: int, count: int, points: int) -> None:
     # few and many are sorted and joined in different ways

@@ -80,7 +80,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.stderr.read()
-            process.wait(30)
+            process.wait(300)
 
 
 @pytest.fixture(scope="module")

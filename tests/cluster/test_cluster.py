@@ -14,10 +14,11 @@ import pytest
 
 import object_stores
 from clusters import START_S, Cluster, get_when_open, is_running, read_metric, wait_for_start
-from http_serving import GENEROUS, wait_until
+from http_serving import GENEROUS
 from meshhub.service.jobs.files import ORPHAN_AGE_S
 from meshhub.service.jobs.store import LEASE_S
 from meshhub.service.webhook_secrets import WebhookSecrets
+from waiting import wait_until
 from webhook_receivers import Receiver
 
 pytestmark = pytest.mark.once

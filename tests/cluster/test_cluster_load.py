@@ -19,9 +19,10 @@ import sqlalchemy as sql
 
 import real_stores
 from clusters import Cluster, Proxy, cluster, wait_for_start
-from http_serving import check_error, wait_until
+from http_serving import check_error
 from job_stores import new_job
 from meshhub.service.jobs.tables import JOBS
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 

@@ -156,7 +156,7 @@ def test_codes_of_trees_are_those_that_were_parsed(seed: int) -> None:
     assert [text[start:end].tobytes() for start, end in itertools.pairwise(ends)] == codes
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_trees_cover_the_areas_of_the_pieces(seed: int) -> None:
     rng, mesh, cell = random.Random(seed), brick(30, 20, 10), 1.0
@@ -316,7 +316,7 @@ def test_painted_projects_keep_their_triangles_in_every_slicer(tmp_path: Path, d
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_every_kind_of_paint_is_read_exactly(dialect: str, seed: int) -> None:
     """Two volumes, in files of their own for BambuStudio, with filaments of their own, painted with any of 32."""

@@ -36,7 +36,7 @@ def list_colors(scene: Scene) -> set[tuple[int, ...]]:
 PAIRS = st.lists(st.sampled_from(["glb", "gltf", "obj", "ply", "3mf"]), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(["colors", "materials", "textures"]), PAIRS)
 def test_colors_survive_any_chain_of_formats_or_are_named(feature: Any, formats: list[str]) -> None:
     scene = FEATURE_SCENES[feature]

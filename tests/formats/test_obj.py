@@ -268,7 +268,7 @@ def test_a_face_of_two_corners_joins_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 29)), min_size=1, max_size=25))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_joined_groups_equal_those_of_a_simple_search(drawn: list[tuple[int, int, int]]) -> None:
     """Each object has its own vertices, so that only groups can be joined."""
     text = "".join(f"v {k % 7} {k % 5} {k}\n" for k in range(4 * 40))
@@ -456,7 +456,7 @@ def test_files_that_are_not_obj_are_rejected(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_random_bytes_give_a_coded_error_or_a_model(noise: bytes) -> None:
     for data in (noise, (TETRA + FACES).encode()[:40] + noise, b"v " + noise + b"\nf " + noise):
         try:
@@ -467,7 +467,7 @@ def test_random_bytes_give_a_coded_error_or_a_model(noise: bytes) -> None:
 
 
 @given(st.text("vfnt 0123456789./-\n\\#gou", max_size=400))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_random_words_give_a_coded_error_or_a_model(noise: str) -> None:
     for text in (noise, TETRA + TABLES + "f 1 2 3\nf " + noise):
         try:
@@ -646,7 +646,7 @@ def test_missing_companions_and_materials_give_notes() -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_damaged_library_never_fails_the_model(noise: bytes) -> None:
     for library in (noise, b"newmtl paint\nmap_Kd " + noise, b"newmtl paint\nKd " + noise + b"\nNs " + noise):
         scene = parse_obj(PAINTED.format(library="m.mtl"), m__mtl=library)
@@ -712,7 +712,7 @@ def test_a_painted_scene_survives_a_round_trip() -> None:
     arrays.arrays(np.float64, st.tuples(st.integers(3, 12), st.just(3)), elements=st.floats(-1e6, 1e6)),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_numbers_survive_a_round_trip_exactly(vertices: np.ndarray, data: st.DataObject) -> None:
     faces = data.draw(
         arrays.arrays(np.int32, st.tuples(st.integers(1, 10), st.just(3)), elements=st.integers(0, len(vertices) - 1))

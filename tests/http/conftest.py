@@ -13,6 +13,15 @@ import service_plugins
 from http_serving import Running, serving
 from meshhub.engine.contract import Engine
 from meshhub.engine.isolated import Isolated
+from meshhub.http.admission import threads
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lookup_timeout() -> Iterator[None]:
+    """Let lookups in the key database take as long as they do on a loaded machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "_LOOKUP_TIMEOUT_S", 60.0)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +35,8 @@ def engine() -> Iterator[Isolated]:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Serve with the default plans, except for the rate limit; conversions run in the server process."""
-    with serving(tmp_path_factory.mktemp("service"), {"workers": 4}, None, (service_plugins.Reviewer,)) as running:
+    settings = {"workers": 4, "drain_seconds": 60}
+    with serving(tmp_path_factory.mktemp("service"), settings, None, (service_plugins.Reviewer,)) as running:
         yield running
 
 

@@ -19,7 +19,7 @@ from meshhub.model.capabilities import Format
 from meshhub.model.notes import Note
 from meshhub.model.report import FileReport, Report
 from meshhub.model.source import Target
-from meshhub.pipeline import archived_models, mentions
+from meshhub.pipeline import archived_models, companion_mentions
 
 OBJ = Format(id="obj", label="OBJ", extensions=(".obj",))
 
@@ -374,13 +374,13 @@ def test_companions_of_gltf_files_in_archives_are_found(service: Running) -> Non
 
 def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[bytes] = []
-    look = mentions._names_at_end
+    look = companion_mentions._names_at_end
 
     def counted(window: bytes, names: Any, longest: int) -> set[str]:
         looked_at.append(window)
         return look(window, names, longest)
 
-    monkeypatch.setattr(mentions, "_names_at_end", counted)
+    monkeypatch.setattr(companion_mentions, "_names_at_end", counted)
     monkeypatch.setattr(archived_models, "MAX_HIT_COUNT", 60)
     monkeypatch.setattr(archived_models, "_MAX_TOTAL_HIT_COUNT", 200)
     noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
@@ -404,7 +404,7 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
 def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, names: set[str]) -> None:
     path = tmp_path / "text"
     path.write_text(text)
-    assert mentions.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == names
+    assert companion_mentions.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == names
 
 
 def test_an_archive_of_windows_may_separate_folders_with_backslashes(service: Running) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 import bombs
 from bomb_measurements import peak, restarted_peak
-from http_serving import Running, unzip_response, wait_until, zip_files
+from http_serving import Running, unzip_response, zip_files
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from http_serving import ASCII_STL, Running, wait_until
+from http_serving import ASCII_STL, Running
 from meshhub import InProcess, Registry
 from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
@@ -39,6 +39,7 @@ from meshhub.errors import (
     exit_status_of,
 )
 from threemf_models import png
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -396,9 +397,9 @@ def test_a_signal_cancels_the_jobs_of_many_files(serve: Callable[..., Running], 
 
     with subprocess.Popen(command, env={**os.environ, "MESHHUB_API_KEY": key}) as process:
         try:
-            wait_until(lambda: list_states()["queued"] == 3, 120)
+            wait_until(lambda: list_states()["queued"] == 3)
             process.terminate()
-            assert process.wait(120) == 128 + signal.SIGTERM
+            assert process.wait(300) == 128 + signal.SIGTERM
             assert list_states() == {"running": 1, "canceled": 3}
         finally:
             process.kill()

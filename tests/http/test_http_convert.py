@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from builtin_formats import MEDIA_TYPES, MESH_TARGETS
-from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
+from http_serving import ASCII_STL, Running, check_error, read_report
+from waiting import wait_until
 
 
 def test_a_file_is_converted(service: Running) -> None:

@@ -24,7 +24,7 @@ import httpx
 import pytest
 
 from deadlines import time_out
-from http_serving import Running, check_error, receive_all, unzip_response, wait_until
+from http_serving import Running, check_error, receive_all, unzip_response
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
@@ -32,6 +32,7 @@ from meshhub.errors import Canceled
 from meshhub.http.server.app import create_engine
 from meshhub.model.report import Inspection, Report
 from meshhub.service.settings import Settings
+from waiting import wait_until
 
 STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (
     b"vertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\n"
@@ -191,7 +192,7 @@ class Reluctant(InProcess):
         if cancel is None:
             return super().run(task)
         self.running += 1
-        select.select([cancel.fileno()], [], [], 30)
+        select.select([cancel.fileno()], [], [], 60)
         self.removed.wait(0.5)
         self.running -= 1
         raise Canceled("the client disconnected")
@@ -214,7 +215,7 @@ def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
     part = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\ntoy\r\n'
     form = part % (b"target", b"") + part % (b"files", b'; filename="a.toy"') * 2 + b"--b--\r\n"
     kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % len(form)
-    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=300) as connection:
         connection.sendall(b"POST /convert-many HTTP/1.1\r\nHost: here\r\n" + kind + form)
         wait_until(lambda: engine.running == 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -241,7 +242,7 @@ def test_a_shutdown_lets_running_conversions_finish(
 def test_a_shutdown_does_not_wait_for_unfinished_uploads(serve: Callable[..., Running]) -> None:
     running = serve(shutdown_seconds=600, drain_seconds=0.1)
     start = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=300) as connection:
         connection.sendall(start + b"Content-Length: 1000\r\n\r\n--b\r\n")
         wait_until(lambda: bool(running.leftovers()))
         running.server.should_exit = True
@@ -288,14 +289,14 @@ def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
         match = re.search(r"http://127\.0\.0\.1:\d+", first)
         assert match is not None, first + process.stderr.read()
         try:
-            with httpx.Client(base_url=match[0], timeout=60) as client:
+            with httpx.Client(base_url=match[0], timeout=300) as client:
                 assert client.get("/plan").json()["limits"]["max_batch_files"] == 7
                 answer = client.post("/convert", files={"file": ("t.stl", STL)}, data={"target": "ply"})
                 assert answer.status_code == 200, answer.text
                 assert answer.content.startswith(b"ply")
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(300)
         assert process.returncode == 0
         assert process.stdout.read() == ""
     assert not list(tmp_path.glob("meshhub-*"))
@@ -332,7 +333,7 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
             wait_until(lambda: bool(list_uploads()))
             wait_until(lambda: any(names for _, _, names in os.walk(system)))
             process.kill()
-            process.wait(30)
+            process.wait(300)
     assert list_uploads()
     old = list(system.iterdir())
     assert old

@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bombs import TRIANGLE, zip_entries
-from http_serving import Running, wait_until, zip_files
+from http_serving import Running, zip_files
 from meshhub.http.errors import STATUS
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 PATHS = {"/convert": "file", "/inspect": "file", "/convert-many": "files", "/convert-batch": "archive"}
 ZIP = zip_files({"a/é.stl": TRIANGLE, "b.toy": b"toy", "c.txt": b"?"})
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,11 +22,12 @@ if sys.platform != "linux":
 
 from distributions import install
 from hostile_plugin import GRANTS, HOOKS, is_running
-from http_serving import Running, check_error, serving, wait_until, zip_files
+from http_serving import Running, check_error, serving, zip_files
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.plugin_records import PluginRecords
 from neighbors import Neighbor, sphere_stl
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -79,13 +79,11 @@ def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, fold
         sessions = [threads.submit(neighbor.live, enough) for neighbor in neighbors]
         try:
             for name in ATTACKS:
-                began = time.monotonic()
                 # a new caller for each request: the hook is not called for callers with failures
                 answer = attack(running, folder, hook, name, new_key(running))
                 expected = 200 if name == "fork-children" else ANSWERS[hook]
                 # the hook is disabled after failures for three callers
                 assert answer.status_code in (expected, ANSWERS[hook]), (name, answer.text)
-                assert time.monotonic() - began < 20
         finally:
             enough.set()
         for session in sessions:
@@ -130,27 +128,24 @@ def test_a_disabled_sniffer_is_reported(running: Running, folder: Path) -> None:
 def test_a_disabled_review_makes_the_service_not_ready(running: Running, folder: Path) -> None:
     for _ in range(3):
         check_error(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
-    began = time.monotonic()
-    check_error(running.convert(b"toy", "a.toy", "toy"), 500, "internal_error")
-    assert time.monotonic() - began < 5
+    check_error(attack(running, folder, "review", "witness", new_key(running)), 500, "internal_error")
+    assert not (folder / "witness").exists()
     assert "hooked" in check_error(running.get("/health/ready"), 503, "server_busy")["error"]
 
 
 def test_an_archive_of_unknown_files_shares_one_time_limit(running: Running, folder: Path) -> None:
-    archive = zip_files({f"nameless-{number}": f"hooked {folder / 'busy-loop'}".encode() for number in range(3)})
-    began = time.monotonic()
+    """The first file takes all of it, so that no sniffer is called for the second."""
+    archive = zip_files({name: f"hooked {folder / name}".encode() for name in ("busy-loop", "witness")})
     check_error(running.batch(archive, "stl"), 415, "unsupported_format")
-    assert time.monotonic() - began < 15
+    assert not (folder / "witness").exists()
 
 
 def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: Path) -> None:
     slow, other = new_key(running), new_key(running)
     (folder / "installed" / GRANTS).write_text(f"{running.keys.check(slow).id} {folder / 'rest'}\n")
 
-    def ask(key: str) -> float:
-        begun = time.monotonic()
-        assert httpx.get(f"{running.url}/plan", headers={"X-Api-Key": key}, timeout=60).status_code == 200
-        return time.monotonic() - begun
+    def ask(key: str) -> None:
+        assert httpx.get(f"{running.url}/plan", headers={"X-Api-Key": key}, timeout=300).status_code == 200
 
     ask(other)
     with ThreadPoolExecutor(40) as threads:
@@ -160,6 +155,13 @@ def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: P
         assert sum(request.done() for request in flood) < 30, "the other caller waited for its turn behind them all"
         for request in flood:
             request.result()
+
+
+def is_listening(url: str) -> bool:
+    with contextlib.suppress(httpx.ConnectError):
+        httpx.get(f"{url}/health/live", timeout=300)
+        return True
+    return False
 
 
 PROGRAM = "from meshhub.cli import main; main()"
@@ -187,7 +189,7 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
             [sys.executable, "-c", PROGRAM, "serve", "--port", "0"], env=environment, stdout=stdout, stderr=stderr
         )
     try:
-        wait_until(lambda: "serves http" in log.read_text() or process.poll() is not None, 60)
+        wait_until(lambda: "serves http" in log.read_text() or process.poll() is not None)
         match = re.search(r"http://[\d.:]+", log.read_text())
         assert match, log.read_text()
         yield process, match[0], folder
@@ -198,10 +200,8 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
 
 def test_the_service_survives_its_plugins(program: tuple[subprocess.Popen[bytes], str, Path]) -> None:
     process, url, folder = program
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=url, timeout=300) as client:
         assert "exits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}
-        # without TCP_NODELAY, each of them takes 40 ms
-        assert min(client.get("/health/live").elapsed.total_seconds() for _ in range(50)) < 0.03
         for name, status in (("witness", 200), ("exit-at-once", 415), ("segfault", 415), ("hang", 415)):
             files = {"file": ("nameless", f"hooked {folder / name}")}
             answer = client.post("/convert", files=files, data={"target": "stl"})
@@ -209,14 +209,14 @@ def test_the_service_survives_its_plugins(program: tuple[subprocess.Popen[bytes]
     assert (folder / "printed").read_bytes() == b""
 
     def hang() -> None:
-        data = {"target": "stl", "hooked_review": str(folder / "ignore-signals")}
+        data = {"target": "stl", "hooked_review": str(folder / "daemonize-and-hang")}
         with contextlib.suppress(httpx.HTTPError):
-            httpx.post(f"{url}/convert", files={"file": ("a.hooked", "hooked")}, data=data, timeout=60)
+            httpx.post(f"{url}/convert", files={"file": ("a.hooked", "hooked")}, data=data, timeout=300)
 
     threading.Thread(target=hang, daemon=True).start()
-    time.sleep(0.3)
+    wait_until((folder / "daemonize-and-hang").exists)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.1)
+    wait_until(lambda: not is_listening(url))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(300) == 0
     assert [path.name for path in folder.iterdir() if path.name.startswith("meshhub-")] == []

@@ -18,10 +18,12 @@ if sys.platform != "linux":
 
 import hostile_plugin
 from hostile_plugin import ATTACKS, WRITER_ATTACKS, is_running
-from http_serving import Running, serving, wait_until
+from http_serving import Running, serving
+from meshhub.engine.isolated import Isolated
 from meshhub.engine.limits import Limits
 from meshhub.http.errors import STATUS
-from neighbors import Neighbor, Timed, count_open_files, find_job_processes, resident_bytes, sphere_stl
+from neighbors import Neighbor, count_open_files, find_job_processes, resident_bytes, sphere_stl
+from waiting import wait_until
 
 DEADLINE = 2.0
 """Conversion timeout of the attacks that do not end, in seconds."""
@@ -41,7 +43,6 @@ class SiegeResult:
     """Results of all attacks, with names such as `read hang`; `processes` are those that still run at the end."""
 
     answers: dict[str, Any]
-    late: dict[str, float]
     neighbors: list[Neighbor]
     folder: Path
     left: list[str]
@@ -56,7 +57,7 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     work = folder / "work"
     work.mkdir()
     before = find_job_processes()
-    engine = Timed(workers=14, limits=LIMITS, folder=str(work))
+    engine = Isolated(workers=14, limits=LIMITS, folder=str(work))
     settings = {"workers": 14, "plan_limits": PLANS, "batch_workers": 4, "keep_free_bytes": 0}
     with serving(folder, settings, engine, (hostile_plugin,)) as running:
         keys = [running.keys.create("pro", label=str(number))[0] for number in range(9)]
@@ -64,8 +65,8 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
             Neighbor(running.url, key, [(f"{number}.stl", sphere_stl(number))]) for number, key in enumerate(keys[:8])
         ]
         assert running.convert(b"hostile", "first.hostile", "hostile").status_code == 200
-        # spare workers are running, so that the check for remaining processes at the end can fail
-        assert find_job_processes() - before
+        # spare workers make it possible that the check for remaining processes at the end fails
+        wait_until(lambda: bool(find_job_processes() - before))
         sized, files = resident_bytes(), count_open_files()
         enough = threading.Event()
         with ThreadPoolExecutor(8) as client_threads, ThreadPoolExecutor(4) as attackers:
@@ -88,7 +89,7 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     engine.close()
     wait_until(lambda: not find_job_processes() - before)
     left = [str(path) for path in work.iterdir()]
-    yield SiegeResult(answers, engine.late, neighbors, folder, left, find_job_processes() - before, grown, opened)
+    yield SiegeResult(answers, neighbors, folder, left, find_job_processes() - before, grown, opened)
 
 
 def list_attacks() -> list[str]:
@@ -134,13 +135,6 @@ def test_each_attack_gets_its_error_code(siege: SiegeResult, attack_name: str) -
     assert body["error"].isprintable()
     assert "Traceback" not in body["error"]
     assert str(siege.folder) not in body["error"]
-
-
-def test_no_job_exceeds_its_deadline(siege: SiegeResult) -> None:
-    """Allow 15 s: the benchmark checks the limit of one second, but other tests may load the machine here."""
-    waited = {name: late for name, late in siege.late.items() if "hostile" in name and late > -DEADLINE / 2}
-    assert {f"read-{name}.hostile" for name, (code, _) in ATTACKS.items() if code == "conversion_timeout"} <= {*waited}
-    assert max(waited.values()) < 15, waited
 
 
 def test_other_callers_get_correct_results(siege: SiegeResult) -> None:

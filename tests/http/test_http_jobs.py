@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,11 +21,12 @@ from typing import Any
 import httpx
 import pytest
 
-from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, wait_until, zip_files
+from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, zip_files
 from meshhub.engine.isolated import Isolated
 from meshhub.http.jobs import runner, sweeping
 from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.sqlite import SqliteJobStore
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -54,7 +54,7 @@ def wait(running: Running, job: Any, state: str = "done", headers: dict[str, str
 
 
 def wait_for_start(path: Path) -> None:
-    wait_until(lambda: any(path.parent.glob(f"{path.name}.*")), 90)
+    wait_until(lambda: any(path.parent.glob(f"{path.name}.*")))
 
 
 def read_events(running: Running, job: Any) -> Iterator[Any]:
@@ -217,7 +217,7 @@ def test_an_event_stream_ends_when_its_key_is_revoked(
 def test_an_event_stream_ends_when_the_client_closes_its_side(isolated: Running, tmp_path: Path) -> None:
     path = tmp_path / "go"
     job = submit(isolated, f"toy wait {path}".encode())
-    with socket.create_connection(("127.0.0.1", isolated.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", isolated.port), timeout=300) as connection:
         connection.sendall(f"GET /jobs/{job['id']}/events HTTP/1.1\r\nHost: here\r\n\r\n".encode())
         connection.shutdown(socket.SHUT_WR)
         data = receive_all(connection)
@@ -230,12 +230,12 @@ def test_an_event_stream_ends_when_the_client_closes_its_side(isolated: Running,
 def test_head_of_an_event_stream_ends(isolated: Running, tmp_path: Path) -> None:
     path = tmp_path / "go"
     job = submit(isolated, f"toy wait {path}".encode())
-    assert isolated.client.head(f"/jobs/{job['id']}/events", timeout=10).status_code == 200
+    assert isolated.client.head(f"/jobs/{job['id']}/events").status_code == 200
     path.touch()
     wait(isolated, job)
 
 
-def test_a_running_job_is_canceled_within_a_second(isolated: Running, tmp_path: Path) -> None:
+def test_a_canceled_job_ends_its_process(isolated: Running, tmp_path: Path) -> None:
     path = tmp_path / "never"
     job = submit(isolated, f"toy wait {path}".encode())
     wait_for_start(path)
@@ -243,7 +243,7 @@ def test_a_running_job_is_canceled_within_a_second(isolated: Running, tmp_path: 
     canceled = isolated.client.delete(f"/jobs/{job['id']}").json()
     assert canceled["state"] == "canceled"
     (process,) = (int(file.suffix[1:]) for file in tmp_path.glob("never.*"))
-    wait_until(lambda: not Path(f"/proc/{process}").exists(), seconds=10)
+    wait_until(lambda: not Path(f"/proc/{process}").exists())
     assert show(isolated, job)["state"] == "canceled"
     check_error(isolated.get(f"/jobs/{job['id']}/result"), 410, "no_result")
     # its slot is free
@@ -259,12 +259,12 @@ def test_a_run_without_its_inputs_is_no_failure_of_a_canceled_job(
 
     def fetch_late(*arguments: Any) -> list[Path]:
         started.set()
-        assert canceled.wait(30)
+        assert canceled.wait(60)
         return fetch(*arguments)
 
     monkeypatch.setattr(LocalJobFiles, "fetch_inputs", fetch_late)
     job = submit(service)
-    assert started.wait(30)
+    assert started.wait(60)
     assert service.client.delete(f"/jobs/{job['id']}").json()["state"] == "canceled"
     canceled.set()
     # the slot is free again, so the run has ended
@@ -416,19 +416,19 @@ def test_the_deadline_of_a_job_is_that_of_its_plan(
     assert failed["error_code"] == "conversion_timeout"
 
 
-def test_a_big_caller_does_not_delay_small_ones(serve: Callable[..., Running]) -> None:
-    running = serve(workers=2)
+def test_a_big_caller_does_not_delay_small_ones(serve: Callable[..., Running], tmp_path: Path) -> None:
+    running = serve(workers=1)
     big, _ = running.keys.create("pro")
-    jobs = [submit(running, headers={"X-Api-Key": big}) for _ in range(60)]
-    small = [running.keys.create("pro")[0] for _ in range(9)]
-    before = time.time()
+    small = [running.keys.create("pro")[0] for _ in range(5)]
+    path = tmp_path / "go"
+    jobs = [submit(running, content, {"X-Api-Key": big}) for content in (f"toy wait {path}".encode(), *[b"toy"] * 20)]
     latest = [submit(running, headers={"X-Api-Key": key}) for key in small]
-    for key, job in zip(small, latest, strict=True):
-        done = wait(running, job, headers={"X-Api-Key": key})
-        assert done["started"] - done["created"] < 10
-    finished = [wait(running, job, headers={"X-Api-Key": big}) for job in jobs]
-    assert time.time() >= before
-    assert len({job["id"] for job in finished}) == 60
+    path.touch()
+    small_starts = [
+        wait(running, job, headers={"X-Api-Key": key})["started"] for key, job in zip(small, latest, strict=True)
+    ]
+    big_starts = sorted(wait(running, job, headers={"X-Api-Key": big})["started"] for job in jobs)
+    assert max(small_starts) < big_starts[-10]
 
 
 def test_event_streams_end_when_the_service_stops(tmp_path: Path) -> None:
@@ -456,8 +456,8 @@ def start_server(tmp_path: Path) -> Iterator[Callable[[], tuple[Any, httpx.Clien
         (tmp_path / "port").unlink(missing_ok=True)
         script = Path(__file__).parents[1] / "support" / "job_server.py"
         processes.append(subprocess.Popen([sys.executable, str(script), str(tmp_path)]))
-        wait_until(lambda: (tmp_path / "port").exists() and (tmp_path / "port").read_text() != "", 60)
-        return processes[-1], httpx.Client(base_url=f"http://127.0.0.1:{(tmp_path / 'port').read_text()}", timeout=60)
+        wait_until(lambda: (tmp_path / "port").exists() and (tmp_path / "port").read_text() != "")
+        return processes[-1], httpx.Client(base_url=f"http://127.0.0.1:{(tmp_path / 'port').read_text()}", timeout=300)
 
     yield start
     for process in processes:
@@ -482,7 +482,7 @@ def test_jobs_survive_the_kill_of_the_server(
     path.touch()
     _, client = start_server()
     with client:
-        wait_until(lambda: all(client.get(f"/jobs/{job}").json()["state"] == "done" for job in jobs), 60)
+        wait_until(lambda: all(client.get(f"/jobs/{job}").json()["state"] == "done" for job in jobs))
         attempts = [client.get(f"/jobs/{job}").json()["attempt"] for job in jobs]
         assert attempts == [2, 2, 1, 1, 1]
         for job in jobs:

@@ -19,11 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from test_http_errors import RaisingEngine
 
 import service_plugins
-from http_serving import Running, check_error, serving, wait_until
+from http_serving import Running, check_error, serving
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
 from meshhub.service.settings import Settings
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -171,14 +172,14 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
             first = json.loads(process.stderr.readline())
             match = re.search(r"http://127\.0\.0\.1:\d+", first["message"])
             assert match is not None
-            with httpx.Client(base_url=match[0], timeout=60, headers={"X-Request-ID": "my-own"}) as client:
+            with httpx.Client(base_url=match[0], timeout=300, headers={"X-Request-ID": "my-own"}) as client:
                 files = {"file": ("private-name.stl", b"solid private-content\nendsolid")}
                 assert client.post("/convert", files=files, data={"target": "ply"}).status_code == 422
                 assert client.get("/plan", headers={"X-Api-Key": key}).status_code == 401
         finally:
             process.send_signal(signal.SIGTERM)
             rest = process.stderr.read()
-            process.wait(30)
+            process.wait(300)
     assert "private" not in rest
     assert "verysecret" not in rest
     lines = [json.loads(line) for line in rest.splitlines()]

@@ -10,10 +10,11 @@ import brotli
 import httpx
 import pytest
 
-from http_serving import Running, check_error, wait_until
+from http_serving import Running, check_error
 from meshhub.errors import InvalidSettings
 from meshhub.http.responses import page_files
 from meshhub.service.settings import Settings
+from waiting import wait_until
 
 INDEX = b'<!doctype html><title>Page</title><script type="module" src="./assets/index-Ab12.js"></script>'
 SCRIPT = b"console.log('meshhub');" * 100

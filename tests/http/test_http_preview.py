@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
+from http_serving import ASCII_STL, Running, check_error, read_report
 from meshhub.model.scene import Image, Material, Mesh, Scene
 from meshhub.model.source import Source
 from meshhub.registry import Registry
@@ -20,6 +20,7 @@ from meshhub.toolkit.clustering import reduce_for_display
 from models import brick, move_mesh, scene_of, sphere
 from threemf_models import mesh_xml
 from threemf_projects import DIALECTS, project
+from waiting import wait_until
 
 
 def preview(service: Running, *files: tuple[str, bytes], **fields: str) -> tuple[dict[str, Any], bytes]:

@@ -225,7 +225,7 @@ def test_publishable_keys_are_created_and_listed_on_the_command_line(
 
     def run(*arguments: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "meshhub", "keys", *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         return result.returncode, result.stdout
 
     created = ("create", "--plan", "pro")

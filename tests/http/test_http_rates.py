@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
-from http_serving import Running, check_error, serving, unzip_response, wait_until
+from http_serving import Running, check_error, serving, unzip_response
 from meshhub.engine.logs import FIELDS
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission import failed_keys, rates
@@ -24,6 +24,7 @@ from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.window import Window
 from meshhub.model.plans import Caller
+from waiting import wait_until
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trimesh
 
-from http_serving import Running, check_error, serving, wait_until
+from http_serving import Running, check_error, serving
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import ServerBusy, WorkerCrashed
@@ -24,6 +24,7 @@ from meshhub.model.capabilities import Format, Reader
 from meshhub.model.report import Inspection, Report
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
+from waiting import wait_until
 
 
 class CountingEngine(InProcess):
@@ -37,7 +38,7 @@ class CountingEngine(InProcess):
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
         self.ran += 1
-        self.go.wait(30)
+        self.go.wait(60)
         if self.broken:
             raise WorkerCrashed("it crashed in /secret/path")
         report = super().run(task)

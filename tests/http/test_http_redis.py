@@ -53,7 +53,7 @@ def server(folder: Path) -> Iterator[str]:
         finally:
             process.send_signal(signal.SIGTERM)
             assert "counts for itself" not in process.stderr.read()
-            process.wait(30)
+            process.wait(300)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_two_servers_share_one_limit(tmp_path: Path, caller: dict[str, str]) -> 
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-    with server(folders[0]) as first, server(folders[1]) as second, httpx.Client(timeout=60) as client:
+    with server(folders[0]) as first, server(folders[1]) as second, httpx.Client(timeout=300) as client:
 
         def ask(number: int) -> httpx.Response:
             return client.get(f"{(first, second)[number % 2]}/plan", headers=caller)

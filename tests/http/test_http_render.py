@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
+from http_serving import ASCII_STL, Running, check_error, read_report
 from models import brick
 from threemf_projects import paint_triangles, project
+from waiting import wait_until
 
 
 def test_a_picture_comes_back(service: Running) -> None:

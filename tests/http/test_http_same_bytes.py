@@ -86,7 +86,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
         [sys.executable, "-c", COMMAND_LINE_CODE],
         input=json.dumps(commands).encode(),
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )

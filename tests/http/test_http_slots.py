@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_serving import Running, check_error, unzip_response, wait_until, zip_files
+from http_serving import Running, check_error, unzip_response, zip_files
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
 from meshhub.http.admission.slots import SlotQueue, Ticket
 from meshhub.service.sharing import LONG_S, SlotLimits
+from waiting import wait_until
 
 
 class ManualLoop(asyncio.SelectorEventLoop):
@@ -224,7 +225,7 @@ def test_all_files_of_a_rejected_batch_are_rejected() -> None:
     asyncio.run(simulate())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     at_once=st.integers(1, 3),
     queue=st.integers(0, 4),
@@ -305,7 +306,7 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
             batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
             wait_until(lambda: resources.slots.waiting == 2)
             other = threads.submit(convert_as, "8.8.8.8")
-            check_error(batch.result(30), 503, "server_busy")
+            check_error(batch.result(60), 503, "server_busy")
         finally:
             go.write_text("go")
         assert [request.result().status_code for request in (*running_requests, first, other)] == [200] * 4

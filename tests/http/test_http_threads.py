@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from meshhub.errors import JobStoreUnavailable
+from meshhub.errors import JobStoreUnavailable, KeyStoreUnavailable
+from meshhub.http.admission import threads as threads_module
 from meshhub.http.admission.threads import Threads
 
 pytestmark = pytest.mark.once
@@ -44,7 +45,7 @@ def run(scenario: Callable[[Threads, Hanging], Coroutine[Any, Any, None]]) -> No
 
 
 async def wait_for_calls(hanging: Hanging, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while hanging.count < count:
             await asyncio.sleep(0.01)
 
@@ -54,7 +55,7 @@ KINDS: dict[str, Callable[[Threads, Callable[[], None]], Awaitable[None]]] = {
     "entitlements": lambda threads, function: threads.run_entitlement("caller", function),
     "job storage": lambda threads, function: threads.run_job_storage(function),
     "lookups": lambda threads, function: threads.run_lookup(function),
-    "queries": lambda threads, function: threads.run_job_query(20, function),
+    "queries": lambda threads, function: threads.run_job_query(60, function),
 }
 
 
@@ -65,7 +66,7 @@ def test_work_that_hangs_delays_no_other_kind(kind: str) -> None:
         calls = [asyncio.ensure_future(KINDS[other](threads, hanging)) for other in others for _ in range(50)]
         calls += [asyncio.ensure_future(threads.run(hanging)) for _ in range(6)]
         await wait_for_calls(hanging, 4 * len(others) + 6)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.gather(*(KINDS[kind](threads, lambda: None) for _ in range(20)))
             await asyncio.gather(*(threads.run(int) for _ in range(20)))
         hanging.released.set()
@@ -81,7 +82,17 @@ def test_abandoned_queries_keep_their_threads_until_they_end() -> None:
                 await threads.run_job_query(0.05, hanging)
         assert hanging.count == 4
         hanging.released.set()
-        assert await threads.run_job_query(20, int) == 0
+        assert await threads.run_job_query(60, int) == 0
+
+    run(scenario)
+
+
+def test_a_lookup_that_hangs_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads_module, "_LOOKUP_TIMEOUT_S", 0.05)
+
+    async def scenario(threads: Threads, hanging: Hanging) -> None:
+        with pytest.raises(KeyStoreUnavailable):
+            await threads.run_lookup(hanging)
 
     run(scenario)
 

@@ -78,13 +78,13 @@ def test_each_request_is_exported_as_a_span(tmp_path: Path, collected: tuple[str
         try:
             match = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
             assert match is not None
-            with httpx.Client(base_url=match[0], timeout=60) as client:
+            with httpx.Client(base_url=match[0], timeout=300) as client:
                 assert client.get("/health/live").status_code == 200
                 assert client.get("/plan", headers={"X-Api-Key": "verysecret"}).status_code == 401
         finally:
             process.send_signal(signal.SIGTERM)
             process.stderr.read()
-            process.wait(60)
+            process.wait(300)
     data = b"".join(bodies)
     assert b"/plan" in data
     assert b"meshhub" in data

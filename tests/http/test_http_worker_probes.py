@@ -39,7 +39,7 @@ def run(exchange: Callable[[httpx.AsyncClient, Process, int], Awaitable[None]], 
         process = Process()
         async with (
             serve_probes("127.0.0.1:0", Peers(connections, ()), process.check, process.export) as port,
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300) as client,
         ):
             await exchange(client, process, port)
 
@@ -47,7 +47,7 @@ def run(exchange: Callable[[httpx.AsyncClient, Process, int], Awaitable[None]], 
 
 
 def send_raw(port: int, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as connection:
         connection.sendall(data)
         return receive_all(connection)
 
@@ -127,7 +127,7 @@ def test_the_port_is_closed_at_the_end() -> None:
 
     run(exchange)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", ports[0]), timeout=60)
+        socket.create_connection(("127.0.0.1", ports[0]), timeout=300)
 
 
 def test_an_occupied_address_is_an_error() -> None:

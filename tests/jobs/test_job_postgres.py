@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,9 +19,6 @@ pytestmark = [
     pytest.mark.once,
     pytest.mark.skipif(not URL, reason="MESHHUB_TEST_POSTGRES_URL names no PostgreSQL"),
 ]
-
-MAX_WAIT_S = 30.0
-"""Seconds; each wait of the store has 2 s, and a loaded machine takes longer."""
 
 
 @pytest.fixture
@@ -70,11 +66,9 @@ def test_a_stopped_database_is_unavailable_and_its_jobs_survive() -> None:
         store = PostgresJobStore(address)
         job, _ = store.submit(new_job(), max_queued=10)
         with real_stores.frozen(process_id):
-            start = time.monotonic()
             for _ in range(2):
                 with pytest.raises(JobStoreUnavailable):
                     store.submit(new_job(), max_queued=10)
-            assert time.monotonic() - start < MAX_WAIT_S
         assert store.get(job.id) == job
         store.close()
     with pytest.raises(JobStoreUnavailable, match="postgresql"):

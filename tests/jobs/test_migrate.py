@@ -61,15 +61,6 @@ def test_all_tables_are_created_once(urls: tuple[str, str]) -> None:
         assert ("procrastinate_jobs" in list_tables(jobs)) == jobs.startswith("postgresql")
 
 
-def test_tables_of_an_older_version_get_what_is_new(urls: tuple[str, str]) -> None:
-    CliRunner().invoke(root, ["migrate"])
-    execute(urls[0], "UPDATE job_schema SET version = 1", "DROP TABLE job_workers")
-    execute(urls[0], *(f"ALTER TABLE jobs DROP COLUMN {column}" for column in ("memory_bytes", "cores", "placed")))
-    assert CliRunner().invoke(root, ["migrate"]).exit_code == 0
-    assert "job_workers" in list_tables(urls[0])
-    execute(urls[0], "SELECT memory_bytes, cores, placed FROM jobs")
-
-
 def test_tables_of_a_newer_version_are_not_changed(urls: tuple[str, str]) -> None:
     CliRunner().invoke(root, ["migrate"])
     execute(urls[0], "UPDATE job_schema SET version = 99, min_version = 99")

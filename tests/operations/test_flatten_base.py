@@ -53,7 +53,7 @@ def test_a_brick_is_cut_and_not_moved() -> None:
 
 
 @given(depth=st.floats(0.01, 19.9), segments=st.integers(4, 24).map(lambda half: 2 * half))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_sphere_cut_at_any_height_is_valid(depth: float, segments: int) -> None:
     mesh = sphere(10, segments)
     result = flatten_scene(scene_of(mesh), depth)
@@ -67,7 +67,7 @@ def test_a_sphere_cut_at_any_height_is_valid(depth: float, segments: int) -> Non
 
 
 @given(seed=st.integers(0, 10_000), share=st.floats(0.02, 0.98), at_vertex=st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_solids_with_cavities_and_overhangs_stay_valid(seed: int, share: float, at_vertex: bool) -> None:
     random = np.random.default_rng(seed)
     solid = manifold3d.Manifold()
@@ -292,7 +292,7 @@ def test_a_hole_away_from_the_cut_does_not_affect_the_base() -> None:
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_triangle_soup_is_cut_without_an_error(seed: int) -> None:
     random = np.random.default_rng(seed)
     vertices = random.integers(0, 4, (random.integers(4, 30), 3)).astype(np.float64)
@@ -347,7 +347,7 @@ def test_a_part_that_stands_on_the_plane_is_unchanged() -> None:
     assert flatten_and_collect(scene_of(low, tip), 2) == (["parts_below_cut", "no_flat_base"], 0, 0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(2, 8))
 def test_a_scene_is_cut_like_each_of_its_meshes_alone(seed: int, count: int) -> None:
     random = np.random.default_rng(seed)

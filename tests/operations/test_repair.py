@@ -384,7 +384,7 @@ def build_samples() -> list[Mesh]:
     ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, len(build_samples()) - 1), min_size=2, max_size=12))
 def test_a_scene_is_repaired_like_each_of_its_meshes_alone(chosen: list[int]) -> None:
     # they overlap on purpose: repair does not join different meshes
@@ -422,7 +422,7 @@ BODIES = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     shape=st.sampled_from(BODIES),
@@ -449,7 +449,7 @@ def test_a_damaged_body_is_valid_after_repair(
         assert volume(points, again) > 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(3, 20), st.sampled_from([1e-25, 1e-6, 1.0, 1e20]))
 def test_any_triangle_soup_is_repaired_without_an_error(seed: int, faces: int, points: int, scale: float) -> None:
     chance = np.random.default_rng(seed)

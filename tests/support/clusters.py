@@ -19,9 +19,10 @@ from typing import Any
 
 import httpx
 
-from http_serving import Running, serving, wait_until
+from http_serving import Running, serving
 from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.postgres import PostgresJobStore
+from waiting import wait_until
 
 START_S = 300.0
 """Seconds until a worker has loaded its libraries on a loaded machine."""

@@ -8,9 +8,8 @@ import json
 import os
 import socket
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
+from waiting import MAX_WAIT_S, wait_until
 
 ASCII_STL = b"""solid t
 facet normal 0 0 0
@@ -62,7 +62,7 @@ class Running:
     client: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.url, timeout=60)
+        self.client = httpx.Client(base_url=self.url, timeout=MAX_WAIT_S)
 
     @property
     def url(self) -> str:
@@ -96,7 +96,7 @@ class Running:
 
     def raw(self, data: bytes) -> bytes:
         """Write to a new socket; return everything that it sends back."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as connection:
             with contextlib.suppress(ConnectionError):
                 connection.sendall(data)
             return receive_all(connection)
@@ -132,14 +132,6 @@ def serving(
             server.should_exit = True
             thread.join()
             keys.close()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait until a condition holds; fail after `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        threading.Event().wait(0.01)
 
 
 def zip_files(contents: dict[str, bytes]) -> bytes:

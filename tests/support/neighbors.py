@@ -69,7 +69,7 @@ class Neighbor:
 
     def live(self, enough: threading.Event) -> None:
         """Convert the models in turn until `enough` is set, and at least one."""
-        with httpx.Client(base_url=self.url, timeout=120, headers={"X-Api-Key": self.key}) as client:
+        with httpx.Client(base_url=self.url, timeout=300, headers={"X-Api-Key": self.key}) as client:
             while not enough.is_set() or not self.right:
                 for (name, target), expected in self.expected.items():
                     content = dict(self.models)[name]

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 300
 """Seconds for the service to start on a loaded machine."""
 
 TIMEOUT_MS = 60_000

@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from waiting import wait_until
 
 
 @contextlib.contextmanager
@@ -29,7 +30,7 @@ def postgres() -> Iterator[tuple[str, int]]:
 
         def run(program: str, *arguments: str) -> None:
             command = [*user, str(programs[-1] / program), "-D", str(folder / "data"), *arguments]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=90)
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=300)
 
         run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         run("pg_ctl", "-l", str(folder / "log"), "-w", "-o", f"-c listen_addresses='' -k {folder} -F", "start")
@@ -51,10 +52,7 @@ def redis() -> Iterator[tuple[str, int]]:
         command = [program, "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", folder]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             try:
-                end = time.monotonic() + 30
-                while not path.exists():
-                    assert time.monotonic() < end, "Redis did not start"
-                    time.sleep(0.02)
+                wait_until(path.exists)
                 yield f"redis+unix://{path}", process.pid
             finally:
                 process.terminate()

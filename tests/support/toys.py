@@ -98,6 +98,12 @@ def sleep(words: list[str]) -> None:
     time.sleep(float(words[0]))
 
 
+def overrun(_: list[str]) -> None:
+    """Return after the deadline, or at once without one."""
+    while (seconds := seconds_left()) is not None and seconds > 0:
+        time.sleep(0.01)
+
+
 def wait_for_file(words: list[str]) -> None:
     while not Path(words[0]).exists():
         time.sleep(0.01)
@@ -132,6 +138,7 @@ def raise_error(_: list[str]) -> None:
 ACTIONS: dict[str, Callable[[list[str]], object]] = {
     "hang": hang,
     "sleep": sleep,
+    "overrun": overrun,
     "wait": wait_for_file,
     "crash": lambda _: ctypes.string_at(0),
     "crash-late": crash_late,

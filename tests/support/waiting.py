@@ -1,0 +1,17 @@
+"""Wait for conditions, not for seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+MAX_WAIT_S = 300.0
+"""Seconds; on a machine with ten times more to do than it can, a conversion with a new process takes a minute."""
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = MAX_WAIT_S) -> None:
+    """Wait until a condition holds; fail after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
