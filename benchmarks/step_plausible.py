@@ -157,9 +157,19 @@ def round_cases() -> Iterator[Case]:
         ring = CrossSection([polygon(segments, 3) + [10, 0]])
         yield Case("torus", ring.revolve(max(segments, 16)), 1, sagitta(13, turn))
         if segments % 4 == 0:
-            yield Case("sphere", Manifold.sphere(10, segments), 1, sagitta(10, turn))
-            half = Manifold.sphere(10, segments).trim_by_plane([0, 0, 1], 0)
-            yield Case("dome", half + Manifold.cube([30, 30, 6], True).translate([0, 0, -2]), 1, sagitta(10, turn))
+            sphere = Manifold.sphere(10, segments)
+            half = sphere.trim_by_plane([0, 0, 1], 0)
+            yield Case("sphere", sphere, 1, measure_depth(sphere))
+            yield Case("dome", half + Manifold.cube([30, 30, 6], True).translate([0, 0, -2]), 1, measure_depth(sphere))
+
+
+def measure_depth(sphere: Manifold) -> float:
+    """Return the distance of the deepest triangle from the sphere of radius 10 around it."""
+    mesh = mesh_of(sphere)
+    corner = mesh.vertices[mesh.faces]
+    normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    height = np.einsum("ij,ij->i", corner[:, 0], normal) / np.linalg.norm(normal, axis=1)
+    return float(10 - height.min())
 
 
 def vary(case: Case, seed: int) -> Case:
