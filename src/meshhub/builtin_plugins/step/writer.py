@@ -58,6 +58,8 @@ _DEVIATION = "max_deviation_mm"
 
 _NO_REGIONS: IntIndex = np.empty(0, np.intp)
 """Regions of a body that was not kept."""
+_MAX_REASONS_COUNT = 2
+"""Reasons in a note; a third one is rare."""
 _MAX_GAINED_RATIO = 0.005
 """Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
 MANY_FACES_COUNT = 20_000
@@ -296,11 +298,11 @@ def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]
 
 
 def _note_rejected(product: _WrittenProduct) -> None:
-    """Report the curved surfaces that were recognized, but not written."""
-    reasons = {reason: count for reason, count in product.rejected.most_common() if reason != IMPLAUSIBLE}
-    lost, kept = sum(reasons.values()), int(product.figures["faces"] - product.figures["planes"])
+    """Report the curved surfaces that were recognized, but not written, and the most frequent reasons."""
+    reasons = Counter({reason: count for reason, count in product.rejected.items() if reason != IMPLAUSIBLE})
+    lost, kept = reasons.total(), int(product.figures["faces"] - product.figures["planes"])
     if lost:
-        listed = ", ".join(f"{count} ({reason})" for reason, count in reasons.items())
+        listed = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common(_MAX_REASONS_COUNT))
         message = f"{product.name!r} has simpler faces in place of {lost} of {lost + kept} curved ones: {listed}"
         note("flat_faces", message)
 
