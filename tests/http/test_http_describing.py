@@ -265,9 +265,7 @@ def test_the_page_works_without_a_network(service: Running) -> None:
         assert address == "data:," or service.get(f"/{address}").status_code == 200
     assert not [tag for tag, attributes in page.tags if tag in ("img", "iframe", "style") or "style" in attributes]
     assert "unsafe" not in answer.headers["content-security-policy"]
-    assert "//" not in answer.text.replace("http://localhost:8000", "")
-    for word in ("/convert-batch", "toy_size", "conversion_timeout", "&gt; 0"):
-        assert word in answer.text
+    assert "//" not in answer.text
     assert service.get("/schema", headers={"Accept": "application/json"}).json() == read_document(service)
     assert service.get("/schema").json() == read_document(service)
 

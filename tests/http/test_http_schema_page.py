@@ -16,6 +16,7 @@ FOLDER = Path(page_assets.__file__).parent / "swagger_ui"
 
 def test_the_scripts_are_those_of_this_version() -> None:
     assert f'"{page_assets.VERSION}"' in (FOLDER / "swagger-ui-bundle.js").read_text(encoding="utf-8")
+    assert page_assets.VERSION.encode() in page_assets.PAGE
     assert page_assets.VERSION in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()[0]
     assert "Apache License" in (FOLDER / "LICENSE").read_text(encoding="utf-8")
     assert "SmartBear" in (FOLDER / "NOTICE").read_text(encoding="utf-8")

@@ -149,9 +149,8 @@ def _schemas() -> Json:
 def _simplify(schema: Any) -> Any:
     """Return a response's schema with the keywords that client generators support.
 
-    A tuple, which holds one type in all responses, becomes an array (`items: false` fails in openapi-python-client,
-    and openapi-generator ignores `prefixItems`), an enum gets its type, a docstring loses its indentation. Defaults
-    concern only decoding.
+    A tuple becomes an array, because openapi-python-client fails on `items: false`, and openapi-generator ignores
+    `prefixItems`; all tuples of responses hold one type. Defaults are left out, because they concern only decoding.
     """
     if isinstance(schema, list):
         return [_simplify(entry) for entry in schema]

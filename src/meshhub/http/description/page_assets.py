@@ -1,4 +1,4 @@
-"""Scripts and styles of the page of the OpenAPI document."""
+"""Page of the OpenAPI document, which Swagger UI shows, with its scripts and styles."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from meshhub.http.responses.page_files import FOREVER, PageFile, load_file
 
 VERSION = "5.35.0"
-"""Version of Swagger UI in the folder `swagger_ui`."""
+"""Version of Swagger UI in the folder `swagger_ui` and in `page.html`."""
 
-STYLES = (f"{VERSION}/swagger-ui.css", "style.css")
-"""Stylesheets of the page, relative to `schema/`."""
-
-SCRIPTS = (f"{VERSION}/swagger-ui-bundle.js", "start.js")
-"""Scripts of the page, relative to `schema/`."""
+_NAMES = (f"{VERSION}/swagger-ui.css", "style.css", f"{VERSION}/swagger-ui-bundle.js", "start.js")
+"""Files that the page loads, relative to `schema/`."""
 
 _FOLDER = Path(__file__).parent
+
+PAGE = (_FOLDER / "page.html").read_bytes()
 
 _HEADERS = {"X-Content-Type-Options": "nosniff"}
 
@@ -26,7 +25,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff"}
 def load_assets() -> Mapping[str, PageFile]:
     """Return the scripts and styles by path, such as "/schema/start.js"."""
     files = {}
-    for name in (*STYLES, *SCRIPTS):
+    for name in _NAMES:
         version, _, own = name.rpartition("/")
         path = _FOLDER / "swagger_ui" / own if version else _FOLDER / own
         files[f"/schema/{name}"] = load_file(path, {**_HEADERS, **({"Cache-Control": FOREVER} if version else {})})

@@ -19,7 +19,7 @@ function prepareForms(spec) {
 
 async function start() {
   const response = await fetch("schema/openapi.json");
-  if (!response.ok) return; // the plain page stays
+  if (!response.ok) return; // the link to the document stays
   const spec = prepareForms(await response.json());
   // a relative address of the service refers to the document, not to this page
   for (const server of spec.servers) server.url = new URL(server.url, response.url).href.replace(/\/$/, "");
