@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +50,9 @@ from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16
 """Models of a candidate whose faulty surfaces are known; bounds the time."""
+
+_MAX_CHEAP_ROUNDS_COUNT = 64
+"""The same if surfaces are rejected before a model is assembled."""
 
 _MAX_TRIALS_COUNT = 24
 """Models with parts of the surfaces of a body; finds one bad surface among thousands, or four among forty."""
@@ -245,19 +247,22 @@ class Drafting:
         self, candidate: Candidate, lower: tuple[Candidate, ...], rejected: Counter[str]
     ) -> Draft | None:
         """Assemble and check a candidate until its surfaces pass; None if none of them does."""
-        for round_number in count(1):
+        for number in range(_MAX_CHEAP_ROUNDS_COUNT):
             if candidate.is_planar:
                 return None
             attempt = self._try(candidate)
-            is_over = round_number >= _MAX_ROUNDS_COUNT
-            if attempt.model is not None and (is_over or not attempt.misfits):
+            if attempt.model is not None:
                 draft = Draft(candidate, attempt.model, lower, rejected)
-                shells = np.arange(len(candidate.skin.closed)) if attempt.misfits else attempt.failing
-                return self._keep_closed(draft, shells) if len(shells) else self._make_exact(draft)
-            if candidate.has_exact_points and attempt.model is not None:
-                # moved points may be at fault
-                candidate = replace(candidate, has_exact_points=False)
-                continue
+                if attempt.passes:
+                    return self._make_exact(draft)
+                if candidate.has_exact_points:
+                    # moved points may be at fault
+                    candidate = replace(candidate, has_exact_points=False)
+                    continue
+                if number >= _MAX_ROUNDS_COUNT or not attempt.misfits:
+                    shells = np.arange(len(candidate.skin.closed)) if attempt.misfits else attempt.failing
+                    kept = self._keep_closed(draft, shells)
+                    return kept and self._make_exact(kept)
             for reason, regions in attempt.misfits:
                 rejected[reason] += len(np.unique(regions))
             faulty = np.concatenate([misfit.regions for misfit in attempt.misfits])
