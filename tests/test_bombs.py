@@ -162,7 +162,7 @@ def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, 
 @pytest.mark.parametrize("what", bombs.STEP)
 def test_costly_step_files_end_by_their_deadline(what: str, isolated_registry: Registry) -> None:
     with pytest.raises(MeshhubError) as refused:
-        isolated_registry.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), to="stl", timeout=5)
+        isolated_registry.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), to="stl", timeout=2)
     codes = ("unreadable_file", "empty_model", "model_too_complex", "worker_crashed", "conversion_timeout")
     assert refused.value.code in codes
 

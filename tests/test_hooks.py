@@ -515,7 +515,14 @@ def test_the_command_line_survives_a_misbehaving_sniffer(
     output = re.sub(r"\s+", "", result.stderr + result.stdout)
     assert "snifferfailed" in output
     assert "meshhub-hooked1.2" in output
-    source = source.rename(tmp_path / "a.hooked")
+
+
+@pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
+def test_the_command_line_converts_by_the_extension_if_a_sniffer_fails(
+    distribution: Path, tmp_path: Path, name: str
+) -> None:
+    source, out = tmp_path / "a.hooked", tmp_path / "out.stl"
+    source.write_text(f"hooked {tmp_path / name}")
     result = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
     assert (result.returncode, out.is_file()) == (0, True), result.stderr
     assert "[sniffer_failed]" in result.stderr

@@ -49,8 +49,9 @@ def read_error_code(answer: httpx.Response) -> str:
     return "" if answer.status_code == 200 else answer.json()["error_code"]
 
 
-@pytest.mark.parametrize("what", bombs.MODELS)
+@pytest.mark.parametrize("what", list(bombs.MODELS)[::8])
 def test_a_costly_model_is_answered_cheaply(service: Running, pro: dict[str, str], what: str) -> None:
+    """`test_bombs.py` reads all of them."""
     bomb = bombs.MODELS[what]
     data = bomb.make()
     with assert_cheap():
@@ -66,7 +67,7 @@ def test_a_costly_archive_is_answered_cheaply(service: Running, pro: dict[str, s
     assert read_error_code(answer) in bombs.ARCHIVES[what].codes
 
 
-@pytest.mark.parametrize("what", list(bombs.MODELS)[1::4])
+@pytest.mark.parametrize("what", list(bombs.MODELS)[1::8])
 def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[str, str], what: str) -> None:
     bomb = bombs.MODELS[what]
     data = zip_files({"valid.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
