@@ -1,37 +1,5 @@
 """Errors that meshhub raises on purpose, their stable codes, and the text of messages.
 
-    MeshhubError
-    ├── RequestError              the request is invalid
-    │   ├── InvalidOption             invalid_option
-    │   │   └── InvalidSettings       invalid_option: the operator's settings; also a ValueError
-    │   ├── UnsupportedTarget         unsupported_target
-    │   ├── UnsupportedFormat         unsupported_format
-    │   ├── PremiumRequired           premium_format_required
-    │   ├── InvalidKey                invalid_api_key
-    │   ├── RequestRefused            the code of the objection
-    │   ├── TooManyJobs               too_many_jobs
-    │   └── OutputExists              output_exists
-    ├── SourceError               the input file cannot be converted
-
-    │   ├── UnreadableFile            unreadable_file
-    │   ├── EmptyModel                empty_model
-    │   ├── ExternalReference         external_reference
-    │   ├── UnsafeArchive             unsafe_archive
-    │   └── ModelTooComplex           model_too_complex
-    ├── ConversionFailed          conversion_failed: the file and the request are valid, but a step cannot finish
-    │   └── DiskFull                  server_busy
-    ├── EngineError               the engine stopped the conversion
-    │   ├── ConversionTimeout         conversion_timeout
-    │   ├── WorkerCrashed             worker_crashed
-    │   ├── Canceled                  canceled
-    │   ├── ServerBusy                server_busy
-    │   └── ShuttingDown              shutting_down
-    ├── KeyStoreUnavailable       server_busy
-    ├── JobStoreUnavailable       server_busy
-    ├── MissingDependency         missing_dependency; unsupported_target, unsupported_format or invalid_option
-    │                             for a registered writer, reader or operation
-    └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
-
 `ERROR_CODES` maps each code to its HTTP status, exit status, meaning and retry time. Codes never change.
 A message says what is wrong, where, and what to do.
 """

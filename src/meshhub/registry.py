@@ -193,7 +193,7 @@ class Registry:
 
         Raises:
             MeshhubError: See `pipeline.resolve.resolve`.
-            RequestRefused: A rule or a review objects.
+            RequestRefused: A rule or a review of a plug-in rejects the request.
             PluginError: A review fails; the request is rejected.
         """
         caller = self.entitled(caller)
@@ -268,14 +268,7 @@ class Registry:
             to: Target format (default: the target's extension).
             overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
                 content always stays.
-            keywords: The following, and built-in options, which type checkers know.
-        Keyword Args:
-            caller: Its plan decides about entitlements (default: all of them).
-            timeout: Seconds until the engine stops the conversion.
-            cancel: Stops the conversion from another thread.
-            progress: Called in this thread with a `Progress` when a step begins, at most ten times a second while it
-                runs, and at the end. An exception that it raises stops the conversion and reaches the caller.
-            options: Options by name; for those of installed plug-ins, and for names that a program computes.
+            keywords: Those of `RunOptions`: caller, timeout, cancel, progress, options, and every built-in option.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
             OSError: The target cannot be written.

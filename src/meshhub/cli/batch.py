@@ -162,7 +162,6 @@ def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop:
     """Perform conversions in parallel, print a summary, and return the exit status.
 
     Args:
-        batch: Command of the conversions.
         conversions: Files.
         threads: Conversions at a time.
         stop: Ends running conversions early if an exception ends the command.
@@ -194,8 +193,6 @@ def list_conversions(
         registry: Formats.
         paths: Files, folders and ZIP archives of models.
         to: Target format.
-        output_dir: Folder of the outputs.
-        flags: Flags of the command.
         archives: Keeps the models of archives until it closes.
     Raises:
         click.UsageError: A folder has no model, or two inputs have one output.

@@ -62,7 +62,6 @@ class OutputNames:
     """Outputs in a folder, each for one input.
 
     Args:
-        folder: Output folder.
         target: Target format.
         template: Template of `--name`, or None.
         keeps_existing: Whether inputs are skipped if their output exists.

@@ -41,9 +41,7 @@ def recording_origin(target: Path, source: Path, content: Path) -> Iterator[None
     """Record the source of an output that the block writes. Without a record, the origin of an output is unknown.
 
     Args:
-        target: Output.
         source: Input as the command names it; below an archive for a model in it.
-        content: File with the content.
     """
     # the file may change while it is converted
     origin = _find_origin(target, source, content)

@@ -58,18 +58,7 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service. Companions of a path are sent, and those of the result written beside it.
-
-        The job is canceled if an exception ends the wait, such as asyncio.CancelledError.
-
-        Args:
-            source: Path of the model, or its name and content.
-            target: File to write; it appears when it is complete.
-            to: Target format; default: the target's extension.
-            on_change: Called with each change of the job: its place in the queue, its progress.
-            options: Options by name; for those of plug-ins of the service, and for names that a program computes.
-            keywords: Built-in options, typed for type checkers.
-        """
+        """Convert one model on the service; see `Client.convert`. asyncio.CancelledError cancels the job, too."""
         to = protocol.choose_target(target, to)
         call, upload_field = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
         job = await self._wait_or_cancel((await self._submit(call)).id, on_change)
@@ -104,16 +93,7 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Submit a job; it is submitted once, also if the connection fails meanwhile.
-
-        Args:
-            source: Path of the model, or its name and content.
-            to: Target format of a conversion.
-            kind: What to do.
-            webhook_url: Address that the service informs of the end.
-            options: As for `convert`.
-            keywords: As for `convert`.
-        """
+        """Submit a job; see `Client.submit`."""
         call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, {**options, **keywords})
         return await self._submit(call)
 

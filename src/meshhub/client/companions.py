@@ -38,8 +38,6 @@ class Upload(Struct, frozen=True):
 
     Attributes:
         field: Field of the form. The result of "file" is one file, and that of the others an archive.
-        name: Name of the file.
-        content: Content of the file.
     """
 
     field: UploadField

@@ -116,13 +116,12 @@ class Engine(Protocol):
         """Run a task.
 
         Args:
-            task: Task to run.
             timeout: Seconds; None for no deadline.
             cancel: Stops the task.
         Returns:
             The report; the inspection for a chain that inspects.
         Raises:
-            MeshhubError: Error of the task, or an EngineError.
+            MeshhubError: Error of the task, or an EngineError: no room, closed, deadline, crash, canceled.
             Exception: The callback for the progress raised it. No other exception is raised.
         """
 

@@ -20,20 +20,7 @@ class InProcess:
     """
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """Run a task.
-
-        Args:
-            task: Task to run.
-            timeout: Seconds; None for no deadline.
-            cancel: Stops the task before its next step.
-        Returns:
-            The report; the inspection for a chain that inspects.
-        Raises:
-            MeshhubError: Error of the task.
-            ConversionTimeout: The deadline passed before a step or after the last one.
-            Canceled: The task was stopped before a step or after the last one.
-            Exception: The callback for the progress raised it.
-        """
+        """Run a task; see `Engine.run`. Deadline and `cancel` are checked before each step and after the last one."""
         deadline = None if timeout is None else time.monotonic() + timeout
 
         def check(step: int) -> None:

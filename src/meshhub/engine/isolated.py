@@ -79,7 +79,6 @@ class Isolated:
             workers: Tasks at once (default: number of CPU cores).
             queue: Tasks that may wait for a worker, each until its timeout; further ones fail with `server_busy`. None:
                 any number, each without a timeout.
-            limits: Limits of each task.
             method: "forkserver" for a service (libraries are loaded once), "fork" for a program that has loaded only
                 light modules and runs no threads (the command line), "spawn" where neither exists.
             folder: Folder for the temporary folders of workers (default: that of the system).
@@ -104,22 +103,9 @@ class Isolated:
         _ENGINES.add(self)
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """Run a task in a worker process. The timeout starts when the task has a slot and libraries are loaded.
+        """Run a task in a worker process; see `Engine.run`.
 
-        Args:
-            task: Task to run.
-            timeout: Seconds; None for no deadline.
-            cancel: Stops the task.
-        Returns:
-            The report; the inspection for a chain that inspects.
-        Raises:
-            MeshhubError: Error of the task.
-            ServerBusy: The queue is full, or the machine has no room for another process.
-            ShuttingDown: The engine is closed.
-            ConversionTimeout: The deadline passed.
-            WorkerCrashed: The worker ended without a response.
-            Canceled: The task was stopped.
-            Exception: The callback for the progress raised it.
+        The timeout starts when the task has a slot and libraries are loaded.
         """
         self._slots.acquire(timeout)
         job = _Job(CALLER.get() if self._tasks_per_worker > 1 and _can_share_worker(task) else "")

@@ -28,7 +28,6 @@ def run_task(
     Args:
         engine: Where the task runs.
         hooks: Calls the listeners.
-        task: Task to run.
         options: Options of the registry; notes and errors advise no others.
         timeout: Seconds; None for no deadline.
         cancel: Stops the task.

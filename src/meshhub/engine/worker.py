@@ -53,10 +53,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         progress: Number of a step and its fraction, if the response follows later.
         is_unchanged: Whether the task left nothing behind in the worker; sent before the response.
         report: Report of a conversion.
-        inspection: Result of an inspection.
         companions: Names of the companions that were written.
         error_class: Class of the error in `meshhub.errors`; "" without an error.
-        error_code: Code of the error.
         error: Message of the error, with option names in braces.
         options: Options that the error is about.
         notes: Notes of the error.
@@ -82,7 +80,6 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
     Attributes:
         task: The task, without its callback.
-        scratch: Folder of the task.
         request: Id of the request, for the log.
         has_listener: Whether to report the progress.
         is_reusable: Whether the worker may get another task if this one leaves nothing behind.
@@ -104,7 +101,6 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
 
     Args:
         connection: Pipe to the parent.
-        limits: Limits of each task.
         mark: Number that marks the processes of this job.
         log_as: Format of the log; None for no log.
     """

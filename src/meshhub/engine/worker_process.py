@@ -168,7 +168,6 @@ def read_messages(pipe: Connection, unread: bytearray) -> Iterator[bytes]:
     """Read the data that is in a pipe now, without waiting, and yield the complete messages.
 
     Args:
-        pipe: Pipe that is ready to read.
         unread: Start of an incomplete message; kept between calls.
     Raises:
         EOFError: The pipe is closed.

@@ -159,7 +159,10 @@ class Format(Struct, frozen=True, kw_only=True):
     """Whether the files are compressed, so that a ZIP of results only stores them."""
 
     memory_base_bytes: Count = 512 << 20
-    """Memory of a conversion of a tiny file, with the libraries; jobs start where this and the next field fit."""
+    """Memory of a conversion of a tiny file, with the libraries.
+
+    A job starts on a worker that has this memory free, and `memory_ratio` for its file.
+    """
 
     memory_ratio: Annotated[float, Meta(title="a number of at least 0", ge=0)] = 25.0
     """Further bytes of memory for each byte of the file; leave room for repair and reduction."""

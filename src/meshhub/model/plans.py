@@ -28,8 +28,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Duration of one conversion."""
 
     max_request_bytes: Count | None = None
-    """Size of a whole request, and of the unpacked content of an archive; None: what `max_file_bytes` and
-    `max_batch_files` allow together."""
+    """Size of a whole request, and of the unpacked content of an archive; None: `max_file_bytes` for each of
+    `max_batch_files`."""
 
     request_timeout_seconds: Seconds | None = None
     """Duration of a whole request."""
@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Time for which the result of a job is kept; None: until the caller deletes it."""
 
     job_requests_per_minute: Count | None = None
-    """Questions of one caller about its jobs in a minute; they do not count as other requests."""
+    """Requests of one caller in a minute for states and results of its jobs, beside `requests_per_minute`."""
 
     job_weight: Count | None = None
     """Share of the workers that the jobs of one caller get, relative to other callers; None: 1."""
@@ -110,9 +110,10 @@ class Objection(Struct, frozen=True, kw_only=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """Objection that is known before any request: to a target format or an operation, for some plans or for all.
+    """Target formats and operations that some plans, or all, must not use.
 
-    A request that it concerns is rejected like one to which a review objects; listings show it as not allowed.
+    Requests for them are rejected with the objection. Unlike a review, a rule is known before any request, so listings
+    show what it rejects as not allowed.
     """
 
     objection: Objection

@@ -76,7 +76,7 @@ def advance(fraction: float) -> None:
 def track(items: Iterable[T], sizes: Iterable[float] | None = None) -> Iterator[T]:
     """Yield the items, and report the share of those that are finished.
 
-    While an item is in work, `advance` and `track` refer to the share of this item.
+    While the caller processes an item, `advance` and `track` report shares of this item.
 
     Args:
         items: What the step works on, one after the other.

@@ -29,7 +29,6 @@ def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[se
     text before each one.
 
     Args:
-        path: File to search.
         names: File names without folders, case-folded.
         max_hits: Occurrences of an extension to examine.
     Returns:

@@ -64,7 +64,6 @@ def annotate_glb(content: bytes, facts: PreviewFacts, defects: Iterable[Defect])
     """Return a GLB with facts and defects.
 
     Args:
-        content: GLB file.
         facts: Facts for `asset.extras`.
         defects: Defects in millimeters, Z up.
     Raises:

@@ -78,9 +78,7 @@ def _edge_items(topology: SceneTopology, corners: Index, half: Index) -> dict[in
     """Return edges as items, by mesh.
 
     Args:
-        topology: Topology of the meshes.
         corners: (3k,) vertex of each corner of the faces that are not collapsed.
-        half: Half-edge of each edge.
     """
     ends = np.stack([half, following(half)], axis=1)
     return _group_items(topology, ends, corners[ends], half // 3)

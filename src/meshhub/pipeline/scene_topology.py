@@ -129,7 +129,6 @@ def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, inconsistent: Index, v
     """Return the shells, and which of them are cavities.
 
     Args:
-        joined: All meshes.
         mesh_edges: Edges of the faces that are not collapsed.
         inconsistent: Half-edges whose twin runs in the same direction.
         volumes: (m,) signed volume of each face.

@@ -224,8 +224,6 @@ class KeyStore(KeyDatabase):
     def revoke(self, key_id: str) -> KeyRecord:
         """Revoke a key for good; a second call keeps the time of the first.
 
-        Args:
-            key_id: Id of the key, or the whole key.
         Raises:
             InvalidKey: The key does not exist.
         """

@@ -28,10 +28,6 @@ def redact_error(text: str, url: str) -> str:
     """Mask the passwords of a URL in the text of an error about it.
 
     Libraries quote a whole URL, or only the piece that they cannot parse.
-
-    Args:
-        text: Text of the error.
-        url: The URL with its passwords.
     """
     secrets = [match[0].partition("=")[2] for match in _SECRET_PARAMETER.finditer(url)]
     before_host = url.partition("://")[2].rpartition("@")[0].partition(":")[2]

@@ -24,7 +24,6 @@ def find_line(text: str, names: tuple[str, ...]) -> int | None:
     """Return the number of the line of a TOML file that sets a key.
 
     Args:
-        text: Content of the file.
         names: Tables and key.
     Returns:
         Line of the key, or else of the innermost table; None if only a full TOML parser could find it.

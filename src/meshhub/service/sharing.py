@@ -38,7 +38,6 @@ class SlotUse(Struct, frozen=True, kw_only=True):
 
     Attributes:
         total: Slots of all callers.
-        own: Slots of the caller.
         own_class: Slots of all callers with a key if the caller has one; else of those without.
         long: Slots of all callers for longer than LONG_S.
     """

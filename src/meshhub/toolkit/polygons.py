@@ -111,14 +111,18 @@ def _group_by_size(counts: Index) -> Iterator[tuple[int, Index]]:
 
 
 def _polygon_normals(points: Float64) -> Float64:
-    """Return (k, 3) normals of polygons (k, n, 3), of length twice the area: the sum over a fan."""
+    """Return (k, 3) normals of (k, n, 3) polygons; their length is twice the area."""
     spokes = points[:, 1:] - points[:, :1]
     total: Float64 = np.cross(spokes[:, :-1], spokes[:, 1:]).sum(axis=1)
     return total
 
 
 def _triangulate_quads(points: Float64) -> Index:
-    """Return (k, 2, 3) local corners of quads (k, 4, 3): the second diagonal where the first runs outside."""
+    """Split (k, 4, 3) quads along their first diagonal, or along the second one where the first runs outside.
+
+    Returns:
+        (k, 2, 3) local corners.
+    """
     local = np.empty((len(points), 2, 3), np.intp)
     local[:] = [[0, 1, 2], [0, 2, 3]]
     a, b, c, d = (points[:, corner] for corner in range(4))

@@ -143,7 +143,7 @@ class CentralDirectory:
         return tuple(entries), locations
 
     def _check_sizes(self, name: str, location: EntryLocation, inflated: int, packed: int) -> None:
-        """Reject by the declared sizes, before the inflated bytes are counted."""
+        """Reject an entry whose declared size exceeds a limit, before it is inflated."""
         allowed = allowed_bytes(location, self._limits)
         if location.size > allowed:
             raise too_large(name, allowed)
@@ -181,7 +181,7 @@ class CentralDirectory:
         return count, start, end
 
     def _read_end_64(self, end: int, fields: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the end and the fields from the ZIP64 records (APPNOTE 4.3.14), or unchanged without these."""
+        """Replace the fields of a large archive by those of its ZIP64 records (APPNOTE 4.3.14), if it has them."""
         position = end - _END_LOCATOR.size
         if position < 0 or bytes(self._data[position : position + 4]) != b"PK\x06\x07":
             return end, *fields
@@ -192,12 +192,14 @@ class CentralDirectory:
         return record, disk, first_disk, disk_count, count, size, start
 
     def _read_central_header(self, position: int, end: int, directory: int) -> tuple[str, bool, EntryLocation, int]:
-        """Return an entry's name, whether it is a folder, its location, and the position of the next header.
+        """Parse the header of one entry, and reject entries that are encrypted, links, devices or unsupported.
 
         Args:
             position: Start of the header.
             end: End of the central directory.
             directory: Start of the central directory, where the data of the entries ends.
+        Returns:
+            Name, whether the entry is a folder, its location, and the position of the next header.
         """
         if position + _CENTRAL.size > end:
             raise _damaged_directory()
@@ -256,7 +258,7 @@ class CentralDirectory:
         return path, is_folder
 
     def _read_local_header(self, name: str, location: EntryLocation, directory: int) -> EntryLocation:
-        """Return the location with the start of the data, after the local header, which must not contradict it."""
+        """Find the data of an entry behind its local header, which must not contradict the central one."""
         if location.start + _LOCAL.size > directory:
             raise _damaged_directory()
         magic, _, flags, method, *_, name_size, extra_size = _LOCAL.unpack_from(self._data, location.start)
@@ -273,7 +275,7 @@ def _damaged_directory() -> UnreadableFile:
 
 
 def _read_sizes_64(extra: bytes, sizes: tuple[int, int, int]) -> tuple[int, ...]:
-    """Return size, packed size and offset, with 64-bit values from the extra field where needed (APPNOTE 4.5.3)."""
+    """Replace sizes and offsets that do not fit into 32 bits by those of the extra field (APPNOTE 4.5.3)."""
     if _MAX_32 not in sizes:
         return sizes
     position = 0

@@ -39,7 +39,6 @@ def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
 
     Args:
         cut: Mesh and section edges, in millimeters, Z up.
-        plane: Plane of the cut.
     """
     mesh = cut.mesh
     if len(cut.edges) == 0:
@@ -227,14 +226,14 @@ def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int3
 
 
 def _label_attributes(mesh: Mesh, source: NDArray[Any], material: Int32 | None) -> Int32:
-    """Return a label (k,) for vertices, equal where coordinates, colors and the material (k,) beside them are."""
+    """Number the vertices (k,) so that those with equal coordinates, colors and materials (k,) have one number."""
     columns = [np.zeros((len(source), 1)) if material is None else material[:, None]]
     columns += [values[source] for values in (mesh.uv, mesh.colors) if values is not None]
     return weld(np.concatenate(columns, axis=1, dtype=np.float64))[1]
 
 
 def _crosses_seam(mesh: Mesh, rows: NDArray[Any], index: Int32) -> bool:
-    """Return whether vertices `rows` (k,) at one point, by `index` (k,), have several coordinates or colors."""
+    """Return whether a seam of colors or texture coordinates passes through a point of the vertices `rows`."""
     if mesh.colors is not None and has_color_seam(mesh.colors[rows], index):
         return True
     if mesh.uv is None:

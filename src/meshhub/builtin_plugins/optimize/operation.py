@@ -101,10 +101,7 @@ def _distribute(sizes: Float64, minimums: Float64, times: Float64, target: int) 
     """Return the goal of each mesh: the same share of its faces, or its minimum if that is more.
 
     Args:
-        sizes: Faces of each mesh.
-        minimums: Minimum faces of each mesh.
         times: Number of instances of each mesh.
-        target: Faces of the whole scene.
     """
     low, high = 0.0, 1.0
     for _ in range(BISECTION_COUNT):

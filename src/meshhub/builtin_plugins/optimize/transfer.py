@@ -75,7 +75,6 @@ def _vote_by_piece(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex
 
     Args:
         nearest: Source face of each reduced face.
-        of_face: Chart of each source face.
         pieces: Piece of each reduced face.
     """
     pairs = np.stack([pieces.astype(np.float64), of_face[nearest].astype(np.float64)], axis=1)

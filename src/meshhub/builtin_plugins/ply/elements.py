@@ -29,8 +29,6 @@ def read_elements(data: bytes, header: Header, selection: Selection) -> dict[str
     """Read the selected elements.
 
     Args:
-        data: The whole file.
-        header: Its parsed header.
         selection: Elements and properties to read.
     Returns:
         Tables by element name; if a name repeats, the first element with it.

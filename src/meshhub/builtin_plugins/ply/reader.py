@@ -159,8 +159,6 @@ def _add_materials(mesh: Mesh, face: ElementTable, polygon: Int32, source: Sourc
     """Build the scene with the textures or the colors of the faces.
 
     Args:
-        mesh: The mesh.
-        face: The face element.
         polygon: (m,) row of `face` for each triangle, -1 for triangles of strips.
         source: The file, with its companions.
         header: The header, with the names of the textures.
@@ -213,7 +211,6 @@ def _add_corner_uv(mesh: Mesh, face: ElementTable, corners: Index) -> Mesh:
 
     Args:
         mesh: Triangles of polygons, then triangles of strips, which get zero UV.
-        face: The face element.
         corners: (p, 3) corners of the triangles of polygons.
     """
     uv_lists, index_lists = face.lists.get("texcoord"), _find_indices(face)

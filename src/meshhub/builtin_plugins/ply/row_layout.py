@@ -94,7 +94,6 @@ class DataSection:
             size: Returns the number of positions that a value of the given type takes.
             unit: Name of the positions in messages.
             is_complete: Whether the last position is complete; False if the file may end inside a number.
-            lines: Lines of a text.
         """
         self.length = length
         self.view = view
@@ -128,8 +127,6 @@ def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Ind
     """Find the start of each row of an element, and the end of the last row.
 
     Args:
-        section: The data.
-        element: The element to locate.
         start: Position of its first row.
     Raises:
         UnreadableFile: The data ends before the element, or a line of a text does not hold its row.
@@ -254,8 +251,6 @@ def read_table(section: DataSection, element: Element, starts: Index, selection:
     """Read properties of an element.
 
     Args:
-        section: The data.
-        element: The element to read.
         starts: (n,) start of each row.
         selection: Names of the properties to read.
     """

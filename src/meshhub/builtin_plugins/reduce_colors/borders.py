@@ -26,7 +26,6 @@ def smooth_borders(leaves: Leaves, scale: Float64, entry_count: int, cell: float
     Slicers drop strips narrower than half a nozzle, and need five times as long for a model that is full of them.
 
     Args:
-        leaves: Leaves with labels.
         scale: (m,) millimeters per unit of length of the mesh, for each triangle.
         entry_count: Number of entries of the palette.
         cell: Millimeters.

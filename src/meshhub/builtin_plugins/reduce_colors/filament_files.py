@@ -142,7 +142,7 @@ def _list_codes(value: object) -> list[str]:
 
 
 def _read_settings(text: str) -> list[_Record]:
-    """Return names and codes of settings; a section for each filament, or one list for all."""
+    """Read filaments from the settings of a slicer, which have a section for each filament, or one list for all."""
     records: list[_Record] = []
     section: dict[str, object] | None = {}
     for line in [*text.splitlines(), "[end]"]:

@@ -48,8 +48,6 @@ def split_leaves(leaves: Leaves, edges: Edges, edge: IntIndex, position: Float64
     """Split edges, and all leaves beside them; each leaf becomes two, three or four.
 
     Args:
-        leaves: Leaves to split.
-        edges: Their edges.
         edge: (k,) edges to split, without duplicates.
         position: (k,) where, from 0 at the lower point to 1 at the higher point.
     Returns:
@@ -99,7 +97,6 @@ def _split_pattern(leaves: Leaves, rows: IntIndex, cut: Int32, position: Float64
     """Split leaves with the same split sides; the new points follow the points of the leaves.
 
     Args:
-        leaves: All leaves.
         rows: (r,) leaves to split.
         cut: (r, 3) rank of the split edge at each side, or -1.
         position: (k,) position on each split edge.

@@ -131,7 +131,7 @@ def _collect_faces(scene: Scene, surfaces: list[Surface]) -> _Faces:
 
 
 def _weigh_samples(area: Float64, samples: Samples) -> Float64:
-    """Return the share (k,) that each sample has in the area (m,) of its leaf."""
+    """Divide the area of each leaf among its samples."""
     result: Float64 = (area / np.maximum(np.bincount(samples.owner, minlength=len(area)), 1))[samples.owner]
     return result
 
@@ -244,7 +244,6 @@ def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], division: Di
 
     Args:
         mesh: Mesh before the division.
-        leaves: Leaves of all meshes.
         rows: (k,) leaves of this mesh.
         division: Division of its triangles into these leaves, over the points of the leaves.
         material: (k,) material of each of the leaves.

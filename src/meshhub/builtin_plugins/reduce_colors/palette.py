@@ -192,7 +192,6 @@ def see_through(palette: UInt8, transmission_mm: Float64, wall_mm: float, behind
         palette: (n, 3) colors.
         transmission_mm: (n,) thickness that lets a tenth of the light through; 0 for opaque filaments.
         wall_mm: Thickness of the wall.
-        behind: Filament behind the wall.
     Source:
         Beer-Lambert law, with the transmission distance of HueForge.
     """

@@ -75,7 +75,6 @@ def spread_samples(
     """Return evenly distributed points of leaves.
 
     Args:
-        leaves: All leaves.
         rows: (r,) chosen leaves.
         area_cells: (r,) their areas in cells.
         min_count: Least number of points of a leaf.
@@ -144,7 +143,6 @@ def elect_labels(leaves: Leaves, rows: IntIndex, owner: IntIndex, entry: UInt8, 
     """Set the most frequent entry of leaves, and the share of the others.
 
     Args:
-        leaves: All leaves.
         rows: (r,) leaves to label.
         owner: (k,) position in `rows` of the leaf of each sample.
         entry: (k,) entry of each sample.

@@ -154,7 +154,6 @@ def repair_surface(surface: WeldedMesh, mesh_edges: Edges, farthest: float) -> R
 
     Args:
         surface: Defective surface.
-        mesh_edges: Its edges.
         farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
     Returns:
         The result with the fewest defects.

@@ -77,9 +77,9 @@ def _fit_planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArra
 def _group_by_frame(
     points: Float64, begin: Index, normal: Float64, center: Float64, is_flat: NDArray[np.bool_]
 ) -> list[list[int]]:
-    """Group loops with the loops inside them that have the opposite direction, the frame first.
+    """Group each outer loop with the opposite loops inside it, the outer loop first.
 
-    A missing face with openings looks like this: a ring is one hole, not two.
+    Together they bound one missing face with openings: a ring is one hole, not two.
     """
     which = np.flatnonzero(is_flat)
     if len(which) < 2:

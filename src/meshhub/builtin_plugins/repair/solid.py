@@ -28,7 +28,6 @@ def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
 
     Args:
         mesh: Repaired mesh.
-        tally: Counts the shells.
     Returns:
         The mesh itself if no shell is removed.
     """

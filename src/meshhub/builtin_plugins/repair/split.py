@@ -28,7 +28,6 @@ def split_points(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[Wel
     """Give each fan a point of its own.
 
     Args:
-        surface: Welded mesh.
         half_a: (p,) first half-edge of each pair.
         half_b: (p,) second half-edge, in the opposite direction.
     Returns:
@@ -124,7 +123,6 @@ def separate_copies(surface: WeldedMesh, farthest: float) -> tuple[WeldedMesh, i
     Otherwise a program that reads a file without indices would weld them again.
 
     Args:
-        surface: Welded mesh.
         farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
     Returns:
         The mesh, and the number of points moved.

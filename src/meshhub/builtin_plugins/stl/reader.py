@@ -69,7 +69,6 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
 
     Args:
         rows: (n, RECORD_BYTES) complete records.
-        declared: Number of triangles in the header.
         rest_bytes: Bytes after the last complete record.
     Raises:
         UnreadableFile: The file is cut off or not STL.

@@ -43,10 +43,10 @@ class _Reservation:
 
 
 class Disk:
-    """Disk reservations of requests, first come, first served.
+    """Disk space that requests reserve for their uploads and results, first come, first served.
 
-    If an upload does not fit, an upload is rejected that came later or whose caller holds more, downloads included.
-    If no upload can be rejected, the request waits for some seconds.
+    If the space for an upload is not free, another upload makes way: one that came later, or one of a caller who uses
+    more space. If there is none, the request waits for some seconds.
     """
 
     def __init__(self, get_folder: Callable[[], Path], keep_free_bytes: int) -> None:

@@ -19,7 +19,6 @@ class Resources:
     """Slots, threads, folders and disk of the service.
 
     Attributes:
-        threads: Threads.
         folders: Folders of requests.
         disk: Disk space for them.
         slots: Slots for conversions.

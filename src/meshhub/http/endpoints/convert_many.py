@@ -34,11 +34,9 @@ async def convert_to_zip(
     """Convert files to a ZIP, with `report.json` if requested.
 
     Args:
-        state: State of the service.
         reception: Reception of the form.
         conversion: Target and options of the form.
         sent: Files by their key in `file_options`.
-        name: Name of the ZIP.
     Raises:
         InvalidOption: An option of a file is invalid.
         ServiceError: All files fail.

@@ -20,8 +20,6 @@ class ConvertedFile:
     """Result of a conversion, or a picture.
 
     Attributes:
-        report: Report of the conversion.
-        path: The file.
         stem: Name of the uploaded file without its extension.
         has_companions: Whether files that the result refers to are beside it.
     """

@@ -67,7 +67,7 @@ def unpack(archive: Archive, entries: list[Entry], folder: Path, registry: Regis
     """Unpack an archive.
 
     Returns:
-        Models in the order of the archive, and files that are neither model nor companion, with their rejection.
+        Models, and files that are neither model nor companion with their rejection, in the order of the archive.
     Raises:
         ServiceError: There are too many models.
         UnsafeArchive: An entry cannot be unpacked safely.

@@ -32,7 +32,6 @@ class ConversionRequest:
     Attributes:
         request: Target and the options that all files share.
         caller: Sender of the request.
-        wants_report: Whether `report.json` is requested.
         options: Texts of the shared options by name.
         file_options: Options that override them for single files.
     """
@@ -76,7 +75,6 @@ class InputFile:
         name: Name in the request.
         folder: Folder of the result in the ZIP.
         stem: Name of the result without its extension.
-        path: Content of the file.
         companions: Paths of the companions by name.
         rejection: Error that rejects the file without a conversion; None to convert it.
         request: Request with the options of this file; None: that of all files.

@@ -51,7 +51,6 @@ def load_page(folder: Path, frame_ancestors: Iterable[str]) -> dict[str, PageFil
     """Return the files of a built page by path, "/" for its index; empty if no page is built there.
 
     Args:
-        folder: Folder of the built page.
         frame_ancestors: Origins whose pages may embed the page.
     """
     if not (folder / INDEX).is_file():
@@ -81,7 +80,6 @@ def load_file(path: Path, headers: Mapping[str, str]) -> PageFile:
     """Return a file with its compressed copies; without copies, the content of text is compressed here.
 
     Args:
-        path: File.
         headers: Headers of its responses; default of Cache-Control: ask for a new version each time.
     """
     content = path.read_bytes()

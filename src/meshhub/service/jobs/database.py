@@ -28,7 +28,6 @@ class JobDatabase(ABC):
         """Use a database, whose tables are created at the first use.
 
         Args:
-            engine: The database.
             clock: Returns the time in seconds since 1970; None: the database has a clock.
         """
         self._engine = engine

@@ -162,7 +162,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Let the content of a file, or the names of a folder, reach the disk."""
+    """Flush a file, or the list of files of a folder, to the disk."""
     if os.name == "nt" and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -44,7 +44,6 @@ class _Room:
     Attributes:
         worker: Name of the worker.
         limits: Numbers of its slots.
-        memory_bytes: Free memory.
         total_memory_bytes: Memory of the idle worker.
         held: Slots in use, by whether their callers have a key.
         long: Those in use for a while.

@@ -33,7 +33,6 @@ class SqliteJobStore(SqlJobStore):
         """Use a file, which is created at the first use.
 
         Args:
-            file: Path of the file.
             clock: Returns the time in seconds since 1970.
             root_path: Path of the service behind a proxy, for the URLs in webhook messages.
         """

@@ -109,7 +109,6 @@ class JobStore(Protocol):
         """Return a running job to the queue; False if the token is stale.
 
         Args:
-            job_id: Id of the job.
             token: Token of the run.
             counts: Whether the run counts as an attempt.
         """

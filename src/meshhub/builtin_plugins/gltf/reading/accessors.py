@@ -75,7 +75,6 @@ class Accessors:
         """Read the rows of an accessor.
 
         Args:
-            index: Position in `accessors`.
             referrer: JSON path of the value that holds the index.
         Raises:
             UnreadableFile: The accessor is invalid, or states more rows than its bytes hold.

@@ -51,7 +51,6 @@ class Buffers:
         """Return the bytes of a data URI or of a companion file; None if there is no such file.
 
         Args:
-            uri: The URI.
             path: JSON path of the URI, for the error message.
         Raises:
             UnreadableFile: The data URI is malformed.

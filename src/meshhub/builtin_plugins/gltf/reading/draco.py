@@ -29,10 +29,7 @@ def decode(
     """Decode a compressed primitive.
 
     Args:
-        extension: Object of the extension.
         attributes: Attributes of the primitive; their accessors state whether integers are normalized.
-        buffers: Buffers of the document.
-        accessors: Accessors of the document.
     Returns:
         (m, 3) triangles, and the attributes by semantic.
     Raises:

@@ -116,8 +116,6 @@ class JsonObject:
         """Return an object of a list.
 
         Args:
-            key: The list.
-            index: Position in the list.
             referrer: JSON path of the value that holds the index, for the error message.
         """
         values = self.values(key)

@@ -66,7 +66,6 @@ class MeshReader:
         """Read a mesh. Meshes that differ only in a single material share a mesh of the scene.
 
         Args:
-            index: Position in `meshes`.
             referrer: JSON path of the value that holds the index.
         Returns:
             Index of the mesh in the scene, and the material of the parts that place it; None if it has no triangles.

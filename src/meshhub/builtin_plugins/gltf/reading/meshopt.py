@@ -31,7 +31,6 @@ def decode(extension: JsonObject, data: memoryview) -> memoryview:
     """Decode a compressed view.
 
     Args:
-        extension: Object of the extension.
         data: Compressed bytes.
     Returns:
         Decoded bytes.

@@ -52,8 +52,8 @@ class MeshPlacement:
 class NodeWalk:
     """Walk over the nodes of a scene, without recursion.
 
-    glTF 2.0 §3.5.2 forbids a node with several parents. Exporters that write one mean an instance below each parent,
-    so it is placed below each, up to `_MAX_REPEATS_COUNT` times. A cycle raises an error.
+    Some exporters give a node several parents to place it several times, although glTF 2.0 §3.5.2 forbids it. Such a
+    node is placed below each parent, up to `_MAX_REPEATS_COUNT` times. A cycle raises an error.
     """
 
     def __init__(self, document: JsonObject, accessors: Accessors) -> None:

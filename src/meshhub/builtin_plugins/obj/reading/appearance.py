@@ -67,7 +67,6 @@ def read_materials(source: Source, lines: Lines, names: list[str], *, ignores_gr
 
     Args:
         source: The file, with its companions.
-        lines: The lines of the file.
         names: Material names, one for each material to return.
         ignores_gray: Whether a gray `Kd` does not darken the texture of its material.
     """
@@ -106,7 +105,6 @@ def apply_transforms(
         uv: (t, 2) texture coordinates.
         rows: (m, 3) row of each triangle's corners, -1 for none.
         material: (m,) material of each triangle, -1 for none.
-        transforms: Transforms by material index.
     Returns:
         The table, with transformed rows appended, and the (m, 3) rows in it.
     """
@@ -141,7 +139,10 @@ def _read_libraries(source: Source, lines: Lines) -> tuple[dict[str, Statements]
 
 
 def _find_libraries(source: Source, lines: Lines) -> dict[str, Source | None]:
-    """Return the MTL files by name, None for a missing one; a `mtllib` line has one name with spaces, or several."""
+    """Return the MTL files that the OBJ names, by name; None for a missing one.
+
+    The words of a `mtllib` line are one name with spaces if such a file exists, otherwise several names.
+    """
     libraries: dict[str, Source | None] = {}
     for line in lines.find(MTLLIB)[:_MAX_LIBRARIES_COUNT].tolist():
         argument = read_argument(lines, line)
@@ -219,14 +220,21 @@ def _handle_gray(material: Material, *, ignores_gray: bool) -> Material:
 
 
 def _pack_textures(roughness: TextureReference | None, metallic: TextureReference | None) -> TextureReference | None:
-    """Return the texture for roughness and metallic, which the scene holds in one image; None for two files."""
+    """Return the one texture that has both roughness and metallic; None if two files have them.
+
+    A material of the scene has a single image for both.
+    """
     if roughness is None:
         return metallic
     return roughness if metallic is None or metallic.file_name == roughness.file_name else None
 
 
 def _read_alpha(name: str, statements: Statements) -> float:
-    """Return the opacity. `d` precedes `Tr`, its inverse, which programs often write as `d`. 0 becomes opaque."""
+    """Return the opacity from `d`, or else from `Tr`.
+
+    `Tr` is the transparency, but many programs write the opacity there, so `d` is preferred. A material with opacity 0
+    would be invisible, and is read as opaque.
+    """
     alpha = parse_number(statements.get("d", "").lower().removeprefix("-halo"))
     if alpha is None:
         transparency = parse_number(statements.get("tr"))

@@ -26,7 +26,6 @@ def join_objects(owner: Labels, faces: Faces) -> Labels:
 
     Args:
         owner: (p,) object of each face.
-        faces: The faces.
     Returns:
         (p,) object of each face; joined objects get the smallest of their numbers.
     """
@@ -47,9 +46,7 @@ def join_groups(group: Labels, group_count: int, owner: Labels, faces: Faces) ->
 
     Args:
         group: (p,) group of each face; a group belongs to one object.
-        group_count: Number of groups.
         owner: (p,) object of each face.
-        faces: The faces.
     Returns:
         (group_count,) surface of each group, numbered by first group.
     """

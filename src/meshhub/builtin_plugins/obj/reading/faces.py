@@ -58,7 +58,6 @@ def read_faces(lines: Lines, table_sizes: tuple[int, int, int]) -> Faces:
     """Read all faces.
 
     Args:
-        lines: The lines of the file.
         table_sizes: Number of positions, texture coordinates and normals.
     Raises:
         UnreadableFile: A face is damaged; the message names the line.

@@ -55,8 +55,6 @@ def triangulate_faces(data: VertexData, faces: Faces, part: Int32, material: Int
     """Triangulate the faces and sort them by part; within a part, keep the order of the file.
 
     Args:
-        data: The vertex data.
-        faces: The faces.
         part: (p,) part of each face.
         material: (p,) material of each face.
     """
@@ -86,9 +84,7 @@ def build_meshes(data: VertexData, triangles: Triangles, names: list[str]) -> li
     """Build the mesh of each part.
 
     Args:
-        data: The vertex data.
         triangles: The triangles, sorted by part.
-        names: Name of each part.
     """
     vn = _drop_incomplete_normals(triangles, len(names))
     v, vt, part = triangles.v.ravel(), triangles.vt, triangles.part

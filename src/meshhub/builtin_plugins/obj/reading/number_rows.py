@@ -37,7 +37,6 @@ def read_number_rows(lines: Lines, statement: int, dtype: str, min_count: int) -
     """Read the numbers of all lines with a statement.
 
     Args:
-        lines: The lines of the file.
         statement: V, VT or VN.
         dtype: "f4" or "f8".
         min_count: Numbers that each line needs.

@@ -94,10 +94,10 @@ def _note_joined_groups(members: list[list[int]]) -> None:
 
 
 def _joined_name(object_names: list[str], group_names: list[str], *, is_only: bool) -> PartName:
-    """Return the name of a part from the object and the group names of its groups.
+    """Name a part after its object and its groups.
 
-    A joined part gets its object's name, and its first group's name below it if there is no object name or if the
-    part is not the only joined part of its object.
+    A part of several groups has the name of its object. If the object has no name, or other parts of several groups,
+    that name would not be unique, so the name of the first group is added.
     """
     if len(object_names) == 1:
         return _part_name(object_names[0], group_names[0])
@@ -138,7 +138,6 @@ def _names_in_effect(
     """Return the name that the last statement before each face gives.
 
     Args:
-        lines: The lines of the file.
         statements: Line numbers of the statements.
         face_lines: (p,) line number of each face.
         ended_by: Line numbers of statements that end the effect.

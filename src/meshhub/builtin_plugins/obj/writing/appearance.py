@@ -35,7 +35,6 @@ class MaterialLibrary:
         """Build the library.
 
         Args:
-            scene: The scene.
             used: Material indices; -1 adds a plain material for faces without one.
             has_uv: Whether any mesh has texture coordinates; textures are left out otherwise.
         """

@@ -97,8 +97,6 @@ def format_attribute(
     """Format `vt` or `vn` statements, with each distinct row once per part; return None if no part has any.
 
     Args:
-        keyword: "vt" or "vn".
-        meshes: The mesh of each part.
         tables: (vertices, k) attribute of each part.
     """
     chosen = [number for number, table in enumerate(tables) if table is not None]
@@ -131,7 +129,6 @@ def format_faces(
     """Format `f` statements, in the form for the attributes that each part has.
 
     Args:
-        meshes: The mesh of each part.
         v: Positions.
         vt: Texture coordinates.
         vn: Normals.

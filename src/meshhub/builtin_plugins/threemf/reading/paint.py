@@ -18,7 +18,6 @@ def split_triangles(
         vertices: (n, 3).
         triangles: (m, 3) vertex indices.
         roots: (m,) root of the paint of each triangle, -1 for an unpainted one.
-        trees: Trees of the paint.
     Returns:
         Vertices, the given ones first; (k, 3) triangles; for each of them, the index (k,) of the triangle that it is
         a part of, and its filament (k,), 0 for unpainted.
@@ -64,7 +63,7 @@ def _close_edges(
 
 
 def _rotate(corners: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the corners (k, 3) in the same order, beginning with the corner `start` (k,)."""
+    """Rotate the corners (k, 3) of triangles, so that each begins with its corner `start` (k,)."""
     return np.take_along_axis(corners, (np.arange(3) + start[:, None]) % 3, axis=1)
 
 

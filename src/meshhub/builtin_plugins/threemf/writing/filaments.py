@@ -138,7 +138,6 @@ class FilamentWriter:
         """Record an object, and return its triangles and their paint; 0 is the filament of the object.
 
         Args:
-            item: Object.
             mesh: Its mesh; the triangles that its faces divide become whole again.
         """
         own = -1 if item.material is None else item.material

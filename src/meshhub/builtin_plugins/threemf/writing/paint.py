@@ -85,16 +85,17 @@ class _Leaves:
 def build_trees(
     vertices: Float64, triangles: Int32, pieces: Pieces, cell: float, max_leaf_count: int
 ) -> tuple[PaintTrees, bool]:
-    """Build a tree for each triangle, whose leaves have the filaments of the pieces that cover most of them.
+    """Turn colored pieces of triangles into slicer paint: a tree for each triangle, split where its colors change.
+
+    Each leaf has the filament that covers most of it.
 
     Args:
-        vertices: (n, 3).
+        vertices: (n, 3) positions.
         triangles: (c, 3) vertex indices.
-        pieces: Pieces that cover the triangles.
         cell: Side of the squares whose halves are not split further, in the unit of the vertices.
         max_leaf_count: Leaves of all trees, if there are fewer triangles.
     Returns:
-        The trees, whose roots have the filament that covers most of the triangle; and whether the leaves sufficed.
+        The trees, and whether `max_leaf_count` sufficed for the details.
     """
     order = np.argsort(pieces.triangle, kind="stable")
     triangle, color = pieces.triangle[order], pieces.filament[order]
@@ -126,7 +127,14 @@ def build_trees(
 
 
 def _find_coordinates(points: Float64, corners: Float64) -> Float64:
-    """Return the coordinates (2, 3, k) of points (k, 3, 3) in triangles (k, 3, 3), which are not degenerate."""
+    """Convert three points of each triangle to coordinates in which its corners are (0, 0), (1, 0) and (0, 1).
+
+    Args:
+        points: (k, 3, 3) positions.
+        corners: (k, 3, 3) corners of the triangles, which are not degenerate.
+    Returns:
+        (2, 3, k) x and y.
+    """
     origin, first, second = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     normal = np.cross(first, second)
     normal /= np.einsum("kd,kd->k", normal, normal)[:, None]
@@ -152,7 +160,11 @@ def _measure(node: NDArray[np.int64], corners: Float64, owner: IntIndex, color: 
 
 
 def _measure_overlaps(local: Float64) -> Float64:
-    """Return the area (k,) that triangles (2, 3, k) share with the triangle (0, 0), (1, 0), (0, 1), as a part of it."""
+    """Return the share of a leaf that each piece covers.
+
+    Args:
+        local: (2, 3, k) corners of the pieces in coordinates of their leaf, which is (0, 0), (1, 0), (0, 1).
+    """
     x, y = local
     heights = np.stack([x, y, 1 - x - y])
     is_outside = (heights.max(axis=1) <= 0).any(axis=0)
@@ -164,7 +176,7 @@ def _measure_overlaps(local: Float64) -> Float64:
 
 
 def _clip_areas(x: Float64, y: Float64) -> Float64:
-    """Return the areas (k,) for triangles with the corners x (3, k) and y (3, k), as `_measure_overlaps`.
+    """Compute the same as `_measure_overlaps` for pieces that cross a side of their leaf; `x` and `y` are (3, k).
 
     By Green's theorem, an area is the integral over its boundary of the x that lie in the unit triangle at each y.
     """
@@ -194,7 +206,11 @@ def _find_sides(corners: Float64) -> Float64:
 
 
 def _choose_sides(corners: Float64) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many sides to split (n,), and the corner (n,) at which the corners start; see PATTERNS."""
+    """Choose the long sides of leaves to split.
+
+    Returns:
+        (n,) number of sides, and (n,) corner with which the pattern of the split begins; see PATTERNS.
+    """
     sides = _find_sides(corners)
     is_long = sides >= MIN_LONG_SIDE_RATIO * sides.max(axis=1, initial=0, keepdims=True)
     count = is_long.sum(axis=1)
@@ -225,7 +241,7 @@ class _Splits:
         self._nodes: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
 
     def split(self, leaves: _Leaves, count: NDArray[np.int64], start: NDArray[np.int64]) -> _Leaves:
-        """Split leaves at `count` (n,) sides, their corners starting at `start` (n,); return their children."""
+        """Split leaves, and return their children; `count` and `start` are those of `_choose_sides`."""
         size = sum(map(len, self.filament))
         first = size + np.cumsum(count + 1) - count - 1
         self._nodes.append((leaves.node, count, start, first))

@@ -61,9 +61,10 @@ def measure_surface(vertices: Float64, faces: Int32, cell: float) -> PaintedSurf
 
 
 def remove_strips(surface: PaintedSurface, filament: Int32, max_cost: float) -> tuple[Int32, float]:
-    """Give narrow regions the filament beside them.
+    """Give narrow regions the filament beside them, because slicers drop them or take too long for them.
 
-    These are as many as take slicers too long, and the regions of filaments that are nowhere wide enough for them.
+    The narrowest regions go first, until the slicing cost is low enough. Then all regions of a filament go if none of
+    them is wide enough to be printed.
 
     Args:
         surface: The pieces.
@@ -100,7 +101,7 @@ def _find_printed_filaments(surface: PaintedSurface, label: NDArray[np.uint8]) -
 
 
 def measure_slicing_cost(surface: PaintedSurface, label: NDArray[np.uint8]) -> float:
-    """Return a number that grows with the time of a slicer.
+    """Estimate how long a slicer takes, as a number without a unit.
 
     PrusaSlicer compares each region of a layer with all regions of the same filament in the next layer: the number of
     the regions counts, times the length of their borders.
