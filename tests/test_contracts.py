@@ -31,18 +31,22 @@ OPERATIONS = (
     "scale",
     "target-height",
     "flatten-base",
+    "merge-parts",
+    "cut-plane",
+    "split-parts",
     "reduce-colors",
     "place-on-bed",
 )
 """Operations of the built-ins."""
 
 OPTIONS = {
+    "cut-plane": {"cut_plane": "z=10", "cut_plane_keep": "low"},
     "reduce-colors": {
         "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",
         "reduce_colors_wall_mm": 1.2,
-    }
+    },
 }
-"""Options of operations whose examples do not go together."""
+"""Options of operations whose examples do not go together, or rename parts."""
 
 
 def write_trimesh_brick(reader: Reader) -> Source | None:

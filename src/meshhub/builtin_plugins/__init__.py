@@ -19,6 +19,9 @@ BUILTINS = (
     "scale",
     "target_height",
     "flatten_base",
+    "merge_parts",
+    "cut_plane",
+    "split_parts",
     "reduce_colors",
     "place_on_bed",
     # customer plans

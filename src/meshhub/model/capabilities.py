@@ -99,8 +99,9 @@ class Stage(IntEnum):
     REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
     TURN and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
     follows TURN, because its height and its box refer to the model as it stands. CUT follows
-    RESIZE, because its lengths refer to the final size. COLOR follows CUT: it splits triangles, and earlier operations
-    need the original colors. PLACE is last, because it needs the final bounding box.
+    RESIZE, because its lengths refer to the final size. DIVIDE, which makes several parts of one, follows CUT: until
+    then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need the original
+    colors. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1
@@ -108,8 +109,9 @@ class Stage(IntEnum):
     TURN = 3
     RESIZE = 4
     CUT = 5
-    COLOR = 6
-    PLACE = 7
+    DIVIDE = 6
+    COLOR = 7
+    PLACE = 8
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):

@@ -115,6 +115,20 @@ class ConvertOptions(TypedDict, total=False):
     """Flatten base by mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the whole
     scene, and close the cut."""
 
+    merge_parts: Literal["keep", "union"] | None
+    """Merge parts. Make one part of all: union makes one solid without walls inside, keep only joins the meshes as
+    they are."""
+
+    cut_plane: str | None
+    """Cut at planes. Cut the whole scene at one or several planes: an axis with a position in millimeters, or in
+    percent of the size, such as z=40 or z=50%,x=0. Each piece is closed, keeps its place and becomes a part."""
+
+    cut_plane_keep: Literal["both", "high", "low"] | None
+    """Keep after the cut. Pieces to keep: both sides, only those below all planes, or only those above them."""
+
+    split_parts: bool | None
+    """Split into parts. Make a part of each body, a shell with its cavities; the parts keep their places."""
+
     reduce_colors: int | None
     """Number of colors (at least 1 and at most 32). Reduce textures, vertex colors and materials to this many flat
     colors, each a material of its own; triangles are split along the borders. With reduce_colors_palette: the

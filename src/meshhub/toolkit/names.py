@@ -10,3 +10,9 @@ def single_line(name: str) -> str:
     `errors.printable`, which keeps the length and shows replaced characters.
     """
     return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+
+
+def letters(number: int) -> str:
+    """Return the letters of a number from 0, as columns of a table have them: a … z, aa, ab …."""
+    text = chr(ord("a") + number % 26)
+    return text if number < 26 else letters(number // 26 - 1) + text

@@ -18,7 +18,7 @@ from meshhub.errors import InvalidOption, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
-from meshhub.toolkit.geometry import bounds, compacted, placed_mesh
+from meshhub.toolkit.geometry import bounds, compacted, placed_mesh, without_unused_meshes
 
 RETRY_STEPS = (0.0, 1.0, 2.7, 7.3, 19.7)
 """Upward shifts of the cut, in units of four tolerances. A cut that does not close is retried slightly higher, and its
@@ -91,7 +91,7 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
     result = replace(scene, meshes=(*scene.meshes, *cutter.meshes), parts=tuple(parts))
     cutter.report(result)
     did(cut_height_mm=depth_mm, base_z_mm=height)
-    return _remove_unused_meshes(result)
+    return without_unused_meshes(result)
 
 
 class _SceneCutter:
@@ -254,13 +254,3 @@ def _cut_and_cap(mesh: Mesh, plane: Plane) -> CappedMesh:
 def _list_names(names: list[str]) -> str:
     listed = ", ".join(repr(name[:MAX_NAME_LENGTH]) for name in names[:MAX_LISTED_NAMES])
     return listed if len(names) <= MAX_LISTED_NAMES else f"{listed} and {len(names) - MAX_LISTED_NAMES} more"
-
-
-def _remove_unused_meshes(scene: Scene) -> Scene:
-    used = sorted({part.mesh for part in scene.parts})
-    number = {index: place for place, index in enumerate(used)}
-    return replace(
-        scene,
-        meshes=tuple(scene.meshes[index] for index in used),
-        parts=tuple(replace(part, mesh=number[part.mesh]) for part in scene.parts),
-    )

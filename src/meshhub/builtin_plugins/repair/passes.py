@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.repair import clean, fragments, holes, orient, split
-from meshhub.builtin_plugins.repair.pairing import pair_half_edges
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
 from meshhub.model.progress import track
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import signed_volume
+from meshhub.toolkit.pairing import pair_half_edges
 from meshhub.toolkit.topology import Edges, Index
 
 MAX_PASSES = 3

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.repair.pairing import pair_half_edges
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, point_normals, round_points
 from meshhub.model.scene import Float64
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.pairing import pair_half_edges
 from meshhub.toolkit.topology import Index
 
 SEPARATION_RATIO = 2e-6

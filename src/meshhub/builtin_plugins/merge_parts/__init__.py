@@ -1,0 +1,45 @@
+"""Operation `merge-parts`: make one part of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+
+
+class MergePartsOptions(Struct, frozen=True, kw_only=True):
+    """Options of `merge-parts`: how to merge."""
+
+    merge_parts: (
+        Annotated[
+            Literal["union", "keep"],
+            Meta(
+                title="Merge parts",
+                description="Make one part of all: union makes one solid without walls inside, keep only joins the "
+                "meshes as they are.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `merge-parts`."""
+    return [
+        Operation(
+            id="merge-parts",
+            label="Merge parts",
+            # before DIVIDE, which makes parts that are not to be merged again
+            stage=Stage.CUT,
+            options=MergePartsOptions,
+            run="meshhub.builtin_plugins.merge_parts.operation:run",
+            needs=("manifold3d", "scipy"),
+            install="meshhub",
+            drops=frozenset({"names", "hierarchy", "instances"}),
+        )
+    ]

@@ -1,0 +1,96 @@
+"""Division of the parts of a scene into closed pieces, which become parts in the same places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from manifold3d import Manifold
+
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import placed_mesh, without_unused_meshes
+from meshhub.toolkit.names import letters
+from meshhub.toolkit.solids import Solids, is_valid_in_file
+
+
+class Piece(NamedTuple):
+    """Piece of a part.
+
+    solid: its volume, in the place of the part without its translation
+    kind:  word in the name of a piece that is not one of the part itself, such as "dowel"
+    """
+
+    solid: Manifold
+    kind: str = ""
+
+
+class Divider:
+    """Division of the parts of one scene, which divides each mesh once for all parts that need the same pieces.
+
+    invalid_names: names of divided parts with pieces whose edges are invalid in files
+    """
+
+    def __init__(self, scene: Scene, repair_option: str) -> None:
+        """Prepare the division of a scene; messages about invalid meshes advise the option."""
+        self.scene = scene
+        self.invalid_names: list[str] = []
+        self._solids = Solids.of(scene.meshes, len(scene.materials), repair_option)
+        self._meshes: list[Mesh] = []
+        self._pieces: dict[Hashable, list[tuple[int, str]]] = {}
+        self._numbers: Counter[str] = Counter()
+
+    def divide(self, part: Part, cut: Callable[[Manifold], Sequence[Piece]], key: Hashable = None) -> list[Part]:
+        """Divide one part.
+
+        Args:
+            part: Part of the scene.
+            cut: Returns the pieces of a solid, which is placed like the part, but without its translation.
+            key: Value that is equal for cuts that give equal pieces.
+        Returns:
+            Parts named NAME-a, NAME-b, …; a single piece keeps the name of the part.
+        Raises:
+            ConversionFailed: The part is not a solid.
+        """
+        linear = part.transform.copy()
+        linear[:3, 3] = 0
+        whole_key = part.mesh, linear.tobytes(), key
+        if whole_key not in self._pieces:
+            mesh = placed_mesh(self.scene.meshes[part.mesh], linear)
+            name = part.name or mesh.name
+            self._pieces[whole_key] = self._store(mesh, cut(self._solids.to_solid(mesh, name)), name)
+        pieces = self._pieces[whole_key]
+        # pieces are already turned and scaled, so only the translation is left
+        transform = np.eye(4)
+        transform[:3, 3] = part.transform[:3, 3]
+        name = part.name or self.scene.meshes[part.mesh].name
+        return [
+            replace(
+                part, mesh=index, transform=transform, name=self._next_name(name, kind) if len(pieces) > 1 else name
+            )
+            for index, kind in pieces
+        ]
+
+    def finish(self, parts: Sequence[Part]) -> Scene:
+        """Return the scene with other parts, of those that exist and those that were divided."""
+        meshes = (*self.scene.meshes, *self._meshes)
+        return without_unused_meshes(replace(self.scene, meshes=meshes, parts=tuple(parts)))
+
+    def _store(self, mesh: Mesh, pieces: Sequence[Piece], name: str) -> list[tuple[int, str]]:
+        """Store the meshes of pieces; return the index and the kind of each."""
+        begin = len(self.scene.meshes) + len(self._meshes)
+        for number, piece in enumerate(pieces):
+            result = self._solids.to_mesh(piece.solid, mesh)
+            if not is_valid_in_file(result):
+                self.invalid_names.append(name)
+            suffix = f"-{letters(number)}" if mesh.name and len(pieces) > 1 else ""
+            self._meshes.append(replace(result, name=mesh.name + suffix))
+        return [(begin + number, piece.kind) for number, piece in enumerate(pieces)]
+
+    def _next_name(self, name: str, kind: str) -> str:
+        """Return a name that no other piece has; several parts of one name share the letters."""
+        base = f"{name or 'part'}-{kind}" if kind else name or "part"
+        self._numbers[base] += 1
+        return f"{base}-{letters(self._numbers[base] - 1)}"
