@@ -44,6 +44,7 @@ class ServiceState:
     plans: Mapping[str, Plan]
     trusted: Sequence[Trusted]
     schema_document: bytes
+    schema_page: bytes
     page_files: Mapping[str, PageFile]
 
 

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from litestar import Response, get
 
-from meshhub.http.description.page_assets import PAGE
 from meshhub.http.state import AnyRequest, state_of
 
 
@@ -16,7 +15,7 @@ async def schema_page(request: AnyRequest) -> Response[bytes]:
     state = state_of(request)
     if "text/html" in request.headers.get("accept", ""):
         headers = {"Vary": "Accept", "Content-Security-Policy": _page_policy(state.settings.base_url)}
-        return Response(PAGE, media_type="text/html", headers=headers)
+        return Response(state.schema_page, media_type="text/html", headers=headers)
     return Response(state.schema_document, media_type="application/json", headers={"Vary": "Accept"})
 
 

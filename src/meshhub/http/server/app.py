@@ -22,7 +22,7 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
-from meshhub.http.description.page_assets import load_assets
+from meshhub.http.description.page_assets import PAGE, load_assets
 from meshhub.http.endpoints.access import check_access
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
@@ -192,6 +192,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         plans=plans,
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(schema),
+        schema_page=PAGE,
         page_files={
             **load_assets(),
             **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
