@@ -30,6 +30,8 @@ OPERATIONS = (
     "fit",
     "scale",
     "target-height",
+    "hollow",
+    "drain",
     "flatten-base",
     "merge-parts",
     "cut-plane",

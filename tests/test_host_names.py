@@ -40,6 +40,7 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "pipeline/execute.py": ("the format of previews", {"glb"}),
     "pipeline/preview.py": ("the format of previews", {"glb"}),
     "pipeline/preview_options.py": ("the format of previews", {"glb"}),
+    "toolkit/reshaping.py": ("errors of the operations that need solids", {"repair"}),
     "service/jobs/description.py": ("the step of a chain in the progress of a job", {"step"}),
     "service/settings.py": ("the default of a setting", {"free"}),
     "toolkit/rendering/shading.py": ("how a texture repeats", {"mirror"}),

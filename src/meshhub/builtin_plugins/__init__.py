@@ -18,6 +18,8 @@ BUILTINS = (
     "fit",
     "scale",
     "target_height",
+    "hollow",
+    "drain",
     "flatten_base",
     "merge_parts",
     "cut_plane",

@@ -98,9 +98,11 @@ class Stage(IntEnum):
 
     REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
     TURN and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
-    follows TURN, because its height and its box refer to the model as it stands. CUT follows
-    RESIZE, because its lengths refer to the final size. DIVIDE, which makes several parts of one, follows CUT: until
-    then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need the original
+    follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces, follows
+    RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE, because its
+    walls are measured from the final surface. CUT follows HOLLOW: cuts and drilled holes open cavities. BASE follows
+    CUT, because it needs the side that the model stands on. DIVIDE, which makes several parts of one, follows BASE:
+    until then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need the original
     colors. PLACE is last, because it needs the final bounding box.
     """
 
@@ -108,10 +110,13 @@ class Stage(IntEnum):
     REDUCE = 2
     TURN = 3
     RESIZE = 4
-    CUT = 5
-    DIVIDE = 6
-    COLOR = 7
-    PLACE = 8
+    SHAPE = 5
+    HOLLOW = 6
+    CUT = 7
+    BASE = 8
+    DIVIDE = 9
+    COLOR = 10
+    PLACE = 11
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):

@@ -111,6 +111,17 @@ class ConvertOptions(TypedDict, total=False):
     """Target height in mm (at least 0.001 and at most 100000). Scale the whole scene uniformly to this Z extent in
     millimeters."""
 
+    hollow_wall_mm: float | None
+    """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
+    thickness. The outside stays as it is; bodies that are too thin stay solid. Needs a closed mesh."""
+
+    drain_holes_mm: float | None
+    """Drain holes of mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
+    cavity of a hollow model, so that resin or powder runs out. Needs a closed mesh."""
+
+    drain_count: int | None
+    """Holes for each cavity (at least 1 and at most 10). Number of drain holes for each cavity."""
+
     flatten_base_mm: float | None
     """Flatten base by mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the whole
     scene, and close the cut."""

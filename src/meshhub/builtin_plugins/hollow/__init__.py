@@ -1,0 +1,46 @@
+"""Operation `hollow`: make solid bodies hollow, to save material."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+
+
+class HollowOptions(Struct, frozen=True, kw_only=True):
+    """Options of `hollow`: the thickness of the wall."""
+
+    hollow_wall_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Hollow with a wall of mm",
+                description="Make closed bodies hollow, with a wall of this thickness. The outside stays as it is; "
+                "bodies that are too thin stay solid. Needs a closed mesh.",
+                ge=0.2,
+                le=100,
+                examples=[2],
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `hollow`."""
+    return [
+        Operation(
+            id="hollow",
+            label="Hollow",
+            stage=Stage.HOLLOW,
+            options=HollowOptions,
+            run="meshhub.builtin_plugins.hollow.operation:run",
+            needs=("manifold3d", "scipy"),
+            install="meshhub",
+        )
+    ]

@@ -1,0 +1,117 @@
+"""Distances of many points to a triangle mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.geometry import IntIndex
+
+_NEAREST_SAMPLES = 3
+"""Samples near a point whose faces are measured exactly."""
+
+_MAX_SAMPLES_PER_EDGE = 2000
+"""Parts of an edge; bounds the samples of one face."""
+
+_BATCH = 100_000
+"""Points that are measured together; bounds the memory."""
+
+
+class SurfaceDistance:
+    """Distance to a surface, by its faces at the nearest of many samples.
+
+    A point farther from the surface than two spacings is measured within 1 %, most within rounding.
+    """
+
+    def __init__(self, vertices: Float64, faces: Int32, spacing: float) -> None:
+        """Take samples of a surface.
+
+        Args:
+            vertices: (n, 3) positions, any length unit.
+            faces: (m, 3) indices into `vertices`.
+            spacing: Largest distance of neighboring samples.
+        """
+        self.corners = vertices[faces]
+        points, self.face = _sample(self.corners, spacing)
+        self._tree = cKDTree(points)
+        self._count = min(_NEAREST_SAMPLES, len(points))
+
+    def nearest(self, points: Float64) -> tuple[Float64, IntIndex]:
+        """Return the nearest points of the surface (q, 3) for points (q, 3), and their faces (q,)."""
+        nearest, face = np.empty_like(points), np.empty(len(points), np.intp)
+        for start in range(0, len(points), _BATCH):
+            batch = slice(start, start + _BATCH)
+            nearest[batch], face[batch] = self._nearest(points[batch])
+        return nearest, face
+
+    def _nearest(self, points: Float64) -> tuple[Float64, IntIndex]:
+        samples = self._tree.query(points, k=self._count)[1].reshape(len(points), self._count)
+        faces = self.face[samples]
+        found = closest_points(np.repeat(points, self._count, axis=0), self.corners[faces.ravel()])
+        found = found.reshape(len(points), self._count, 3)
+        gap = found - points[:, None]
+        best = np.einsum("ijk,ijk->ij", gap, gap).argmin(axis=1)
+        row = np.arange(len(points))
+        return found[row, best], faces[row, best]
+
+    def measure(self, points: Float64) -> Float64:
+        """Return the distances (q,) of points (q, 3)."""
+        gap = points - self.nearest(points)[0]
+        distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        return distance
+
+    def project(self, points: Float64, distance: float, max_move: float) -> Float64:
+        """Move points (q, 3), none on the surface, straight from or to the surface until they are at the distance."""
+        gap = points - self.nearest(points)[0]
+        length = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        move = np.clip(distance - length, -max_move, max_move) / np.maximum(length, 1e-12)
+        result: Float64 = points + gap * move[:, None]
+        return result
+
+
+def _sample(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
+    """Return points on triangles (m, 3, 3), about a spacing apart, and the triangle of each."""
+    edges = np.roll(corners, -1, axis=1) - corners
+    length = np.sqrt(np.einsum("ijk,ijk->ij", edges, edges))
+    # rows parallel to the longest edge, from its two ends to the corner opposite
+    row, first = np.arange(len(corners)), length.argmax(axis=1)
+    base, tip = edges[row, first], corners[row, (first + 2) % 3] - corners[row, first]
+    longest = length.max(axis=1)
+    height = np.linalg.norm(np.cross(base, tip), axis=1) / np.where(longest > 0, longest, 1)
+    along, across = (
+        np.clip(np.ceil(side / spacing), 1, _MAX_SAMPLES_PER_EDGE).astype(np.intp) for side in (longest, height)
+    )
+    counts = (along + 1) * (across + 1)
+    face = np.repeat(row, counts)
+    number = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
+    i, j = np.divmod(number, across[face] + 1)
+    up = (j / across[face])[:, None]
+    points = corners[row, first][face] + up * tip[face] + (i / along[face])[:, None] * (1 - up) * base[face]
+    return points, face
+
+
+def closest_points(points: Float64, triangles: Float64) -> Float64:
+    """Return the closest point of each triangle (q, 3, 3) to the point (q, 3) in the same row."""
+    a = triangles[:, 0]
+    u, v, w = triangles[:, 1] - a, triangles[:, 2] - a, points - a
+    uu, uv, vv, wu, wv = (np.einsum("ij,ij->i", x, y) for x, y in ((u, u), (u, v), (v, v), (w, u), (w, v)))
+    total = uu * vv - uv * uv
+    with np.errstate(all="ignore"):
+        s, t = (vv * wu - uv * wv) / total, (uu * wv - uv * wu) / total
+        flat = (total > 1e-12 * uu * vv) & (s >= 0) & (t >= 0) & (s + t <= 1)
+    result: Float64 = a + np.where(flat, s, 0)[:, None] * u + np.where(flat, t, 0)[:, None] * v
+    rest = np.flatnonzero(~flat)
+    best = np.full(len(rest), np.inf)
+    for start, end in ((0, 1), (1, 2), (2, 0)):
+        begin = triangles[rest, start]
+        edge = triangles[rest, end] - begin
+        length = np.einsum("ij,ij->i", edge, edge)
+        share = np.einsum("ij,ij->i", points[rest] - begin, edge) / np.where(length > 0, length, 1)
+        foot = begin + np.clip(share, 0, 1)[:, None] * edge
+        gap = points[rest] - foot
+        square = np.einsum("ij,ij->i", gap, gap)
+        closer = square < best
+        best[closer] = square[closer]
+        result[rest[closer]] = foot[closer]
+    return result

@@ -1,0 +1,193 @@
+"""Surfaces at a distance from closed surfaces, on a grid.
+
+Minkowski sums with a ball, which manifold3d computes exactly, take 7 ms for each face, 30 s for a torus of 4096.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import manifold3d
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.errors import ModelTooComplex, format_number
+from meshhub.model.progress import advance
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.containment import TURN, inside
+from meshhub.toolkit.distances import SurfaceDistance
+from meshhub.toolkit.geometry import IntIndex, area
+from meshhub.toolkit.topology import components
+
+CELLS_PER_DISTANCE = 4
+"""Cells across the distance, if the surface is small enough."""
+
+MIN_CELLS_PER_DISTANCE = 2
+"""Cells across the distance that keep the result off the surface it is offset from."""
+
+TARGET_CELLS = 40_000
+"""Cells along a surface that take a few seconds; a larger surface gets larger cells."""
+
+MAX_CELLS = 500_000
+"""Cells along a surface that take half a minute and 1 GB of memory."""
+
+SIMPLIFY_RATIO = 0.005
+"""Distance by which the result may be simplified, per distance of the offset: a sixth of the accuracy of 3 %."""
+
+_CORNERS = np.array([[corner >> axis & 1 for axis in range(3)] for corner in range(8)])
+"""(8, 3) corners of a cell; the bits of their numbers are their coordinates."""
+
+_TETRAHEDRA = np.array([[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]])
+"""(6, 4) corners of the tetrahedra that fill a cell, positively oriented; those of neighbors fit together."""
+
+_EVEN = ((0, 1, 2, 3), (1, 0, 3, 2), (2, 0, 1, 3), (3, 0, 2, 1), (0, 2, 3, 1), (0, 3, 1, 2))
+"""Even permutations of the corners of a tetrahedron that start with each corner, or with each pair of corner 0."""
+
+
+def offset_surface(vertices: Float64, faces: Int32, distance: float, option: str) -> tuple[Float64, Int32]:
+    """Return the surface at a distance from a closed surface, rounded where that is not unique.
+
+    Args:
+        vertices: (n, 3) positions, in millimeters.
+        faces: (m, 3) indices into `vertices`, closed and outward.
+        distance: Millimeters, not 0; positive outside of the surface, negative inside.
+        option: Option that the distance is from, for messages.
+    Returns:
+        Vertices and faces of the offset solid, outward; empty if it has no volume. Within 2 % of the distance where the
+        surface is smooth; creases are chamfered by up to a cell of the grid.
+    Raises:
+        ModelTooComplex: The surface is too large for the distance.
+    """
+    radius = abs(distance)
+    cell = max(radius / CELLS_PER_DISTANCE, float(np.sqrt(area(vertices, faces) / TARGET_CELLS)))
+    cell = min(cell, radius / MIN_CELLS_PER_DISTANCE)
+    if area(vertices, faces) / cell**2 > MAX_CELLS:
+        raise ModelTooComplex(
+            f"option '{{{option}}}' {format_number(radius, 3)} mm is too fine for a surface of "
+            f"{format_number(area(vertices, faces), 3)} mm²; use a larger one, or a smaller model",
+            options=(option,),
+        )
+    field = SurfaceDistance(vertices, faces, 2 * cell)
+    cells = _find_cells(vertices, faces, field, distance, cell)
+    advance(0.5)
+    if len(cells.places) == 0:
+        return np.empty((0, 3)), np.empty((0, 3), np.int32)
+    points, triangles = _triangulate(cells, field, distance)
+    advance(0.9)
+    mesh = manifold3d.Mesh64(points, triangles.astype(np.uint64))
+    return _arrays(manifold3d.Manifold(mesh).simplify(SIMPLIFY_RATIO * radius))
+
+
+def _arrays(solid: manifold3d.Manifold) -> tuple[Float64, Int32]:
+    mesh = solid.to_mesh64()
+    return np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int32)
+
+
+class _Cells(NamedTuple):
+    """Cells of a grid near the offset surface.
+
+    places: (k, 3) position in the grid
+    origin: (3,) lowest corner of the grid
+    size:   length of a cell
+    """
+
+    places: IntIndex
+    origin: Float64
+    size: float
+
+
+def _find_cells(vertices: Float64, faces: Int32, field: SurfaceDistance, distance: float, size: float) -> _Cells:
+    """Find the cells that the offset surface crosses, from large cells to small ones."""
+    radius = abs(distance)
+    low, high = (
+        vertices[faces].min(axis=(0, 1)) - radius - 3 * size,
+        vertices[faces].max(axis=(0, 1)) + radius + 3 * size,
+    )
+    levels = max(0, int(np.ceil(np.log2((high - low).max() / size / 8))))
+    counts = np.ceil((high - low) / (size * 2**levels)).astype(np.intp)
+    index = np.stack(np.unravel_index(np.arange(counts.prod()), counts), axis=1)
+    is_one_side = False
+    for level in range(levels, -1, -1):
+        length = size * 2**level
+        reach = np.sqrt(3) / 2 * length
+        center = low + (index + 0.5) * length
+        # the slack covers the error of the distances
+        index = index[np.abs(field.measure(center) - radius) <= reach + 0.1 * size]
+        if not is_one_side and (level == 0 or reach < radius / 2):
+            index = _keep_side(_Cells(index, low, length), vertices[faces], distance > 0)
+            is_one_side = True
+        if level:
+            index = (index[:, None] * 2 + _CORNERS).reshape(-1, 3)
+    return _Cells(index, low, size)
+
+
+def _keep_side(cells: _Cells, corners: Float64, is_outside: bool) -> IntIndex:
+    """Return the cells that are on one side of a closed surface, which none of them touches."""
+    index = cells.places
+    if len(index) == 0:
+        return index
+    keys = _keys(index)
+    order = np.argsort(keys)
+    starts, ends = [], []
+    for step in np.eye(3, dtype=np.intp):
+        after = _keys(index + step)
+        at = np.minimum(np.searchsorted(keys[order], after), len(keys) - 1)
+        linked = np.flatnonzero(keys[order][at] == after)
+        starts.append(linked)
+        ends.append(order[at[linked]])
+    _, label = components(len(index), np.concatenate(starts), np.concatenate(ends))
+    first = np.unique(label, return_index=True)[1]
+    turned = corners @ TURN
+    centers = (cells.origin + (index[first] + 0.5) * cells.size) @ TURN
+    is_inside = inside(turned, turned.min(axis=1), turned.max(axis=1), centers)
+    kept: IntIndex = index[(is_inside != is_outside)[label]]
+    return kept
+
+
+def _keys(index: IntIndex) -> IntIndex:
+    """Return a number for each grid position (k, 3) from 0 to 2^20."""
+    x, y, z = index.T
+    keys: IntIndex = x << 40 | y << 20 | z
+    return keys
+
+
+def _triangulate(cells: _Cells, field: SurfaceDistance, distance: float) -> tuple[Float64, Int32]:
+    """Return the offset surface as triangles through the edges of tetrahedra, moved to the exact distance.
+
+    Source:
+        Doi and Koide, "An efficient method of triangulating equi-valued surfaces by using tetrahedral cells", IEICE
+        Transactions E74, 1991.
+    """
+    corner = _keys(cells.places)[:, None] + _keys(_CORNERS)
+    keys, node = np.unique(corner, return_inverse=True)
+    index = np.stack([keys >> 40, keys >> 20 & 0xFFFFF, keys & 0xFFFFF], axis=1)
+    lattice = cells.origin + index * cells.size
+    radius = abs(distance)
+    value = field.measure(lattice) - radius
+    if distance < 0:
+        value = -value
+    value[value == 0] = 1e-9 * radius
+    edges = _cross_tetrahedra(node.reshape(-1, 8)[:, _TETRAHEDRA].reshape(-1, 4), value < 0)
+    pairs, corner_of = np.unique(edges.min(axis=-1).ravel() << 32 | edges.max(axis=-1).ravel(), return_inverse=True)
+    a, b = pairs >> 32, pairs & 0xFFFFFFFF
+    share = value[a] / (value[a] - value[b])
+    points = lattice[a] + share[:, None] * (lattice[b] - lattice[a])
+    for _ in range(2):
+        points = field.project(points, radius, max_move=cells.size)
+    return points, corner_of.reshape(-1, 3).astype(np.int32)
+
+
+def _cross_tetrahedra(corners: IntIndex, is_inside: NDArray[np.bool_]) -> IntIndex:
+    """Return the edges that are the corners of the surface between inside and outside, (t, 3, 2) nodes."""
+    mask = is_inside[corners] @ np.array([1, 2, 4, 8])
+    triangles = []
+    for i, j, k, m in _EVEN[:4]:
+        for rows, order in ((mask == 1 << i, (j, k, m)), (mask == 15 - (1 << i), (j, m, k))):
+            chosen = corners[rows]
+            triangles.append(np.stack([chosen[:, [i, end]] for end in order], axis=1))
+    for even in (_EVEN[0], *_EVEN[4:]):
+        for i, j, k, m in (even, (even[2], even[3], even[0], even[1])):
+            chosen = corners[mask == (1 << i | 1 << j)]
+            quad = [chosen[:, ends] for ends in ([i, k], [i, m], [j, m], [j, k])]
+            triangles += [np.stack([quad[0], quad[1], quad[2]], axis=1), np.stack([quad[0], quad[2], quad[3]], axis=1)]
+    return np.concatenate(triangles)

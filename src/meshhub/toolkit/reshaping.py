@@ -1,0 +1,247 @@
+"""Solids: check that parts are closed, change their shape in millimeters, and give new faces the look of old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import manifold3d
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from meshhub.errors import ConversionFailed, quote
+from meshhub.model.progress import track
+from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, unit_vectors, weld, welded
+from meshhub.toolkit.topology import edge_statistics, remove_degenerate_faces
+
+_FLAT_RATIO = 1e-9
+"""Shortest per longest axis of a matrix; a matrix below it makes everything flat."""
+
+
+def reshaped(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) -> Scene:
+    """Change the shape of all meshes, each once for the parts that differ only in place, direction and mirroring.
+
+    Args:
+        scene: Millimeters, Z up.
+        change: Called with a mesh at its size in millimeters, not turned, and with its parts; returns the mesh itself
+            or another one.
+    Returns:
+        Scene with the changed meshes; parts keep their order and matrices, and vertices that do not move their bits.
+    """
+    groups: dict[tuple[int, bytes], list[int]] = {}
+    for place, part in enumerate(scene.parts):
+        linear = part.transform[:3, :3]
+        # rotations and mirrors do not change the metric; rounded, so that turned instances stay shared
+        metric = linear.T @ linear
+        scale = np.abs(metric).max()
+        metric = np.round(metric / (scale or 1), 9) * scale
+        groups.setdefault((part.mesh, (metric + 0.0).tobytes()), []).append(place)
+    meshes: list[Mesh] = []
+    parts = list(scene.parts)
+    for (index, _), places in track(groups.items()):
+        mesh = scene.meshes[index]
+        meshes.append(_change_at_size(mesh, [scene.parts[place] for place in places], change))
+        for place in places:
+            parts[place] = replace(parts[place], mesh=len(meshes) - 1)
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
+
+
+def _change_at_size(mesh: Mesh, parts: list[Part], change: Callable[[Mesh, list[Part]], Mesh]) -> Mesh:
+    """Change a mesh at the size that the matrices of its parts give it."""
+    linear = parts[0].transform[:3, :3]
+    if len(mesh.faces) == 0:
+        return mesh
+    if np.allclose(linear.T @ linear, np.eye(3), rtol=0, atol=1e-9):
+        return change(mesh, parts)
+    values, axes = np.linalg.eigh(linear.T @ linear)
+    if values.min() <= _FLAT_RATIO**2 * values.max():
+        raise ConversionFailed(f"part {name_of(mesh, parts)} is flattened by its matrix, and has no volume")
+    stretch = (axes * np.sqrt(values)) @ axes.T
+    before = replace(mesh, vertices=mesh.vertices @ stretch).with_division(mesh.division)
+    after = change(before, parts)
+    if after is before:
+        return mesh
+    vertices = after.vertices @ np.linalg.inv(stretch)
+    # vertices that did not move keep their bits
+    shared = min(len(vertices), len(mesh.vertices))
+    same = np.flatnonzero((after.vertices[:shared] == before.vertices[:shared]).all(axis=1))
+    vertices[same] = mesh.vertices[same]
+    return replace(after, vertices=vertices).with_division(after.division)
+
+
+def name_of(mesh: Mesh, parts: list[Part]) -> str:
+    """Return the quoted name of the first part, for messages."""
+    return quote(parts[0].name or mesh.name or "model")
+
+
+def reshaped_in_place(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) -> Scene:
+    """Change the shape of all meshes, each once for the parts that differ only in position along X and Y.
+
+    Args:
+        scene: Millimeters, Z up.
+        change: Called with a mesh at its size, direction and height, and with its parts; returns the mesh itself or
+            another one.
+    Returns:
+        Scene with the changed meshes; parts keep their order.
+    """
+    groups: dict[tuple[int, bytes], list[int]] = {}
+    for place, part in enumerate(scene.parts):
+        key = part.transform.copy()
+        key[:2, 3] = 0
+        groups.setdefault((part.mesh, key.tobytes()), []).append(place)
+    meshes: list[Mesh] = []
+    parts = list(scene.parts)
+    for (index, key_bytes), places in track(groups.items()):
+        mesh, matrix = scene.meshes[index], np.frombuffer(key_bytes).reshape(4, 4)
+        placed = placed_mesh(mesh, matrix)
+        result = change(placed, [parts[place] for place in places]) if len(mesh.faces) else placed
+        for place in places:
+            transform = parts[place].transform
+            if result is not placed:
+                transform = np.eye(4)
+                transform[:2, 3] = parts[place].transform[:2, 3]
+            parts[place] = replace(parts[place], mesh=len(meshes), transform=transform)
+        meshes.append(mesh if result is placed else result)
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
+
+
+def solid_surface(mesh: Mesh, parts: list[Part]) -> tuple[Float64, Int32]:
+    """Return the welded points (u, 3) and proper faces (k, 3) of a mesh that must be a solid.
+
+    Raises:
+        ConversionFailed: The mesh is open, non-manifold, inconsistently oriented or inside out.
+    """
+    points, faces = welded(mesh)
+    faces = remove_degenerate_faces(faces)
+    defects = sum(edge_statistics(faces))
+    if defects or len(faces) == 0:
+        raise ConversionFailed(
+            f"part {name_of(mesh, parts)} is not a closed solid: {defects} edges are open or invalid; use {{repair}}",
+            options=("repair",),
+        )
+    if signed_volume(points, faces) <= 0:
+        raise ConversionFailed(
+            f"part {name_of(mesh, parts)} is inside out or has no volume; use {{repair}}", options=("repair",)
+        )
+    return points, faces
+
+
+def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
+    """Return a mesh that must be a solid as one of manifold3d, which remembers the attributes for `subtracted`.
+
+    Raises:
+        ConversionFailed: The mesh is open, non-manifold, inconsistently oriented or inside out.
+    """
+    solid_surface(mesh, parts)
+    first, index = weld(mesh.vertices)
+    columns = [mesh.vertices, *(values for _, values in _attributes(mesh))]
+    rows = np.arange(len(mesh.vertices))
+    moved = np.flatnonzero(first[index] != rows)
+    a, b, c = index[mesh.faces].T
+    proper = np.flatnonzero((a != b) & (b != c) & (c != a))
+    run = manifold3d.Manifold.reserve_ids(1)
+    solid = manifold3d.Manifold(
+        manifold3d.Mesh64(
+            np.concatenate(columns, axis=1).astype(np.float64),
+            mesh.faces[proper].astype(np.uint64),
+            merge_from_vert=moved.astype(np.uint64),
+            merge_to_vert=first[index[moved]].astype(np.uint64),
+            run_index=np.array([0, 3 * len(proper)], np.uint64),
+            run_original_id=np.array([run], np.uint32),
+            face_id=proper.astype(np.uint64),
+        )
+    )
+    if solid.status() != manifold3d.Error.NoError:
+        raise ConversionFailed(
+            f"part {name_of(mesh, parts)} touches itself, and cannot be cut; use {{repair}}", options=("repair",)
+        )
+    return solid
+
+
+def subtracted(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold]) -> Mesh:
+    """Subtract tools from a mesh; new faces look like the nearest place of it.
+
+    Args:
+        mesh: The mesh.
+        solid: Result of `to_manifold` for the mesh.
+        tools: Solids to subtract, at the same place and size.
+    Returns:
+        Mesh whose faces beside the tools are those of before, with their attributes.
+    """
+    original = int(solid.to_mesh64().run_original_id[0])
+    result = manifold3d.Manifold.batch_boolean([solid, *tools], manifold3d.OpType.Subtract).to_mesh64()
+    starts = np.asarray(result.run_index).astype(np.intp) // 3
+    is_old = np.repeat(np.asarray(result.run_original_id) == original, np.diff(starts))
+    values, faces = np.asarray(result.vert_properties), np.asarray(result.tri_verts).astype(np.int32)
+    old = np.asarray(result.face_id)[is_old].astype(np.intp)
+    used, corners = np.unique(faces[is_old], return_inverse=True)
+    attributes: dict[str, Any] = {}
+    column = 3
+    for name, array in _attributes(mesh):
+        end = column + array.shape[1]
+        kept = values[used, column:end]
+        attributes[name] = np.rint(kept).astype(array.dtype) if array.dtype == np.uint8 else kept
+        column = end
+    if mesh.face_material is not None:
+        attributes["face_material"] = mesh.face_material[old]
+    plain = {"uv": None, "colors": None, "normals": None, "face_material": None}
+    kept_mesh = replace(
+        mesh, vertices=values[used, :3], faces=corners.reshape(-1, 3).astype(np.int32), **{**plain, **attributes}
+    )
+    used, corners = np.unique(faces[~is_old], return_inverse=True)
+    return with_faces(kept_mesh, values[used, :3], corners.reshape(-1, 3).astype(np.int32)) if len(used) else kept_mesh
+
+
+def _attributes(mesh: Mesh) -> list[tuple[str, NDArray[Any]]]:
+    """Return the vertex attributes that a mesh has, by name."""
+    names = ("uv", "colors", "normals")
+    return [(name, getattr(mesh, name)) for name in names if getattr(mesh, name) is not None]
+
+
+def with_faces(mesh: Mesh, vertices: Float64, faces: Int32) -> Mesh:
+    """Add faces to a mesh that look like the nearest place of it.
+
+    Args:
+        mesh: Any mesh with faces; its own vertices and faces stay the first.
+        vertices: (n, 3) further positions.
+        faces: (m, 3) indices into `vertices`.
+    """
+    used = np.unique(mesh.faces)
+    near = used[cKDTree(mesh.vertices[used]).query(vertices)[1]]
+    attributes: dict[str, Any] = {}
+    for name in ("uv", "colors"):
+        values = getattr(mesh, name)
+        if values is not None:
+            attributes[name] = np.concatenate([values, values[near]])
+    if mesh.normals is not None:
+        attributes["normals"] = np.concatenate([mesh.normals, vertex_normals(vertices, faces)])
+    if mesh.face_material is not None:
+        material = np.empty(len(mesh.vertices), np.int32)
+        material[mesh.faces] = mesh.face_material[:, None]
+        attributes["face_material"] = np.concatenate([mesh.face_material, material[near[faces[:, 0]]]])
+    added = faces + np.int32(len(mesh.vertices))
+    result = replace(
+        mesh,
+        vertices=np.concatenate([mesh.vertices, vertices]),
+        faces=np.concatenate([mesh.faces, added]),
+        **attributes,
+    )
+    if mesh.division is None:
+        return result
+    triangles, owner = mesh.division.triangles, mesh.division.owner
+    numbers = len(triangles) + np.arange(len(faces), dtype=np.int32)
+    return result.with_division(Division(np.concatenate([triangles, added]), np.concatenate([owner, numbers])))
+
+
+def vertex_normals(vertices: Float64, faces: Int32) -> Float64:
+    """Return (n, 3) unit normals, the mean of those of the faces around each vertex, weighted by area."""
+    normals = face_normals(vertices, faces)
+    total: Float64 = np.stack(
+        [np.bincount(faces.ravel(), np.repeat(normals[:, axis], 3), len(vertices)) for axis in range(3)],
+        axis=1,
+        dtype=np.float64,
+    )
+    return unit_vectors(total)
