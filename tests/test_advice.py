@@ -25,7 +25,7 @@ from meshhub.model.notes import advise_reduction, collecting, note
 from meshhub.model.options import flag_of
 from meshhub.model.plans import Plan
 from meshhub.model.source import Source
-from test_cli import EXAMPLE, meshhub_cli, write_stl
+from test_cli import EXAMPLE, meshhub_cli, meshhub_process, write_stl
 
 TIMEOUTS_S = (0.05, 1.0, 10.0)
 """Seconds; the reader begins within the first of them on an idle machine."""
@@ -193,6 +193,6 @@ def test_the_table_of_an_inspection_advises_a_repair_that_exists(tmp_path: Path,
     sheet.write_text("v 0 0 0\nv 10 0 0\nv 0 10 0\nf 1 2 3\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MESHHUB_DISABLED_PLUGINS", "repair" if disabled else "")
-        printed = meshhub_cli("inspect", sheet).stdout.decode()
+        printed = meshhub_process("inspect", sheet).stdout.decode()
     assert "watertight" in printed
     assert ("--repair" in printed) is not disabled

@@ -23,7 +23,7 @@ from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
 from meshhub.supported import supported
-from test_cli import meshhub_cli
+from test_cli import meshhub_process
 
 OBJ = b"v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
@@ -110,7 +110,7 @@ def test_commands_work_beside_broken_plugins(installed: Path) -> None:
 
 
 def test_the_program_shows_the_traceback_of_the_plugin_alone(installed: Path) -> None:
-    done = meshhub_cli("-v", "convert", installed / "a.obj", "-", "--to", "ply")
+    done = meshhub_process("-v", "convert", installed / "a.obj", "-", "--to", "ply")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply")
     text = done.stderr.decode()
@@ -157,8 +157,8 @@ def test_a_plugin_that_prints_is_named_and_spoils_no_output(installed: Path) -> 
     environment = {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        done = meshhub_cli("convert", installed / "a.obj", "-", "--to", "ply")
-        listed = json.loads(meshhub_cli("plugins", "--json").stdout)
+        done = meshhub_process("convert", installed / "a.obj", "-", "--to", "ply")
+        listed = json.loads(meshhub_process("plugins", "--json").stdout)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply")
     messages = [fault["message"] for fault in listed["faults"] if fault["plugin"] == "printing"]
@@ -182,7 +182,7 @@ def test_a_plugin_that_prints_through_a_descriptor_is_named(tmp_path: Path, code
     (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-        done = meshhub_cli("convert", "a.obj", "-", "--to", "ply", cwd=tmp_path)
+        done = meshhub_process("convert", "a.obj", "-", "--to", "ply", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply")
     assert b"fault: loud (meshhub-loud 1.2): prints 'raw" in done.stderr

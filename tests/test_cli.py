@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -12,22 +13,56 @@ import sys
 import threading
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 import trimesh
+from click.testing import CliRunner
 
 import meshhub
 from builtin_formats import MESH_TARGETS, TARGETS
 from distributions import install
-from meshhub.cli import main
+from meshhub.cli import main, root
 from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
 from models import brick
 from signals import reset_interrupts
+from waiting import MAX_WAIT_S
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bracket.stl"
 
 
-def meshhub_cli(*arguments: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def meshhub_cli(
+    *arguments: object, stdin: bytes = b"", cwd: Path | None = None, columns: int = 160
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line in this process, which has loaded its libraries."""
+    command = ["meshhub", *map(str, arguments)]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        CliRunner(env={"COLUMNS": str(columns), "NO_COLOR": "1"}).isolation(stdin) as (stdout, stderr, _),
+        contextlib.chdir(cwd or Path.cwd()),
+    ):
+        patch.setattr(sys, "argv", command)
+        # each call loads the plug-ins that are installed then, as a process does
+        for name in ("convert", "explain", "inspect", "render"):
+            patch.setattr(root.get_command(click.Context(root), name), "_registry", None)
+        try:
+            with pytest.raises(SystemExit) as end:
+                main()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        status = end.value.code or 0
+        assert isinstance(status, int)
+        return subprocess.CompletedProcess(command, status, stdout.getvalue(), stderr.getvalue())
+
+
+def meshhub_process(
+    *arguments: object, stdin: bytes = b"", cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line as a user does."""
     environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, "-m", "meshhub", *map(str, arguments)],
@@ -35,7 +70,7 @@ def meshhub_cli(*arguments: object, stdin: bytes = b"", cwd: Path | None = None)
         capture_output=True,
         cwd=cwd,
         env=environment,
-        timeout=120,
+        timeout=MAX_WAIT_S,
         check=False,
     )
 
@@ -56,7 +91,7 @@ def list_files(folder: Path) -> list[str]:
 
 def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:
     target = tmp_path / "bracket.stl"
-    done = meshhub_cli("convert", EXAMPLE, target, "--repair", "--target-height-mm", "40", "--place-on-bed")
+    done = meshhub_process("convert", EXAMPLE, target, "--repair", "--target-height-mm", "40", "--place-on-bed")
     assert done.returncode == 0, done.stderr
     mesh = read_mesh(target)
     assert mesh.is_watertight
@@ -96,16 +131,16 @@ def test_the_input_is_never_the_output(tmp_path: Path) -> None:
 
 def test_standard_input_and_output_are_used_for_a_dash(tmp_path: Path) -> None:
     data = write_stl(tmp_path / "a.stl").read_bytes()
-    done = meshhub_cli("convert", "-", "--to", "ply", stdin=data)
+    done = meshhub_process("convert", "-", "--to", "ply", stdin=data)
     assert done.returncode == 0, done.stderr
     mesh = trimesh.load_mesh(io.BytesIO(done.stdout), file_type="ply")
     assert mesh.volume == pytest.approx(6000)
-    assert meshhub_cli("convert", "-", tmp_path / "b.ply", stdin=data).returncode == 0
+    assert meshhub_process("convert", "-", tmp_path / "b.ply", stdin=data).returncode == 0
     assert (tmp_path / "b.ply").read_bytes() == done.stdout
-    piped = meshhub_cli("convert", tmp_path / "a.stl", "-", "--to", "ply", "-q")
+    piped = meshhub_process("convert", tmp_path / "a.stl", "-", "--to", "ply", "-q")
     assert piped.stdout == done.stdout
     assert piped.stderr == b""
-    assert meshhub_cli("convert", tmp_path / "a.stl", "-").returncode == 2
+    assert meshhub_process("convert", tmp_path / "a.stl", "-").returncode == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -186,7 +221,7 @@ def test_an_interrupt_during_the_imports_prints_no_traceback(tmp_path: Path) -> 
             [sys.executable, *program, "serve"],
             env=environment,
             capture_output=True,
-            timeout=50,
+            timeout=300,
             check=False,
             preexec_fn=reset_interrupts,
         )
@@ -226,7 +261,7 @@ def test_a_signal_leaves_no_partial_output(tmp_path: Path, number: str, batch: b
         while not any(out.glob(".meshhub-*/.out-*/*")) and process.poll() is None:
             threading.Event().wait(0.01)
         process.send_signal(getattr(signal, number))
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=300)
     assert process.returncode == {"SIGINT": INTERRUPTED, "SIGTERM": 143, "SIGHUP": 129}[number], stderr
     assert b"interrupted" in stderr
     assert list(out.iterdir()) == []
@@ -239,12 +274,17 @@ def test_waiting_for_a_worker_does_not_count_against_the_timeout(
     site = tmp_path / "site"
     install(site, "toys", toys="toys")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(Path(__file__).parent / "support")]))
-    files = [tmp_path / f"{number}.toy" for number in range(5 * (os.cpu_count() or 1))]
-    for file in files:
-        file.write_text("toy! sleep 2")
-    done = meshhub_cli("convert", *files, "--to", "toy", "-o", tmp_path / "out", "--timeout", 7)
-    assert done.returncode == 0, done.stderr
-    assert len(list_files(tmp_path / "out")) == len(files)
+    files = [tmp_path / f"{number}.toy" for number in range(3)]
+    # on a loaded machine, a conversion itself may take longer than the first timeout
+    for timeout_s in (2, 20, 200):
+        for file in files:
+            file.write_text(f"toy! sleep {timeout_s / 2}")
+        done = meshhub_process(
+            "convert", *files, "--to", "toy", "-o", tmp_path / "out", "--force", "--jobs", 1, "--timeout", timeout_s
+        )
+        if done.returncode == 0:
+            return
+    pytest.fail(done.stderr.decode())
 
 
 def test_a_folder_is_an_input_for_its_visible_files(tmp_path: Path) -> None:
@@ -354,9 +394,9 @@ def test_inspect_reports_an_inside_out_model_and_advises_an_installed_repair(
 ) -> None:
     mesh = brick(10, 20, 30)
     trimesh.Trimesh(mesh.vertices, mesh.faces[:, ::-1], process=False).export(tmp_path / "a.stl")
-    assert "inside out: convert it with --repair" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
+    assert "inside out: convert it with --repair" in meshhub_process("inspect", tmp_path / "a.stl").stdout.decode()
     monkeypatch.setenv("MESHHUB_DISABLED_PLUGINS", "repair")
-    output = meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
+    output = meshhub_process("inspect", tmp_path / "a.stl").stdout.decode()
     assert "inside out" in output
     assert "--repair" not in output
 
@@ -422,7 +462,9 @@ def test_keys_are_created_listed_rotated_and_revoked(tmp_path: Path, monkeypatch
     rotated = meshhub_cli("keys", "rotate", record["id"], "--grace-hours", "1.5")
     assert re.fullmatch(r"[A-Za-z0-9_-]{30,}\n", rotated.stdout.decode())
     assert b"1.5 more hours" in rotated.stderr
-    old, new = json.loads(meshhub_cli("keys", "list", "--json").stdout)
+    listed = json.loads(meshhub_cli("keys", "list", "--json").stdout)
+    # both may be created within one second, which leaves their order open
+    old, new = sorted(listed, key=lambda listed_record: listed_record["id"] != record["id"])
     assert (old["state"], old["revoked"] > old["created"]) == ("active", True)
     assert (new["label"], new["expires"] - new["created"]) == ("acme [x]", old["expires"] - old["created"])
     assert old["expires"] - old["created"] == pytest.approx(3 * 86_400, abs=60)
@@ -465,7 +507,7 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     again = meshhub_cli("render", tmp_path / "part.stl", picture)
     assert again.returncode == 6
     assert b"--force" in again.stderr
-    piped = meshhub_cli(
+    piped = meshhub_process(
         "render", "-", "-", "--size", "320x240", "--view", "iso,top", stdin=(tmp_path / "part.stl").read_bytes()
     )
     assert piped.returncode == 0, piped.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test_cli import meshhub_cli, write_stl
+from test_cli import meshhub_cli, meshhub_process, write_stl
 
 pytestmark = pytest.mark.once
 
@@ -58,7 +58,7 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
         capture_output=True,
         cwd=folder,
         env={**os.environ, "PATH": path},
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.stderr == b""
@@ -124,7 +124,7 @@ def test_the_shell_completes_folders(tmp_path: Path, shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_disabled_plugin_is_completed_no_more(tmp_path: Path, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    assert meshhub_cli("plugins", "disable", "repair").returncode == 0
+    assert meshhub_process("plugins", "disable", "repair").returncode == 0
     assert "--repair" not in complete(tmp_path, shell, "convert", "--repa")
     assert "repair" not in complete(tmp_path, shell, "plugins", "disable", "rep")
     assert complete(tmp_path, shell, "plugins", "enable", "r") == ["repair"]

@@ -20,7 +20,7 @@ from meshhub import Format, InProcess, Inspection, Isolated, OutputExists, Regis
 from meshhub.cli.paths import is_own_output
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
-from test_cli import list_files, meshhub_cli, write_stl
+from test_cli import list_files, meshhub_cli, meshhub_process, write_stl
 
 RED = "newmtl red\nKd 1 0 0\n"
 OBJ = "mtllib m.mtl\nusemtl red\nv 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
@@ -119,7 +119,7 @@ def test_a_named_output_is_replaced_with_force(tmp_path: Path) -> None:
         result = meshhub_cli("convert", "a.stl", "--output", output, "--to", "stl", "--force", cwd=tmp_path)
         assert result.returncode == 0, result.stderr
     assert (tmp_path / "a.tmp").read_bytes() == (tmp_path / "b.stl").read_bytes()
-    piped = meshhub_cli("convert", "a.stl", "--output", "-", "--to", "ply", cwd=tmp_path)
+    piped = meshhub_process("convert", "a.stl", "--output", "-", "--to", "ply", cwd=tmp_path)
     assert piped.stdout == first
 
 
@@ -320,7 +320,7 @@ def test_a_redirection_to_the_input_is_rejected(tmp_path: Path) -> None:
         f"{command} - a.stl --force < a.stl",
         f"{command} /dev/stdin a.stl --force < a.stl",
     ):
-        result = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        result = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=300, check=False)
         assert result.returncode == 2, result.stderr
         assert b"the input itself" in result.stderr
         assert source.read_bytes() == before
@@ -371,7 +371,7 @@ def test_a_full_disk_is_reported_with_the_name_of_the_output(tmp_path: Path) -> 
     assert full.value.code == "server_busy"
     result = subprocess.run(
         f"{sys.executable} -m meshhub convert {tmp_path / 'a.stl'} - --to ply > /dev/full",
-        shell=True, capture_output=True, timeout=60, check=False,
+        shell=True, capture_output=True, timeout=300, check=False,
     )  # fmt: skip
     assert result.returncode == 6
     assert result.stderr.strip() == b"error: standard output: No space left on device"
@@ -432,11 +432,11 @@ def test_named_pipes_and_dev_stdin_are_read(tmp_path: Path) -> None:
     data = write_stl(tmp_path / "a.stl").read_bytes()
     os.mkfifo(tmp_path / "pipe.stl")
     for arguments in (("inspect", "/dev/stdin"), ("explain", "/dev/stdin", "ply"), ("convert", "/dev/stdin", "b.ply")):
-        result = meshhub_cli(*arguments, stdin=data, cwd=tmp_path)
+        result = meshhub_process(*arguments, stdin=data, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         with (tmp_path / "a.stl").open("rb") as file:
             command = [sys.executable, "-m", "meshhub", *arguments, *(["-f"] if arguments[0] == "convert" else [])]
-            assert subprocess.run(command, stdin=file, cwd=tmp_path, timeout=60, check=False).returncode == 0
+            assert subprocess.run(command, stdin=file, cwd=tmp_path, timeout=300, check=False).returncode == 0
     with subprocess.Popen(["cp", "a.stl", "pipe.stl"], cwd=tmp_path):
         result = meshhub_cli("convert", "pipe.stl", "a.stl", "--to", "ply", "-o", "out", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -508,7 +508,7 @@ def test_output_of_a_plugin_during_its_import_goes_to_standard_error(
     install(site, "noisy", noisy="noisy")
     (site / "noisy.py").write_text("print('loading')\n")
     monkeypatch.setenv("PYTHONPATH", str(site))
-    result = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
+    result = meshhub_process("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith(b"ply\n")
     assert b"loading" in result.stderr
@@ -521,7 +521,7 @@ def test_a_closed_output_pipe_ends_the_command_without_a_message(tmp_path: Path,
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "meshhub", *arguments]
-    result = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=100, check=False)
+    result = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=300, check=False)
     os.close(write)
     assert result.returncode == 128 + 13
     assert result.stderr == b""

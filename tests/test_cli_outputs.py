@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from meshhub import Registry, Report
 from meshhub.cli import root
 from models import brick
-from test_cli import EXAMPLE, list_files, meshhub_cli, write_stl
+from test_cli import EXAMPLE, list_files, meshhub_cli, meshhub_process, write_stl
 
 pytestmark = pytest.mark.once
 
@@ -90,7 +90,7 @@ def test_the_name_of_a_format_writes_beside_the_input(tmp_path: Path, name: str)
 
 
 def test_the_name_of_a_format_converts_standard_input_to_standard_output(tmp_path: Path) -> None:
-    done = meshhub_cli("convert", "-", "ply", stdin=write_stl(tmp_path / "a.stl").read_bytes())
+    done = meshhub_process("convert", "-", "ply", stdin=write_stl(tmp_path / "a.stl").read_bytes())
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply")
 
@@ -278,7 +278,7 @@ def test_a_dry_run_fails_as_the_conversion_does(tmp_path: Path, arguments: tuple
 
 def test_a_dry_run_to_standard_output_prints_no_model(tmp_path: Path) -> None:
     source = write_stl(tmp_path / "a.stl")
-    done = meshhub_cli("convert", source, "-", "--to", "ply", "--dry-run")
+    done = meshhub_process("convert", source, "-", "--to", "ply", "--dry-run")
     assert done.returncode == 0
     assert done.stdout == b""
     assert b"write PLY" in done.stderr

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from meshhub.cli import root
-from test_cli import EXAMPLE, meshhub_cli, write_stl
+from test_cli import EXAMPLE, meshhub_cli, meshhub_process, write_stl
 
 pytestmark = pytest.mark.once
 
@@ -34,17 +34,9 @@ COMMANDS = list_commands(root)
 
 def run_narrow(*arguments: object, cwd: Path | None = None) -> list[str]:
     """Run a command on a terminal of 80 columns; return the lines of both streams."""
-    done = subprocess.run(
-        [sys.executable, "-m", "meshhub", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout.decode().splitlines()
+    done = meshhub_cli(*arguments, cwd=cwd, columns=80)
+    assert done.returncode == 0, done.stderr
+    return (done.stdout + done.stderr).decode().splitlines()
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=lambda value: " ".join(value) if value is tuple else "")
@@ -56,7 +48,7 @@ def test_every_command_has_the_flags_of_verbosity(path: tuple[str, ...], command
 
 @pytest.mark.parametrize("arguments", [("-v", "convert"), ("convert", "-v"), ("convert", "--verbose")])
 def test_verbose_prints_choices_and_timings(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    done = meshhub_cli(*arguments, EXAMPLE, "--output", tmp_path / "a.ply", "--place-on-bed")
+    done = meshhub_process(*arguments, EXAMPLE, "--output", tmp_path / "a.ply", "--place-on-bed")
     assert done.returncode == 0, done.stderr
     text = done.stderr.decode()
     assert "the reader of STL (plug-in 'stl'): content looks like STL" in text
@@ -67,7 +59,7 @@ def test_verbose_prints_choices_and_timings(tmp_path: Path, arguments: tuple[str
 
 
 def test_a_verbose_batch_prints_timings(tmp_path: Path) -> None:
-    done = meshhub_cli("convert", EXAMPLE, "--to", "ply", "-o", tmp_path, "-v")
+    done = meshhub_process("convert", EXAMPLE, "--to", "ply", "-o", tmp_path, "-v")
     assert b"timings: read stl 0." in done.stderr
 
 
@@ -92,7 +84,7 @@ def test_verbose_prints_nothing_by_default(tmp_path: Path) -> None:
 def test_quiet_prints_nothing_but_results(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     for name in ("a.stl", "b.stl"):
         write_stl(tmp_path / name)
-    done = meshhub_cli(*arguments, cwd=tmp_path)
+    done = meshhub_process(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
 
@@ -105,7 +97,7 @@ def test_quiet_prints_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("-q", "-v", "formats"), ("-q", "formats", "-v"), ("-v", "convert", "-q", "x")])
 def test_quiet_and_verbose_exclude_each_other(arguments: tuple[str, ...]) -> None:
-    done = meshhub_cli(*arguments)
+    done = meshhub_process(*arguments)
     assert done.returncode == 2
     assert b"either --quiet or --verbose" in done.stderr
 

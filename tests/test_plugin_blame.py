@@ -20,7 +20,7 @@ from distributions import install
 from meshhub import ConversionTimeout, Isolated, MeshhubError, PluginError, Registry, Source, Target
 from meshhub.engine.limits import Limits
 from meshhub.model.chain import Position, Request
-from test_cli import meshhub_cli
+from test_cli import meshhub_process
 
 PLUGIN = """
 import ctypes, errno, os, signal, tempfile, time
@@ -131,7 +131,7 @@ def test_verbose_shows_the_traceback_of_the_plugin_alone(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
     (tmp_path / "a.culprit").write_text("raise")
-    result = meshhub_cli("-v", "convert", "a.culprit", "a.stl", cwd=tmp_path)
+    result = meshhub_process("-v", "convert", "a.culprit", "a.stl", cwd=tmp_path)
     assert result.returncode == 4
     message = result.stderr.decode()
     frames = re.findall(r'File "([^"]+)"', message)
@@ -184,7 +184,7 @@ def test_the_command_line_names_the_plugin_that_hangs(
     (tmp_path / "a.culprit").write_text("hang")
 
     def convert(timeout_s: int) -> str:
-        result = meshhub_cli("convert", "a.culprit", "a.stl", "--timeout", timeout_s, cwd=tmp_path)
+        result = meshhub_process("convert", "a.culprit", "a.stl", "--timeout", timeout_s, cwd=tmp_path)
         assert result.returncode == 5
         return result.stderr.decode()
 
