@@ -137,7 +137,7 @@ def test_properties_in_any_order_and_unknown_elements_are_read(encoding: str) ->
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_many_mixed_polygons_span_several_blocks(encoding: str) -> None:
     rng = np.random.default_rng(3)
-    sizes = rng.integers(3, 9, 60_000 if encoding != "ascii" else 5_000)
+    sizes = rng.integers(3, 9, 5_000)
     circle = [[np.cos(t), np.sin(t), 0.0] for t in np.linspace(0, 2 * np.pi, 16, endpoint=False)]
     faces = [sorted(rng.choice(16, size, replace=False).tolist()) for size in sizes.tolist()]
     scene = load(ply(encoding, ("vertex", XYZ, circle), ("face", LIST, faces_of(faces))))
