@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from test_cli import meshhub_cli
+
 pytestmark = pytest.mark.once
 
 LONG = "abcdefghij-klmnopqrst-uvwxyzabcd-efghijk"
@@ -42,7 +44,7 @@ def run(folder: Path, *arguments: str, path: str = "") -> subprocess.CompletedPr
 
 def create(folder: Path, *arguments: str) -> Path:
     """Create a plug-in; return its folder."""
-    done = run(folder, "meshhub", "plugin", "new", *arguments)
+    done = meshhub_cli("plugin", "new", *arguments, cwd=folder)
     assert done.returncode == 0, done.stderr
     (plugin,) = folder.glob("meshhub-*")
     return plugin
@@ -130,21 +132,21 @@ def test_a_new_plugin_has_all_files(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_would_be_faults_are_rejected(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run(tmp_path, "meshhub", "plugin", "new", *arguments)
+    done = meshhub_cli("plugin", "new", *arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert message in done.stderr
+    assert message in done.stderr.decode()
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == []
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "meshhub-acme").mkdir()
-    done = run(tmp_path, "meshhub", "plugin", "new", "acme", "--policy")
+    done = meshhub_cli("plugin", "new", "acme", "--policy", cwd=tmp_path)
     assert done.returncode == 2
-    assert "meshhub-acme exists already; name another --folder" in done.stderr
+    assert b"meshhub-acme exists already; name another --folder" in done.stderr
     assert list((tmp_path / "meshhub-acme").iterdir()) == []
-    done = run(tmp_path, "meshhub", "plugin", "new", "acme", "--policy", "--folder", "other")
+    done = meshhub_cli("plugin", "new", "acme", "--policy", "--folder", "other", cwd=tmp_path)
     assert done.returncode == 0
     assert (tmp_path / "other" / "pyproject.toml").is_file()
-    done = run(tmp_path, "meshhub", "plugin", "new", "acme", "--policy", "--folder", "no/such/folder")
+    done = meshhub_cli("plugin", "new", "acme", "--policy", "--folder", "no/such/folder", cwd=tmp_path)
     assert done.returncode == 6
-    assert "no/such: is not a folder; create it first" in done.stderr
+    assert b"no/such: is not a folder; create it first" in done.stderr
