@@ -35,6 +35,7 @@ OPERATIONS = (
     "flatten-base",
     "merge-parts",
     "cut-plane",
+    "split-for-bed",
     "split-parts",
     "reduce-colors",
     "place-on-bed",

@@ -23,6 +23,7 @@ BUILTINS = (
     "flatten_base",
     "merge_parts",
     "cut_plane",
+    "split_for_bed",
     "split_parts",
     "reduce_colors",
     "place_on_bed",

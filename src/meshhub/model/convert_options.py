@@ -137,6 +137,18 @@ class ConvertOptions(TypedDict, total=False):
     cut_plane_keep: Literal["both", "high", "low"] | None
     """Keep after the cut. Pieces to keep: both sides, only those below all planes, or only those above them."""
 
+    split_for_bed: str | None
+    """Split for a bed, mm. Cut each part that is larger than this printer into pieces that fit: width × depth ×
+    height in millimeters, such as 220x220x250. Parts are not turned."""
+
+    split_for_bed_connectors: Literal["dovetail", "dowels", "none", "pegs"] | None
+    """Connectors of the pieces. How to connect the pieces: pegs on one side, holes on both sides for separate
+    dowels, or dovetails to slide together; only where there is material around."""
+
+    split_for_bed_clearance_mm: float | None
+    """Clearance of the connectors, mm (at least 0 and at most 2). Gap between a connector and its hole on each
+    side."""
+
     split_parts: bool | None
     """Split into parts. Make a part of each body, a shell with its cavities; the parts keep their places."""
 

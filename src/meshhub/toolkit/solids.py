@@ -33,6 +33,9 @@ from meshhub.toolkit.topology import Index, edge_statistics, remove_degenerate_f
 TOLERANCE_STEPS = 2.0
 """float32 steps at the largest coordinate; files round closer points to one, so solids have none closer."""
 
+SIMPLIFICATION_STEPS = (1.0, 3.0, 9.0)
+"""Tolerances, relative to that of files, with which a solid is simplified until no rounding spoils it."""
+
 MIN_SEAM_WIDTH = 1e-4
 """Difference of texture coordinates at one point that counts as a seam; more than the noise of interpolation."""
 
@@ -110,8 +113,16 @@ class Solids:
         """Return the surface of a solid that was made from a mesh, with its name.
 
         Added faces have the look of the nearest surface: that of the solid or, if it has only added faces, that of
-        the original mesh.
+        the original mesh. Points that files would round to one are merged before.
         """
+        mesh = self._convert(solid, original)
+        for steps in SIMPLIFICATION_STEPS:
+            if not has_defects_in_file(mesh):
+                break
+            mesh = self._convert(solid.simplify(steps * find_tolerance(mesh.vertices)), original)
+        return mesh
+
+    def _convert(self, solid: Manifold, original: Mesh) -> Mesh:
         native = solid.to_mesh64()
         ids = np.repeat(np.asarray(native.run_original_id, np.int64), np.diff(native.run_index) // 3)
         material = (ids - self.first_id - 1).astype(np.int32)
@@ -203,10 +214,26 @@ def find_tolerance(points: Float64) -> float:
     return TOLERANCE_STEPS * float(np.spacing(np.float32(np.abs(points).max(initial=1e-3))))
 
 
+def surface_of(solid: Manifold) -> Mesh:
+    """Return the surface of a solid without its attributes."""
+    native = solid.to_mesh64()
+    points = np.asarray(native.vert_properties)[:, :3]
+    return Mesh(*welded(Mesh(points, np.asarray(native.tri_verts, np.int64).astype(np.int32))))
+
+
 def is_valid_in_file(mesh: Mesh) -> bool:
     """Return whether a mesh is closed, manifold and consistently oriented after rounding to float32, as in a file."""
-    _, faces = welded(replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64)))
-    return not any(edge_statistics(remove_degenerate_faces(faces)))
+    return not any(edge_statistics(remove_degenerate_faces(_faces_in_file(mesh))))
+
+
+def has_defects_in_file(mesh: Mesh) -> bool:
+    """Return whether a mesh has invalid edges or faces without area after rounding to float32, as in a file."""
+    faces = _faces_in_file(mesh)
+    return len(remove_degenerate_faces(faces)) < len(faces) or any(edge_statistics(faces))
+
+
+def _faces_in_file(mesh: Mesh) -> Int32:
+    return welded(replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64)))[1]
 
 
 def _paint(mesh: Mesh, is_new: NDArray[np.bool_]) -> Mesh:

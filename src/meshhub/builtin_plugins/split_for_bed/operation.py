@@ -1,0 +1,103 @@
+"""Cut each part that is larger than a bed into pieces that fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from manifold3d import Manifold
+
+from meshhub.builtin_plugins.split_for_bed import SplitForBedOptions
+from meshhub.builtin_plugins.split_for_bed.connectors import MAX_LENGTH_MM, Connectors, find_connectors
+from meshhub.builtin_plugins.split_for_bed.pieces import MIN_THICKNESS_MM, ROUNDING_RATIO, divide
+from meshhub.errors import quote
+from meshhub.model.notes import did, note
+from meshhub.model.progress import track
+from meshhub.model.scene import Part, Scene
+from meshhub.toolkit.dividing import Divider, Piece
+from meshhub.toolkit.geometry import bounds_of_parts
+
+
+def run(scene: Scene, options: SplitForBedOptions) -> Scene:
+    """Cut each part that is larger than the bed into pieces that fit, and connect them.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `split_for_bed` None leaves the scene unchanged.
+    Returns:
+        Scene with the pieces in their places, named NAME-a, NAME-b, …, and dowels in theirs; parts that fit stay as
+        they are. Instances share pieces.
+    Raises:
+        InvalidOption: There would be too many pieces.
+        ConversionFailed: A part that does not fit is not a solid.
+    """
+    if options.split_for_bed is None:
+        return scene
+    divider = Divider(scene, "repair")
+    cutter = _Cutter(options)
+    parts: list[Part] = []
+    split_count = 0
+    for part, box in zip(track(scene.parts), bounds_of_parts(scene), strict=True):
+        if (box[1] - box[0] <= cutter.bed * (1 + ROUNDING_RATIO)).all():
+            parts.append(part)
+            continue
+        parts += divider.divide(part, cutter.cut)
+        split_count += 1
+    _write_notes(cutter, divider, split_count, len(parts) - len(scene.parts) + split_count)
+    did(parts_split=split_count, parts_before=len(scene.parts), parts_after=len(parts))
+    return divider.finish(parts)
+
+
+class _Cutter:
+    """Cuts for one bed, and what is reported of them."""
+
+    def __init__(self, options: SplitForBedOptions) -> None:
+        self.options = options
+        self.bed = np.array(options.bed())
+        self.thin = self.bare = 0
+
+    def cut(self, solid: Manifold) -> list[Piece]:
+        """Return the pieces of a solid and its dowels."""
+        kind = self.options.split_for_bed_connectors
+        pieces = divide(solid, self.bed, MAX_LENGTH_MM if kind in ("pegs", "dovetail") else 0.0)
+        connectors = Connectors()
+        if kind != "none":
+            connectors = find_connectors(pieces.solids, pieces.planes, kind, self.options.split_for_bed_clearance_mm)
+        result = connectors.apply(pieces.solids)
+        self.thin += pieces.thin
+        self.bare += connectors.bare
+        before, after = solid.volume(), sum(piece.volume() for piece in (*result, *connectors.dowels))
+        did(
+            planes=len(pieces.planes),
+            connectors=connectors.count,
+            volume_before_mm3=before,
+            volume_after_mm3=after,
+            connector_volume_mm3=after - before,
+        )
+        return [*map(Piece, result), *(Piece(dowel, "dowel") for dowel in connectors.dowels)]
+
+
+def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_count: int) -> None:
+    if not split_count:
+        note("fits_bed", "each part fits the bed, so no part was cut")
+        return
+    note(
+        "parts_cut_for_bed",
+        f"cut parts that are larger than the bed ({split_count:,}) into pieces that fit ({piece_count:,})",
+    )
+    if cutter.thin:
+        note(
+            "thin_pieces",
+            f"{cutter.thin} cuts left bodies thinner than {MIN_THICKNESS_MM:g} mm; turn the model, or change "
+            "{split_for_bed}",
+            options=("split_for_bed",),
+        )
+    if cutter.bare:
+        note(
+            "no_room_for_connectors",
+            f"{cutter.bare} contacts of pieces have no connector, because there is too little material around",
+        )
+    for name in divider.invalid_names:
+        note(
+            "cut_not_closed",
+            f"the cut through {quote(name)} left invalid edges; repair the result with {{repair}}",
+            options=("repair",),
+        )
