@@ -30,6 +30,8 @@ OPERATIONS = (
     "fit",
     "scale",
     "target-height",
+    "fill-holes",
+    "offset",
     "hollow",
     "drain",
     "flatten-base",

@@ -18,6 +18,8 @@ BUILTINS = (
     "fit",
     "scale",
     "target_height",
+    "fill_holes",
+    "offset",
     "hollow",
     "drain",
     "flatten_base",

@@ -111,6 +111,14 @@ class ConvertOptions(TypedDict, total=False):
     """Target height in mm (at least 0.001 and at most 100000). Scale the whole scene uniformly to this Z extent in
     millimeters."""
 
+    fill_holes_mm: float | None
+    """Fill holes up to mm (at least 0.1 and at most 1000). Fill round holes in flat sides, through holes and blind
+    ones, up to this diameter. Needs a closed mesh; holes where faces are missing are closed by a repair."""
+
+    offset_mm: float | None
+    """Grow by mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
+    negative: -0.2 makes parts fit. Outside edges become round. Needs a closed mesh."""
+
     hollow_wall_mm: float | None
     """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
     thickness. The outside stays as it is; bodies that are too thin stay solid. Needs a closed mesh."""

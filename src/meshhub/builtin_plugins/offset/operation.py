@@ -1,0 +1,75 @@
+"""Grow or shrink all parts: replace each surface by the one at a distance from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from meshhub.builtin_plugins.offset import OffsetOptions
+from meshhub.errors import InvalidOption, format_number
+from meshhub.model.notes import did
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.distances import SurfaceDistance
+from meshhub.toolkit.geometry import signed_volume
+from meshhub.toolkit.offsets import offset_surface
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface
+
+
+def run(scene: Scene, options: OffsetOptions) -> Scene:
+    """Move all surfaces by `offset_mm` along their normals.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `offset_mm` is positive to grow and negative to shrink; None and 0 leave the scene unchanged.
+    Returns:
+        Scene with new triangles, which have the vertex colors and materials of the nearest place, without textures.
+        Instances stay shared.
+    Raises:
+        ConversionFailed: A part is not a closed solid.
+        InvalidOption: A part would vanish.
+        ModelTooComplex: The surface is too large for the distance.
+    """
+    distance = options.offset_mm
+    if not distance:
+        return scene
+    volumes = np.zeros(2)
+
+    def change(mesh: Mesh, parts: list[Part]) -> Mesh:
+        points, faces = solid_surface(mesh, parts)
+        vertices, triangles = offset_surface(points, faces, distance, "offset_mm")
+        if len(triangles) == 0:
+            raise InvalidOption(
+                f"option '{{offset_mm}}' {format_number(distance)} would leave nothing of {name_of(mesh, parts)}",
+                options=("offset_mm",),
+            )
+        volumes[:] += len(parts) * np.array([signed_volume(points, faces), signed_volume(vertices, triangles)])
+        return _with_look(mesh, vertices, triangles, abs(distance))
+
+    result = reshaped(scene, change)
+    did(volume_before_mm3=float(volumes[0]), volume_mm3=float(volumes[1]))
+    materials = (
+        replace(
+            material,
+            base_color_image=None,
+            metallic_roughness_image=None,
+            normal_image=None,
+            occlusion_image=None,
+            emissive_image=None,
+        )
+        for material in scene.materials
+    )
+    return replace(result, materials=tuple(materials), images=())
+
+
+def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, spacing: float) -> Mesh:
+    """Return a new surface with the vertex colors and materials of the nearest faces of a mesh."""
+    nearest = SurfaceDistance(mesh.vertices, mesh.faces, spacing)
+    colors = material = None
+    if mesh.colors is not None:
+        corners = mesh.faces[nearest.nearest(vertices)[1]]
+        gaps = np.linalg.norm(mesh.vertices[corners] - vertices[:, None], axis=2)
+        colors = mesh.colors[corners[np.arange(len(corners)), gaps.argmin(axis=1)]]
+    if mesh.face_material is not None:
+        material = mesh.face_material[nearest.nearest(vertices[faces].mean(axis=1))[1]]
+    return Mesh(vertices, faces, colors=colors, face_material=material, name=mesh.name)
