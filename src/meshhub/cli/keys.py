@@ -173,11 +173,13 @@ def _from_now(days: int | None) -> float | None:
 
 
 def _row(record: KeyRecord) -> tuple[str, ...]:
-    times = (
-        "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
-        for seconds in (record.created, record.expires, record.revoked)
-    )
+    times = map(format_time, (record.created, record.expires, record.revoked))
     return (record.id, record.plan, record.label, record.state(time.time()), *times, _describe(record.publishable))
+
+
+def format_time(seconds: int | None) -> str:
+    """Return a time for people; "" for None."""
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 
 def _describe(bounds: Publishable | None) -> str:

@@ -14,14 +14,11 @@ from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.plugin_records import PluginRecords
+from meshhub.model.options import flag_of
 from meshhub.model.plans import LOCAL
 from meshhub.supported import supported
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _flag_of(option: str) -> str:
-    return "--" + option.replace("_", "-")
 
 
 def _format_value(value: object) -> str:
@@ -40,7 +37,7 @@ def formats(as_json: bool) -> None:
     rows, remedies = [], []
     for name, entry in listed.items():
         write = ("yes" if entry["write"] else "no") + (f" ({entry['requires']})" if entry["requires"] else "")
-        flags = " ".join(map(_flag_of, entry["options"]["properties"]))
+        flags = " ".join(map(flag_of, entry["options"]["properties"]))
         read = "yes" if entry["read"] else "no"
         rows.append((name, entry["label"], " ".join(entry["extensions"]), read, write, flags))
         if entry["remedy"]:
@@ -76,7 +73,7 @@ def operations(as_json: bool) -> None:
     for entry in listed:
         for name, field in entry["options"]["properties"].items():
             text = f"{field['title']}: {field.get('description', '')}".rstrip(": ")
-            rows.append((entry["id"], entry["stage"], _flag_of(name), text))
+            rows.append((entry["id"], entry["stage"], flag_of(name), text))
         if entry["remedy"]:
             rows.append(("", "", "", f"not available: {entry['remedy']}"))
     terminal.table(("operation", "stage", "option", "what it does"), rows)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
@@ -179,16 +180,7 @@ def relay_progress(listener: Listener | None) -> Callable[[JobDescription], None
     def relay(job: JobDescription) -> None:
         step = job.progress
         if step is not None:
-            listener(
-                Progress(
-                    step=step.step,
-                    kind=step.kind,
-                    label=step.label,
-                    index=step.index,
-                    count=step.count,
-                    fraction=step.fraction,
-                )
-            )
+            listener(msgspec.convert(step, Progress, from_attributes=True))
 
     return relay
 

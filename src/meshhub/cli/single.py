@@ -76,7 +76,7 @@ def _print_preview(
         with registry.open_model(model, options) as opened:
             chain = registry.resolve(Request(target=target_format(target, output.to), options=options), opened)
     else:
-        _check_input(source, output)
+        check_distinct(source, output.path)
         request = Request(target=target_format(target, output.to), options=options)
         with suggesting_overwrite(output.overwrite):
             chain = preview(
@@ -98,15 +98,11 @@ def _print_preview(
     terminal.print_notes(chain.notes, indent="  ")
 
 
-def _check_input(source: str, output: Output) -> None:
-    check_distinct(source, output.path)
-
-
 def _convert_to_file(
     registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> Report:
     target = output.path
-    _check_input(source, output)
+    check_distinct(source, output.path)
     if output.folder is not None:
         output.folder.mkdir(parents=True, exist_ok=True)
     with (

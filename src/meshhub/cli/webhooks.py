@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from meshhub.cli import terminal
-from meshhub.cli.keys import HOUR_S, MAX_GRACE_HOURS, open_store
+from meshhub.cli.keys import HOUR_S, MAX_GRACE_HOURS, format_time, open_store
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption
 
@@ -48,7 +47,7 @@ def list_secrets(as_json: bool) -> None:
         return
     terminal.table(
         ("key", "created", "revoked"),
-        [(record.key_id, _format_time(record.created), _format_time(record.revoked)) for record in records],
+        [(record.key_id, format_time(record.created), format_time(record.revoked)) for record in records],
     )
 
 
@@ -90,7 +89,3 @@ def _open_secrets(key_id: str | None = None) -> WebhookSecrets:
         if key_id not in active:
             raise InvalidOption(f"the key {key_id!r} does not exist or is not active; see `meshhub keys list`")
     return WebhookSecrets(store)
-
-
-def _format_time(seconds: int | None) -> str:
-    return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

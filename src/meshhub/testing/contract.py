@@ -12,7 +12,7 @@ import pytest
 
 from meshhub.errors import describe_missing
 from meshhub.model.api_version import API_VERSION, DECLARATION
-from meshhub.model.capabilities import Capability
+from meshhub.model.capabilities import Operation, Reader, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import OptionField, option_fields
 from meshhub.pipeline.declarations import Declared
@@ -20,7 +20,7 @@ from meshhub.registry import Registry
 from meshhub.testing import memory_format
 from meshhub.testing.guards import fail_on_exit_or_timeout, require
 
-C = TypeVar("C", bound=Capability)
+C = TypeVar("C", Reader, Writer, Operation)
 
 
 @cache
@@ -83,8 +83,11 @@ class Contract(Generic[C]):
 
     @property
     def option_fields(self) -> tuple[OptionField, ...]:
-        """Fields of the capability's options."""
-        raise NotImplementedError
+        """Fields of the capability's options. Fail if the interfaces cannot present them."""
+        try:
+            return option_fields(self.capability.options)
+        except TypeError as error:
+            raise AssertionError(str(error)) from error
 
     def test_the_plugin_has_no_faults(self) -> None:
         """Test that the registry accepts all declarations of the plug-in."""
@@ -126,11 +129,3 @@ class Contract(Generic[C]):
                 any(field.name == prefix or field.name.startswith(prefix + "_") for prefix in prefixes),
                 f"option {field.name!r} does not start with {' or '.join(sorted(prefixes))}",
             )
-
-
-def fields_of(options: type) -> tuple[OptionField, ...]:
-    """Return the fields of an options Struct. Raises AssertionError for one that the interfaces cannot present."""
-    try:
-        return option_fields(options)
-    except TypeError as error:
-        raise AssertionError(str(error)) from error

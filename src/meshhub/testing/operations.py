@@ -19,7 +19,7 @@ from meshhub.testing import conversions, sample_scenes
 from meshhub.testing.child_process import fingerprint_in_children, try_in_child
 from meshhub.testing.child_tasks import serialize
 from meshhub.testing.comparison import part_names
-from meshhub.testing.contract import Contract, fields_of
+from meshhub.testing.contract import Contract
 from meshhub.testing.guards import fail_on_exit_or_timeout, forbid_side_effects, require
 from meshhub.testing.memory_format import SCENE, SceneSource
 from meshhub.toolkit.geometry import soup, transformed
@@ -60,11 +60,6 @@ class OperationContract(Contract[Operation]):
     def owner(self) -> str:
         """Id of the operation."""
         return self.operation_id
-
-    @property
-    def option_fields(self) -> tuple[OptionField, ...]:
-        """Fields of the operation's options."""
-        return fields_of(self.capability.options)
 
     def effective_options(self) -> Mapping[str, object]:
         """Return `options`, or by default values that select the operation."""

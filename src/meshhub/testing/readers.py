@@ -11,7 +11,6 @@ import pytest
 from meshhub.errors import SourceError
 from meshhub.model.capabilities import FEATURES, Feature, Reader
 from meshhub.model.chain import Request
-from meshhub.model.options import OptionField
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declared
@@ -24,7 +23,7 @@ from meshhub.testing.child_process import (
     check_scores_in_child,
     fingerprint_in_children,
 )
-from meshhub.testing.contract import Contract, fields_of
+from meshhub.testing.contract import Contract
 from meshhub.testing.guards import DEADLINE_S, fail_on_exit_or_timeout, require
 from meshhub.testing.hostile_files import corrupted_files, random_files, slow_heads, truncated_files
 from meshhub.testing.memory_format import SCENE
@@ -66,11 +65,6 @@ class ReaderContract(Contract[Reader]):
     def owner(self) -> str:
         """Id of the format."""
         return self.format_id
-
-    @property
-    def option_fields(self) -> tuple[OptionField, ...]:
-        """Fields of the reader's options."""
-        return fields_of(self.capability.options)
 
     def read(self, source: Source) -> Scene:
         """Read a file to a scene in millimeters, Z up."""

@@ -12,7 +12,7 @@ import pytest
 
 from meshhub.errors import ConversionFailed
 from meshhub.model.capabilities import FEATURES, Feature, Writer
-from meshhub.model.options import OptionField, decode
+from meshhub.model.options import decode
 from meshhub.model.scene import DESCRIPTIONS, Scene
 from meshhub.model.source import Target
 from meshhub.pipeline.declarations import Declared, load
@@ -20,7 +20,7 @@ from meshhub.testing import conversions, sample_scenes
 from meshhub.testing.child_process import fingerprint_in_children, try_in_child
 from meshhub.testing.child_tasks import fingerprint, serialize
 from meshhub.testing.comparison import describe_difference, part_groups, part_names
-from meshhub.testing.contract import Contract, fields_of
+from meshhub.testing.contract import Contract
 from meshhub.testing.guards import fail_on_exit_or_timeout, forbid_side_effects, require
 from meshhub.testing.memory_format import SceneSource
 from meshhub.toolkit.geometry import to_frame
@@ -54,11 +54,6 @@ class WriterContract(Contract[Writer]):
     def owner(self) -> str:
         """Id of the format."""
         return self.format_id
-
-    @property
-    def option_fields(self) -> tuple[OptionField, ...]:
-        """Fields of the writer's options."""
-        return fields_of(self.capability.options)
 
     @property
     def carried_back(self) -> frozenset[Feature] | None:

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from meshhub.errors import MeshhubError, ServerBusy, ShuttingDown
+from meshhub.engine.task_slots import shutdown_error
+from meshhub.errors import MeshhubError, ServerBusy
 from meshhub.service.sharing import LONG_S, SlotLimits, SlotUse, has_key
 
 
@@ -91,7 +92,7 @@ class SlotQueue:
     def check(self, caller: str) -> None:
         """Check whether the queue would accept a new request of a caller. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
-            raise shutting_down()
+            raise shutdown_error()
         if self.can_start(caller):
             return
         queued = Counter(ticket.caller for ticket in self._queued_tickets())
@@ -105,7 +106,7 @@ class SlotQueue:
     async def acquire(self, ticket: Ticket, deadline: float | None) -> Slot:
         """Wait for a slot until `deadline`, in the event loop's clock. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
-            raise shutting_down()
+            raise shutdown_error()
         if ticket.rejection is not None:
             raise ticket.rejection
         entry = _Waiting(ticket)
@@ -139,7 +140,7 @@ class SlotQueue:
     def stop(self) -> None:
         """Reject all waiting and future requests."""
         self._is_stopped = True
-        self._reject(self._waiting, shutting_down)
+        self._reject(self._waiting, shutdown_error)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -206,8 +207,3 @@ class SlotQueue:
 
 def _queue_full() -> MeshhubError:
     return ServerBusy("too many requests are waiting for a worker; try again in a moment")
-
-
-def shutting_down() -> MeshhubError:
-    """Return the error of a request that arrives after the service began to stop."""
-    return ShuttingDown("the service is shutting down; try again in a moment")

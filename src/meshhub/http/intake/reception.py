@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from litestar import Request
 
+from meshhub.engine.task_slots import shutdown_error
 from meshhub.errors import quote
 from meshhub.http.admission.resources import Resources
-from meshhub.http.admission.slots import shutting_down
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
@@ -34,7 +34,6 @@ class Reception:
     frees them at once, because draining the rest of the body may take seconds.
 
     Attributes:
-        request: The request.
         context: Its context; `context.deadline` is set at admission.
         folder: Folder of the request; unused by a form without files.
         form: The form, as soon as it is complete.
@@ -66,7 +65,7 @@ class Reception:
         length = self._check_length(self.request.headers.get("content-length"))
         if self._main is not None:
             if resources.is_closing:
-                raise shutting_down()
+                raise shutdown_error()
             if self._main != "any":
                 resources.slots.check(context.identity)
             # this promises no space yet: an announced body that never arrives blocks no other request
@@ -97,7 +96,7 @@ class Reception:
                 await self._receive_body(parser)
         except TimeoutError:
             if resources.is_closing:
-                raise shutting_down() from None
+                raise shutdown_error() from None
             if not resources.disk.is_rejected(context):
                 raise ServiceError(
                     "the upload took longer than this plan allows for a request; send less at once"

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from meshhub.model.notes import Note
+from meshhub.model.progress import Progress
 from meshhub.model.report import Report
 from meshhub.service.jobs.job import FINISHED, Job, JobFile, JobKind, JobProgress, JobState
 
 
-class ProgressDescription(Struct, frozen=True, kw_only=True):
-    """Progress of a running job."""
+class ProgressDescription(Progress, frozen=True, kw_only=True):
+    """Progress of a running job: of its current file, and the number of this file."""
 
     file: int
     """Number of the current file, from 0."""
 
     files: int
     """Number of files."""
-
-    step: str
-    """Id of the running step: of the format, of the operation, or "inspection"."""
-
-    kind: Literal["read", "operation", "preview", "write", "render", "inspect"]
-    """Kind of the step."""
-
-    label: str
-    """Name of the step for people."""
-
-    index: int
-    """Number of the step, from 0."""
-
-    count: int
-    """Number of steps."""
 
     fraction: float | None
     """Finished share of the step, from 0 to 1; null until the step reports one."""
@@ -169,17 +155,7 @@ def _note_fields(note: Note) -> dict[str, Any]:
 
 
 def _describe_progress(progress: JobProgress) -> ProgressDescription:
-    step = progress.step
-    return ProgressDescription(
-        file=progress.file,
-        files=progress.files,
-        step=step.step,
-        kind=step.kind,
-        label=step.label,
-        index=step.index,
-        count=step.count,
-        fraction=step.fraction,
-    )
+    return ProgressDescription(file=progress.file, files=progress.files, **structs.asdict(progress.step))
 
 
 def _describe_result(job: Job, root_path: str) -> ResultDescription | None:

@@ -66,7 +66,6 @@ class SqlJobStore(JobDatabase):
         """Use a database, whose tables are created at the first use.
 
         Args:
-            engine: The database.
             clock: Returns the time in seconds since 1970; None: the database has a clock.
             root_path: Path of the service behind a proxy, for the URLs in webhook messages.
         """
@@ -288,7 +287,7 @@ class SqlJobStore(JobDatabase):
             connection.execute(
                 DELIVERIES.delete().where(DELIVERIES.c.due.is_(None), DELIVERIES.c.created < now - EXPIRED_ROW_S)
             )
-            # a caller that comes back starts at the lowest pass of the others; so its row is not needed meanwhile
+            # idle callers need no row, because they restart at the lowest pass of the others
             connection.execute(CALLERS.delete().where(CALLERS.c.queued == 0, CALLERS.c.running == 0))
         return Swept(tuple(requeued), tuple(lost), tuple(row.id for row in old))
 
@@ -340,10 +339,6 @@ class SqlJobStore(JobDatabase):
             query = query.where(USAGE.c.key_id == key_id)
         rows = self._read(lambda connection: connection.execute(query).mappings().all())
         return [Usage(**row) for row in rows]
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._engine.dispose()
 
     def _lock_run(self, connection: sql.Connection, job_id: str, token: str) -> Any:
         """Return the row of a job that still runs with a token, None otherwise."""
