@@ -171,7 +171,7 @@ def failures(kind: str, name: str, plugin: FaultyPlugin, **attributes: Any) -> l
 
 @pytest.mark.parametrize(("kind", "name", "change", "message"), FAULTY_DECLARATIONS)
 def test_each_fault_fails_its_contract(kind: str, name: str, change: Any, message: str) -> None:
-    brick = {"brick": Source.from_bytes(b"{}", "brick.stl")} if "recognised" in name else {}
+    brick = {"brick": Source.from_bytes(b"{}", "brick.stl")} if "recognized" in name else {}
     messages = failures(kind, name, FaultyPlugin(**{kind: change}), **brick)
     assert any(message in each for each in messages), messages
 
