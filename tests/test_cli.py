@@ -418,7 +418,19 @@ def test_listings_name_formats_operations_and_plugins() -> None:
         assert name in text
     operations = json.loads(meshhub_cli("operations", "--json").stdout)
     stages = dict.fromkeys(operation["stage"] for operation in operations)
-    assert list(stages) == ["repair", "reduce", "turn", "resize", "shape", "hollow", "cut", "divide", "color", "place"]
+    assert list(stages) == [
+        "repair",
+        "reduce",
+        "turn",
+        "resize",
+        "shape",
+        "hollow",
+        "cut",
+        "base",
+        "divide",
+        "color",
+        "place",
+    ]
     plugins = meshhub_cli("plugins")
     assert plugins.returncode == 0, plugins.stderr
     assert "built-in" in plugins.stdout.decode()

@@ -35,6 +35,7 @@ OPERATIONS = (
     "hollow",
     "drain",
     "flatten-base",
+    "chamfer-base",
     "merge-parts",
     "cut-plane",
     "split-for-bed",

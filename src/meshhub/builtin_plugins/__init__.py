@@ -24,6 +24,7 @@ BUILTINS = (
     "drain",
     "flatten_base",
     "merge_parts",
+    "chamfer_base",
     "cut_plane",
     "split_for_bed",
     "split_parts",

@@ -138,6 +138,10 @@ class ConvertOptions(TypedDict, total=False):
     """Merge parts. Make one part of all: union makes one solid without walls inside, keep only joins the meshes as
     they are."""
 
+    chamfer_base_mm: float | None
+    """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by
+    this much, at 45°, because the first layers are squeezed outward. Needs a closed mesh."""
+
     cut_plane: str | None
     """Cut at planes. Cut the whole scene at one or several planes: an axis with a position in millimeters, or in
     percent of the size, such as z=40 or z=50%,x=0. Each piece is closed, keeps its place and becomes a part."""

@@ -1,0 +1,84 @@
+"""Bevel the edges of the side that the model stands on."""
+
+from __future__ import annotations
+
+import manifold3d
+import numpy as np
+
+from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
+from meshhub.errors import format_number
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds
+from meshhub.toolkit.reshaping import reshaped_in_place, subtracted, to_manifold
+
+SLICE_RATIO = 0.01
+"""Height of the outline above the bed, per chamfer: above rounded vertices, below the second edge of the chamfer."""
+
+SIMPLIFY_RATIO = 0.02
+"""Distance by which the outline may be simplified, per chamfer."""
+
+CONE_SEGMENTS = 32
+"""Segments of the cones around the corners of the outline."""
+
+
+def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
+    """Bevel the outlines at the lowest height of the scene by `chamfer_base_mm`, also those of holes.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `chamfer_base_mm` None leaves the scene unchanged.
+    Returns:
+        Scene with the bevels; the new faces look like the nearest place of their mesh.
+    Raises:
+        ConversionFailed: A part that stands on the bed is not a closed solid.
+        ValueError: The scene has no faces.
+    """
+    size = options.chamfer_base_mm
+    if size is None:
+        return scene
+    bed = float(bounds(scene)[0, 2])
+    length = 0.0
+
+    def change(mesh: Mesh, parts: list[Part]) -> Mesh:
+        nonlocal length
+        if mesh.vertices[mesh.faces, 2].min() > bed + SLICE_RATIO * size:
+            return mesh
+        solid = to_manifold(mesh, parts)
+        outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
+        # a side narrower than the bevels would lose its foot
+        if outline.offset(-size).is_empty():
+            return mesh
+        loops = outline.to_polygons()
+        length += len(parts) * sum(
+            float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops
+        )
+        return subtracted(mesh, solid, _wedges(outline, bed, size))
+
+    result = reshaped_in_place(scene, change)
+    if length == 0:
+        note(
+            "no_base_to_chamfer",
+            f"no side at the bed is wide enough for a chamfer of {format_number(size, 3)} mm; "
+            "lower {chamfer_base_mm}, or use {flatten_base_mm}",
+            options=("chamfer_base_mm", "flatten_base_mm"),
+        )
+        return scene
+    did(chamfered_mm=length)
+    return result
+
+
+def _wedges(outline: manifold3d.CrossSection, bed: float, size: float) -> list[manifold3d.Manifold]:
+    """Return the sweep of a cone along each edge of an outline: its sides rise at 45° from the reduced outline."""
+    # wedges that end beside the walls and below the bed have no edge or face in those of the model
+    beyond = SLICE_RATIO * size
+    radius = size + 2 * beyond
+    angle = np.linspace(0, 2 * np.pi, CONE_SEGMENTS, endpoint=False)
+    ring = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full(CONE_SEGMENTS, -beyond)], axis=1)
+    cone = np.concatenate([ring, [[0, 0, radius - beyond]]])
+    wedges = []
+    for loop in outline.offset(beyond, manifold3d.JoinType.Miter).to_polygons():
+        corners = np.column_stack([loop, np.full(len(loop), bed)])
+        for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+            wedges.append(manifold3d.Manifold.hull_points(np.concatenate([cone + start, cone + end])))
+    return wedges

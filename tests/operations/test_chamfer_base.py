@@ -1,0 +1,83 @@
+"""Chamfer at the bed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import trimesh
+from hypothesis import given
+from hypothesis import strategies as st
+from manifold3d import Manifold
+
+from meshhub import ConversionFailed
+from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
+from meshhub.builtin_plugins.chamfer_base.operation import run
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Mesh, Scene
+from meshhub.toolkit.geometry import signed_volume, soup
+from meshhub.toolkit.topology import is_closed
+from models import brick, move_mesh, scene_of, sphere
+from solids import mesh_of
+
+pytestmark = pytest.mark.once
+
+
+def ring() -> Mesh:
+    """Return a ring of 24 mm with a hole of 10 mm, 8 mm high."""
+    return mesh_of(Manifold.cylinder(8, 12, 12, 64) - Manifold.cylinder(30, 5, 5, 64, True))
+
+
+def chamfer(scene: Scene, size: float) -> Scene:
+    return run(scene, ChamferBaseOptions(chamfer_base_mm=size))
+
+
+def test_a_brick_is_beveled_at_45_degrees() -> None:
+    result = chamfer(scene_of(brick(10, 20, 30)), 1)
+    mesh = trimesh.Trimesh(*soup(result))
+    assert mesh.is_watertight
+    # a pyramid at each corner belongs to two wedges
+    assert mesh.volume == pytest.approx(6000 - (60 / 2 - 4 / 3))
+    for height, inset in ((1e-6, 1), (0.25, 0.75), (0.5, 0.5), (1, 0), (20, 0)):
+        section = mesh.section((0, 0, 1), (0, 0, height))
+        expected = [inset, inset, 10 - inset, 20 - inset]
+        assert section.bounds[:, :2].ravel().tolist() == pytest.approx(expected, abs=0.02)
+
+
+@given(size=st.floats(0.1, 3))
+def test_outline_and_hole_of_a_ring_are_beveled(size: float) -> None:
+    result = chamfer(scene_of(ring()), size)
+    vertices, faces = soup(result)
+    assert is_closed(vertices, faces)
+    foot = np.linalg.norm(vertices[vertices[:, 2] == 0][:, :2], axis=1)
+    assert foot.max() == pytest.approx(12 - size, abs=0.05 + 0.02 * size)
+    assert foot.min() == pytest.approx(5 + size, abs=0.05 + 0.02 * size)
+    assert signed_volume(*soup(scene_of(ring()))) - signed_volume(vertices, faces) == pytest.approx(
+        np.pi * size**2 * (12 - size / 3 + 5 + size / 3), rel=0.05
+    )
+
+
+def test_parts_above_the_bed_and_round_feet_stay() -> None:
+    high = move_mesh(brick(), 50, 0, 5)
+    result = chamfer(scene_of(brick(), high), 1)
+    assert result.meshes[1] is not result.meshes[0]
+    assert np.array_equal(result.meshes[1].vertices, high.vertices)
+    for mesh in (sphere(10, 64), brick(1.5, 20, 30)):
+        scene = scene_of(mesh)
+        with collecting("chamfer-base") as remarks:
+            assert chamfer(scene, 1) is scene
+        assert [note.code for note in remarks.notes] == ["no_base_to_chamfer"]
+
+
+def test_colors_are_kept() -> None:
+    mesh = replace(brick(), colors=np.tile(np.uint8([9, 80, 200, 255]), (8, 1)), face_material=np.full(12, 3))
+    result = chamfer(scene_of(mesh), 1).meshes[0]
+    assert result.colors is not None and np.array_equal(np.unique(result.colors, axis=0), [[9, 80, 200, 255]])
+    assert result.face_material is not None and set(result.face_material.tolist()) == {3}
+
+
+def test_an_open_mesh_is_rejected_with_advice() -> None:
+    scene = scene_of(replace(brick(), faces=brick().faces[1:]))
+    with pytest.raises(ConversionFailed, match="repair"):
+        chamfer(scene, 1)
