@@ -82,12 +82,15 @@ def _sample(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
     along, across = (
         np.clip(np.ceil(side / spacing), 1, _MAX_SAMPLES_PER_EDGE).astype(np.intp) for side in (longest, height)
     )
-    counts = (along + 1) * (across + 1)
+    # one sample stands for a small face: those at its corners would repeat those of its neighbors
+    is_small = longest <= spacing
+    counts = np.where(is_small, 1, (along + 1) * (across + 1))
     face = np.repeat(row, counts)
     number = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
     i, j = np.divmod(number, across[face] + 1)
     up = (j / across[face])[:, None]
     points = corners[row, first][face] + up * tip[face] + (i / along[face])[:, None] * (1 - up) * base[face]
+    points[is_small[face]] = corners[is_small].mean(axis=1)
     return points, face
 
 

@@ -28,7 +28,7 @@ MIN_CELLS_PER_DISTANCE = 2
 TARGET_CELLS = 40_000
 """Cells along a surface that take a few seconds; a larger surface gets larger cells."""
 
-MAX_CELLS = 500_000
+MAX_CELLS = 150_000
 """Cells along a surface that take half a minute and 1 GB of memory."""
 
 SIMPLIFY_RATIO = 0.005
