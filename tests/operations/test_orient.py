@@ -106,6 +106,15 @@ def test_no_axis_direction_needs_much_less_support(seed: int) -> None:
             assert found <= measure_support(turned, mesh.faces, 45).volume_mm3 * 1.05 + 0.02 * hull
 
 
+@pytest.mark.parametrize("degrees", [0.3, 0.9, 44.5])
+def test_a_side_that_an_axis_almost_has_lies_flat(degrees: float) -> None:
+    matrix = np.eye(4)
+    matrix[:3, :3] = trimesh.transformations.rotation_matrix(np.deg2rad(degrees), [1, 0, 0])[:3, :3]
+    vertices, _ = soup(orient(moved(scene_of(table()), matrix))[0])
+    assert np.count_nonzero(vertices[:, 2] < vertices[:, 2].min() + 1e-6) >= 4
+    assert np.ptp(vertices[:, 2]) == pytest.approx(34)
+
+
 def test_a_model_in_a_good_pose_stays_as_it_is() -> None:
     scene = scene_of(brick(30, 20, 10))
     assert orient(scene)[0] is scene

@@ -147,10 +147,8 @@ def _describe(pose: Pose) -> str:
 
 def _list_directions(model: _Model) -> list[Float64]:
     """Return the unit vectors that may point down, without repetitions."""
-    directions = [axis / np.linalg.norm(axis) for axis in _AXES]
     sides = find_sides(model.hull, model.center)
-    if sides is not None:
-        directions += list(sides.normals[sides.stable][:MAX_SIDES])
+    directions = [] if sides is None else list(sides.normals[sides.stable][:MAX_SIDES])
     normals = face_normals(model.vertices, model.faces)
     area = np.linalg.norm(normals, axis=1)
     bins, number = np.unique(np.rint(unit_vectors(normals) * NORMAL_BIN), axis=0, return_inverse=True)
@@ -159,6 +157,8 @@ def _list_directions(model: _Model) -> list[Float64]:
     sums = np.zeros((len(bins), 3))
     np.add.at(sums, number.reshape(-1), normals)
     directions += list(unit_vectors(sums[largest]))
+    # last, because an axis that a side almost has would tilt the model
+    directions += [axis / np.linalg.norm(axis) for axis in _AXES]
     kept: list[Float64] = []
     for direction in directions:
         if direction.any() and all(direction @ other < MAX_SAME_COSINE for other in kept):
