@@ -10,12 +10,12 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import pytest
-from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
 from msgspec import Meta, Struct
 
 from deadlines import time_out
 from meshhub import Caller, Cancel, Progress, Registry
 from meshhub.builtin_plugins.step import writer as step_writer
+from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
 from meshhub.cli.exits import explained
 from meshhub.errors import Canceled, ConversionFailed, ConversionTimeout, InvalidOption
 from meshhub.hookspecs import hookimpl
