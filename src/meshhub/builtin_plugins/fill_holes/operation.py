@@ -177,7 +177,7 @@ def _find_holes(
 
 
 def _cap(rim: _Rim, twin: IntIndex, region: Int32, is_hole: NDArray[np.bool_]) -> Index:
-    """Return the half-edges of the side that stays at a rim whose other side is a hole; none if there is no such."""
+    """Return the half-edges of the flat side along the rims of its holes; empty without holes."""
     sides = rim.half_edges, twin[rim.half_edges][::-1]
     inner, outer = (bool(is_hole[region[side[0] // 3]]) for side in sides)
     if inner == outer:

@@ -58,7 +58,7 @@ class JobStore(Protocol):
         """Seconds that a request waits for the store; None for a store on this machine, which responds or fails."""
 
     def migrate(self) -> None:
-        """Create the tables, or add those of a new version. Every other method does the same at its first use."""
+        """Create the tables where they are missing. Every other method does the same at its first use."""
 
     def exists(self) -> bool:
         """Return whether the store has ever been used; a service without jobs creates nothing."""

@@ -40,7 +40,7 @@ class Misfits(NamedTuple):
 
 
 def find_implausible(skin: Skin, faceted: FacetedSkin, regions: Regions) -> IntIndex:
-    """Return the curved regions that their own facets do not explain: wrong guesses, whatever is around them."""
+    """Return the curved regions that their own facets do not explain; these guesses are wrong in any model."""
     found = [
         find_deviating(skin, regions.region, regions.surfaces, regions.limit),
         find_unfounded(skin, faceted.region, regions),
