@@ -177,7 +177,7 @@ def _find_holes(
 
 
 def _cap(rim: _Rim, twin: IntIndex, region: Int32, is_hole: NDArray[np.bool_]) -> Index:
-    """Return the half-edges of the flat side along the rims of its holes; empty without holes."""
+    """Return the half-edges of the side to keep along a rim with a hole on its other side; otherwise none."""
     sides = rim.half_edges, twin[rim.half_edges][::-1]
     inner, outer = (bool(is_hole[region[side[0] // 3]]) for side in sides)
     if inner == outer:
