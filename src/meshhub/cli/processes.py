@@ -29,4 +29,4 @@ def bounded_hooks(timeout_s: float | None, method: str | None = "fork") -> HookP
 
     `method` is the start method of `Isolated`.
     """
-    return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log())
+    return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log(), has_details=True)

@@ -14,7 +14,7 @@ from multiprocessing.connection import wait
 
 import msgspec
 
-from meshhub.engine.descendants import kill_marked
+from meshhub.engine.descendants import is_stopped, kill_marked
 from meshhub.engine.hook_worker import LOADING, Question, Reply, serve_hooks
 from meshhub.engine.process_start import Starter
 from meshhub.engine.scratch import Scratch
@@ -153,15 +153,18 @@ class HookConnection:
                 self._worker.pipe.send_bytes(frame)
 
     def _late(self, number: int, call: _Call, budget: float | None) -> Exception:
-        """Return the error of a late call: its own hook is the cause, or another hook that blocks the interpreter.
+        """Return the error of a late call: its own hook is the cause, or another hook that blocks the process.
 
         The process receives no further calls. Later timeouts do not change the suspects that are recorded here.
         """
+        has_stopped = is_stopped(self._worker.process.pid or 0)
         self._finish(_STOPPED)
         if call.began is None:
             return CallLost(began=False)
         if any(other.began is not None for name, other in self._calls.items() if name not in (number, LOADING)):
             return CallLost(began=True, late=True)
+        if has_stopped:
+            return HookFailed("stopped its process (SIGSTOP)")
         return HookLate(f"took longer than {budget or 0:g} s")
 
     def _read_until(self, due: float) -> bool:

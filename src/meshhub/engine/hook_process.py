@@ -31,7 +31,7 @@ from meshhub.model.capabilities import Reader
 from meshhub.model.options import Value, has_check
 from meshhub.pipeline.declarations import Declared, reference_of
 from meshhub.pipeline.hooks import Hooks
-from meshhub.pipeline.identify import Sniff, sniff_here
+from meshhub.pipeline.identify import Sniff, SniffFailure, sniff_here
 from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
 from meshhub.pipeline.option_class_check import broken_check, raise_problem
 
@@ -60,6 +60,15 @@ _MAX_WAITING_REPORTS_COUNT = 1000
 """Reports that may wait for the listener of one plug-in; further ones are dropped to bound the memory."""
 
 
+class _Failed(PluginError):
+    """Failure of a hook, also as the predicate of a sentence about it."""
+
+    def __init__(self, subject: str, words: SniffFailure, traceback: str = "") -> None:
+        super().__init__(f"{subject} {words.details}")
+        self.words = words
+        self.traceback = traceback
+
+
 class HookProcess(Hooks):
     """Process for the hooks of installed third-party plug-ins, which is killed and restarted after a failure.
 
@@ -72,6 +81,7 @@ class HookProcess(Hooks):
     folder: parent of its temporary folder; default: the system's
     log:    how it logs to standard error, as in `Isolated`
     records: where probes and failures are recorded; None: entry points are loaded without a probe
+    has_details: whether notes have the texts of exceptions; not for strangers: they may contain paths and secrets
     """
 
     def __init__(
@@ -83,12 +93,14 @@ class HookProcess(Hooks):
         folder: str | None = None,
         log: Kind | None = None,
         records: PluginRecords | None = None,
+        has_details: bool = False,
     ) -> None:
         self._sniff_s = sniff_s
         self._hook_s = hook_s
         self._folder = folder
         self._starter = Starter(method, _LIMITS, log)
         self._records = records
+        self._has_details = has_details
         self._probed: dict[str, str] = {}
         self._open: set[HookConnection] = set()
         self._is_closed = False
@@ -123,9 +135,9 @@ class HookProcess(Hooks):
         """Return a function that calls sniffers; those of third parties share one budget over all its calls."""
         left = self._sniff_s
 
-        def sniff(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | None]:
+        def sniff(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | SniffFailure]:
             nonlocal left
-            scores: list[int | None] = []
+            scores: list[int | SniffFailure] = []
             for reader in readers:
                 plugin = self._plugins.named(reader.plugin)
                 if not plugin.entry_point:
@@ -135,7 +147,7 @@ class HookProcess(Hooks):
                 scores.append(self._sniff(plugin, reader, head, size, left))
                 if left is not None:
                     left = max(0.0, left - (time.monotonic() - begun))
-            return scores
+            return scores if self._has_details else [_without_details(score) for score in scores]
 
         return sniff
 
@@ -193,16 +205,17 @@ class HookProcess(Hooks):
 
     def _sniff(
         self, plugin: Plugin, reader: Declared[Reader], head: bytes, size: int, budget: float | None
-    ) -> int | None:
+    ) -> int | SniffFailure:
         hook = HookName(plugin.name, plugin.origin, f"{SNIFF} {reader.capability.format.id}")
         try:
             score: int = self._ask(hook, SNIFF, Sniffing(reader.capability.sniff or "", head, size), budget)
         except Exception as error:
-            details = error if log.isEnabledFor(logging.DEBUG) else None
-            log.warning(
-                "the sniffer of plug-in %r (%s) failed: %s", plugin.name, plugin.origin, error, exc_info=details
-            )
-            return None
+            failed = f"failed: {error}"
+            words = error.words if isinstance(error, _Failed) else SniffFailure(failed, failed)
+            trace = getattr(error, "traceback", "") if log.isEnabledFor(logging.DEBUG) else ""
+            message = "the sniffer of plug-in %r (%s) %s%s"
+            log.warning(message, plugin.name, plugin.origin, words.details, trace and f"\n{trace.rstrip()}")
+            return words
         return score
 
     def _call_plugin(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
@@ -244,9 +257,9 @@ class HookProcess(Hooks):
         caller = CALLER.get()
         what = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
         if self._failures.is_off(name, caller) or self._errors.is_off_for_all(name):
-            raise PluginError(f"{what} is disabled because it failed repeatedly; try again in {OFF_S:g} s")
+            raise _failed(what, f"is disabled because it failed repeatedly; try again in {OFF_S:g} s")
         if budget is not None and budget <= 0:
-            raise PluginError(f"{what} was not called: earlier calls used up the time; try again")
+            raise _failed(what, "was not called: earlier calls used up the time; try again")
         question = Question(0, hook, name.plugin, msgspec.msgpack.encode(arguments))
         try:
             reply = self._reply(question, budget)
@@ -254,11 +267,11 @@ class HookProcess(Hooks):
             # a sniffer that had less than the full time is not blamed
             if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
                 self._count(self._failures, name, str(error))
-            raise PluginError(f"{what} {error}") from None
+            raise _failed(what, str(error)) from None
         if reply.state != "done":
             self._count(self._errors, name, "raised an error")
             # only for the log: the text of the error may contain secrets
-            failure = PluginError(f"{what} raised {reply.error}")
+            failure = _Failed(what, SniffFailure(reply.summary, reply.error), reply.traceback)
             failure.add_note(reply.traceback)
             raise failure
         # the file of one caller may cause errors, so a success for any caller resets their count
@@ -332,6 +345,14 @@ class HookProcess(Hooks):
             log.error("%s %s for several callers; it is disabled for %g s", title, why, OFF_S)
             if self._records is not None:
                 self._records.keep_faults(self.faults, OFF_S)
+
+
+def _failed(subject: str, words: str) -> _Failed:
+    return _Failed(subject, SniffFailure(words, words))
+
+
+def _without_details(score: int | SniffFailure) -> int | SniffFailure:
+    return score if isinstance(score, int) else SniffFailure(score.summary, score.summary)
 
 
 _INSTANCES: weakref.WeakSet[HookProcess] = weakref.WeakSet()

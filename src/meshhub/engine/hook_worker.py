@@ -28,7 +28,7 @@ from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
-from meshhub.pipeline.plugin_errors import describe_error, name_type, own_traceback
+from meshhub.pipeline.plugin_errors import describe_failure, name_type, own_traceback, summarize_failure
 
 SNIFF = "sniff"
 """Name of a sniffer's call, in place of the name of a hook."""
@@ -63,7 +63,7 @@ class Reply(Struct, frozen=True, array_like=True):
 
     state:  "began" at the start, then "done" or "failed"
     result: value of the type in `RESULTS`, as msgpack
-    error:  exception in one line
+    error:  how the hook failed, as a predicate; `summary` without the text of an exception
     traceback: its traceback in the plug-in
     has_children: child processes remain, and no other call is running that may use them
     """
@@ -72,6 +72,7 @@ class Reply(Struct, frozen=True, array_like=True):
     state: str
     result: bytes = b""
     error: str = ""
+    summary: str = ""
     traceback: str = ""
     has_children: bool = False
 
@@ -212,7 +213,8 @@ class _Server:
             # fails if the value does not have the declared type
             encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
         except BaseException as error:
-            return Reply(question.number, "failed", error=describe_error(error), traceback=_format(error))
+            words, summary = describe_failure(error), summarize_failure(error)
+            return Reply(question.number, "failed", error=words, summary=summary, traceback=_format(error))
         return Reply(question.number, "done", encoded)
 
     def _send(self, reply: Reply) -> None:

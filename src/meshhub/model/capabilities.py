@@ -216,7 +216,8 @@ def checked_score(score: object) -> int:
     Raises:
         ValueError: The score is not a whole number from 0 to 100.
     """
-    if not isinstance(score, SupportsIndex) or score.__index__() not in SCORES:
+    # True is an answer to another question, and would be a score of 1
+    if isinstance(score, bool) or not isinstance(score, SupportsIndex) or score.__index__() not in SCORES:
         raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
     return score.__index__()
 

@@ -14,6 +14,13 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
 from meshhub.pipeline.foreign_files import name_foreign_file
+from meshhub.pipeline.plugin_errors import (
+    InvalidDeclaration,
+    describe_failure,
+    log_arguments,
+    show_value,
+    summarize_failure,
+)
 from meshhub.pipeline.program_scenes import SCENE_READER, SceneSource
 
 log = logging.getLogger(__name__)
@@ -24,8 +31,19 @@ MIN_CONTENT_SCORE = 50
 MAX_NAME_LENGTH = 80
 """Characters of a file name that a message shows, counted from its end."""
 
-Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | None]]
-"""Calls the sniffers of readers with the head and the size of a file; returns a score for each, None if it failed."""
+
+class SniffFailure(NamedTuple):
+    """Failure of a sniffer, as the predicate of a sentence about it: "raised KeyError"."""
+
+    summary: str
+    """Predicate without the text of an exception, which may contain paths and secrets."""
+
+    details: str
+    """Predicate with the text and the line of an exception."""
+
+
+Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | SniffFailure]]
+"""Calls the sniffers of readers with the head and the size of a file; returns a score or failure for each."""
 
 
 class NamedSource(Source):
@@ -54,16 +72,17 @@ class _Match(NamedTuple):
         return self.reader.capability.format.id
 
 
-def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | None]:
+def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | SniffFailure]:
     """Call sniffers in this process."""
-    scores: list[int | None] = []
+    scores: list[int | SniffFailure] = []
     for reader in readers:
         sniffer = reader.capability.sniff or ""
         try:
             scores.append(score_of(sniffer, head, size))
         except (Exception, SystemExit) as error:
-            log.warning("the sniffer %r failed and is ignored: %s: %s", sniffer, type(error).__name__, error)
-            scores.append(None)
+            failure = SniffFailure(summarize_failure(error), describe_failure(error))
+            log.warning("the sniffer %r %s", sniffer, failure.details, exc_info=log_arguments(error))
+            scores.append(failure)
     return scores
 
 
@@ -77,10 +96,14 @@ def score_of(sniffer: str, head: bytes, size: int) -> int:
     Returns:
         Score from 0 to 100.
     Raises:
-        ValueError: The score is not a whole number in this range.
+        InvalidDeclaration: The score is not a whole number in this range.
         Exception: The sniffer raised it.
     """
-    return checked_score(load(sniffer)(head, size))
+    score = load(sniffer)(head, size)
+    try:
+        return checked_score(score)
+    except Exception as error:
+        raise InvalidDeclaration(f"returned {show_value(score)}; a score is a whole number from 0 to 100") from error
 
 
 def identify(
@@ -173,15 +196,11 @@ def _match_content(
     for number, score in zip(with_sniffer, scores, strict=True):
         reader = readers[number]
         label = reader.capability.format.label
-        if score is None:
+        if isinstance(score, SniffFailure):
             # a sniffer that fails must not hide the file from the other readers
-            notes.append(
-                Note(
-                    "sniffer_failed",
-                    f"could not check whether the content is {label}: its sniffer failed "
-                    f"(plug-in {reader.plugin!r}, {reader.origin})",
-                )
-            )
+            sniffer = f"the sniffer of plug-in {reader.plugin!r} ({reader.origin})"
+            message = f"could not check whether the content is {label}: {sniffer} {score.details}"
+            notes.append(Note("sniffer_failed", message))
         else:
             matches[number] = _Match(score, f"content looks like {label} ({score} of 100)", reader)
     return [matches[number] for number in sorted(matches)], tuple(notes)

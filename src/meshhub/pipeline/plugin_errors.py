@@ -35,7 +35,7 @@ _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
 
 
 class InvalidDeclaration(Exception):
-    """Reason why a declaration is left out."""
+    """Reason why a declaration, or the result of a function, is left out."""
 
 
 def describe_error(error: BaseException) -> str:
@@ -50,6 +50,16 @@ def describe_error(error: BaseException) -> str:
         return printable(text)
     words = (name_type(error), f": {text[:MAX_TEXT_CHARS]}" if text else "", f" ({place})" if place else "")
     return printable("".join(words))
+
+
+def describe_failure(error: BaseException) -> str:
+    """Describe how a function of a plug-in failed, as a predicate: "raised KeyError: 'x' (acme.py:3)"."""
+    return describe_error(error) if issubclass(type(error), InvalidDeclaration) else f"raised {describe_error(error)}"
+
+
+def summarize_failure(error: BaseException) -> str:
+    """Describe how a function of a plug-in failed, without the text of its exception: "raised KeyError"."""
+    return describe_error(error) if issubclass(type(error), InvalidDeclaration) else f"raised {name_type(error)}"
 
 
 def own_traceback(error: BaseException) -> TracebackType | None:
