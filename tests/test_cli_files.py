@@ -156,6 +156,41 @@ def test_the_same_command_runs_again_with_force(tmp_path: Path, target: str) -> 
     assert (tmp_path / f"a.{target}").read_bytes() != first
 
 
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("part", ["n.3mf"]),
+        ("part", ["n.obj"]),
+        ("part.unknown", ["n.3mf"]),
+        ("a.stl", ["result", "--to", "3mf"]),
+        ("part", ["result.bin", "--to", "ply"]),
+    ],
+)
+def test_the_same_command_runs_again_if_a_name_has_no_extension(tmp_path: Path, source: str, target: list[str]) -> None:
+    write_stl(tmp_path / "model.stl").rename(tmp_path / source)
+    command = ("convert", source, *target)
+    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
+    first = (tmp_path / target[0]).read_bytes()
+    write_stl(tmp_path / "model.stl", (5, 5, 5)).rename(tmp_path / source)
+    assert meshhub_cli(*command, cwd=tmp_path).returncode in (2, 6)
+    assert (tmp_path / target[0]).read_bytes() == first
+    again = meshhub_cli(*command, "--force", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / target[0]).read_bytes() != first
+
+
+def test_a_second_model_of_the_same_format_is_kept_if_the_first_has_no_extension(tmp_path: Path) -> None:
+    """The shell expands `convert * --force` to two models; meshhub has written the second one."""
+    write_stl(tmp_path / "a.stl")
+    assert meshhub_cli("convert", "a.stl", "b.stl", "--repair", cwd=tmp_path).returncode == 0
+    (tmp_path / "a.stl").rename(tmp_path / "part")
+    before = read_files(tmp_path)
+    result = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
+    assert result.returncode == 2
+    assert b"b.stl exists and may be an input" in result.stderr
+    assert read_files(tmp_path) == before
+
+
 def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
     path = tmp_path / "a.3mf"
     with Registry() as registry:

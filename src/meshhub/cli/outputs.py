@@ -18,6 +18,7 @@ from meshhub.cli.origins import recording_origin
 from meshhub.cli.paths import STREAM, identity, is_folder, is_own_output, leads_elsewhere
 from meshhub.cli.target_checks import find_format
 from meshhub.errors import MeshhubError
+from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source
 from meshhub.pipeline.identify import identify
@@ -174,11 +175,15 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
         return Output(target, flags.to)
     declarations = registry.declarations
     by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
-    is_model = bool(declarations.readers_of(by_extension))
     replacing = f"--output {shlex.quote(target)} --force"
-    is_original = is_model and _is_original(registry, path)
-    is_input = is_model and (source_format in (by_extension, None) or (flags.force and is_original))
-    if is_input or (by_extension is None and flags.to is not None):
+    is_original = is_input = False
+    if by_extension is None:
+        is_input = flags.to is not None and not (flags.force and _is_result(registry, path))
+    elif declarations.readers_of(by_extension):
+        is_original = _is_original(registry, path)
+        source_format = source_format or _find_format(registry, Path(source))
+        is_input = source_format == by_extension or (flags.force and is_original)
+    if is_input:
         raise click.UsageError(f"{target} exists and may be an input; to replace it: {replacing}; {_SEVERAL_HINT}")
     return Output(target, flags.to, replacing if is_original else "--force")
 
@@ -188,10 +193,22 @@ def _is_original(registry: Registry, path: Path) -> bool:
 
     The same command may be repeated: an output of meshhub is not an original.
     """
+    file_format = _find_format(registry, path)
+    return file_format is not None and not is_own_output(path, file_format)
+
+
+def _is_result(registry: Registry, path: Path) -> bool:
+    """Return whether a file holds a model, by its content, that meshhub wrote."""
+    file_format = _find_format(registry, path)
+    return file_format is not None and is_own_output(path, file_format)
+
+
+def _find_format(registry: Registry, path: Path) -> Format | None:
+    """Return the format of a file by its content; None if no built-in reader reads it."""
     declarations = registry.declarations
     readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
     try:
         reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
-    except MeshhubError:
-        return False
-    return not is_own_output(path, reader.capability.format)
+    except (MeshhubError, OSError):
+        return None
+    return reader.capability.format
