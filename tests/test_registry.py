@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from importlib.util import find_spec
@@ -221,6 +222,42 @@ def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monke
     assert ("sample", "meshhub-sample 1.2") in [(plugin.name, plugin.origin) for plugin in registry.plugins]
     assert {"bad", "worse"} <= {fault.plugin for fault in registry.faults}
     assert "toy" in registry.declarations.formats
+
+
+@pytest.mark.parametrize("value", ["twice", "twice:Hooks"])
+def test_a_plugin_that_is_passed_and_installed_is_loaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """The tests of a plug-in pass its module, which `pip install -e .` has installed."""
+    (tmp_path / "twice.py").write_text(
+        "from meshhub import Format, Reader, hookimpl\n"
+        "TWICE = Format(id='twice', label='Twice', extensions=('.twice',))\n"
+        "@hookimpl\ndef meshhub_readers(): return [Reader(format=TWICE, run='twice:read')]\n"
+        "class Hooks:\n"
+        "    @hookimpl\n    def meshhub_readers(self): return meshhub_readers()\n"
+        "def read(source, options): return None\n"
+    )
+    install(tmp_path, "meshhub-twice", other=value)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("twice")
+    monkeypatch.setitem(sys.modules, "twice", module)
+    for given in [module] if value == "twice" else [module.Hooks, module.Hooks()]:
+        registry = Registry([given])
+        assert registry.faults == ()
+        loaded = [plugin for plugin in registry.plugins if plugin.origin not in ("built-in",)]
+        assert [(plugin.origin, plugin.entry_point) for plugin in loaded if plugin.name != "off"] == [("given", "")]
+        assert "twice" in registry.formats
+
+
+def test_another_plugin_of_the_name_of_an_installed_one_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "original.py").write_text("")
+    install(tmp_path, "meshhub-original", rival="original")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (fault,) = Registry([build_plugin("rival")]).faults
+    assert (fault.plugin, fault.origin) == ("rival", "given")
+    assert "the name is already taken by a plug-in (meshhub-original 1.2)" in fault.message
 
 
 def test_a_plan_declared_twice_is_a_fault() -> None:

@@ -54,7 +54,8 @@ class Registry:
     """Plug-ins and their declarations; immutable. Two registries share nothing, unless one was made from the other.
 
     Args:
-        plugins: Modules or objects with hook implementations, in addition to the installed ones.
+        plugins: Modules or objects with hook implementations, in addition to the installed ones. One that is also
+            installed takes the place of its entry point.
         entry_points: Whether to load plug-ins that installed distributions register under the group `meshhub`.
         builtins: Whether to load the plug-ins that come with meshhub.
         engine: Where chains run (default: in this process).

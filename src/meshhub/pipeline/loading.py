@@ -99,7 +99,7 @@ class Plugins:
         """Load the plug-ins; one that cannot be loaded becomes a fault.
 
         Args:
-            given: Modules, objects or classes with hook implementations.
+            given: Modules, objects or classes with hook implementations. Their own entry points are ignored.
             entry_points: Which to load; True means those of all installed distributions.
             builtins: Whether to load the plug-ins of `meshhub.builtin_plugins`.
             refusal: Returns why an entry point must not be loaded, or "".
@@ -111,6 +111,7 @@ class Plugins:
         self.loaded: list[Plugin] = []
         self.packages: dict[str, Plugin] = {}
         self._implementations: list[object] = []
+        self._given = tuple(given)
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         if builtins:
@@ -118,7 +119,7 @@ class Plugins:
         if entry_points is True:
             entry_points = metadata.entry_points(group=GROUP)
         self._load_entry_points(entry_points or (), refusal)
-        for implementation in given:
+        for implementation in self._given:
             plugin = Plugin(_name_of(implementation), GIVEN)
             with self.guarding(plugin, "cannot be loaded"):
                 self._register(plugin, implementation)
@@ -203,7 +204,7 @@ class Plugins:
         unique = {
             (point.name, point.value): point
             for point in sorted(points)
-            if not self._leave_out(Plugin(point.name, origin_of(point), point.value))
+            if not self._is_given(point) and not self._leave_out(Plugin(point.name, origin_of(point), point.value))
         }
         # probe all before loading any: a probe may fork, and a loaded plug-in may have started threads
         reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
@@ -214,6 +215,19 @@ class Plugins:
                 self.add_fault(plugin, reason)
             else:
                 self._load(plugin, partial(_load_entry_point, point))
+
+    def _is_given(self, point: metadata.EntryPoint) -> bool:
+        """Return whether the program passes the plug-in of an entry point itself, as the tests of a plug-in do."""
+        match = point.pattern.match(point.value)
+        if match is None:
+            return False
+        implementation: object = sys.modules.get(match["module"])
+        for name in match["attr"].split(".") if match["attr"] else ():
+            # runs no code of the plug-in, whose exceptions would not become faults here
+            implementation = inspect.getattr_static(implementation, name, None)
+        if implementation is None:
+            return False
+        return any(implementation is given or implementation is type(given) for given in self._given)
 
     def _leave_out(self, plugin: Plugin) -> bool:
         """Return whether a plug-in is disabled; keep it in `disabled` then."""
