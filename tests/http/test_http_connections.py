@@ -152,6 +152,42 @@ def test_the_host_of_a_target_is_checked(service: Running, target: bytes, host: 
     assert status != 421 or json.loads(answer.partition(b"\r\n\r\n")[2])["error_code"] == "host_not_allowed"
 
 
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        [],
+        [b"localhost", b"localhost"],
+        [b"local host"],
+        [b"localhost:80:80"],
+        [b"localhost:65536"],
+        [b"localhost:x"],
+        [b"user@localhost"],
+        [b"http://localhost"],
+        [b"localhost/plan"],
+        [b"[::1"],
+        [b"::1"],
+        [b"[1:2]"],
+        [b"local%host"],
+        [b":80"],
+    ],
+)
+@pytest.mark.parametrize("target", [b"/plan", b"http://localhost/plan"])
+def test_an_invalid_host_is_rejected(service: Running, target: bytes, hosts: list[bytes]) -> None:
+    """RFC 9112 §3.2."""
+    lines = b"".join(b"Host: %s\r\n" % host for host in hosts)
+    head, _, body = service.raw(b"GET %s HTTP/1.1\r\n%s\r\n" % (target, lines)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    payload = json.loads(body)
+    assert payload["error_code"] == "bad_request"
+    assert "Host" in payload["error"]
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"LOCALHOST:80", b"127.0.0.1:", b"[::1]:8000", b"a_b"])
+def test_a_valid_host_is_accepted(service: Running, host: bytes) -> None:
+    answer = service.raw(b"GET /plan HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("settings", [{}, {"allowed_hosts": ["models.example"]}])
 def test_probes_without_host_reach_health_alone(serve: Any, settings: dict[str, Any]) -> None:
     running: Running = serve(**settings)

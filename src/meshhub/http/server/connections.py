@@ -98,11 +98,11 @@ _AMBIGUOUS_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _LENGTH_LINE = re.compile(rb"\ncontent-length:[^\r]*", re.IGNORECASE)
 """Each header Content-Length as it was sent; h11 merges equal ones."""
 
-_ABSOLUTE_FORM = re.compile(
-    rb"https?://(?P<host>(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?)(?P<path>[/?][^#]*)?",
-    re.IGNORECASE,
-)
-"""Request target that proxies send, with host and port of RFC 3986 §3.2. RFC 9110 §4.2.4: a user name is an error."""
+_AUTHORITY = re.compile(rb"(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?", re.IGNORECASE)
+"""Host and port of RFC 3986 §3.2. RFC 9110 §4.2.4: a user name is an error."""
+
+_ABSOLUTE_FORM = re.compile(rb"https?://(?P<host>[^/?#]*)(?P<path>[/?][^#]*)?", re.IGNORECASE)
+"""Request target that proxies send."""
 
 
 class _Parser(h11.Connection):
@@ -117,6 +117,7 @@ class _Parser(h11.Connection):
         if isinstance(event, h11.Request):
             self._chunk_count = self._body_bytes = 0
             _check_framing(event, unread[: len(unread) - len(self.trailing_data[0])])
+            _check_host(event)
             return _to_origin_form(event)
         if isinstance(event, h11.Data):
             # chunk_end is never set for a body with Content-Length
@@ -145,6 +146,14 @@ def _check_framing(request: h11.Request, head: bytes) -> None:
         raise h11.RemoteProtocolError("a line ends in a bare LF or is continued")
 
 
+def _check_host(request: h11.Request) -> None:
+    """Raise RemoteProtocolError for a header Host that names no host (RFC 9112 §3.2); h11 rejects several and none."""
+    for name, value in request.headers:
+        # empty: RFC 9110 §7.2, for a target without an authority
+        if name == b"host" and value and not _is_authority(value):
+            raise h11.RemoteProtocolError("the header Host is neither a host nor a host and port")
+
+
 def _to_origin_form(request: h11.Request) -> h11.Request:
     """Return a request with its target as a path. Raises RemoteProtocolError for an invalid target.
 
@@ -165,7 +174,9 @@ def _to_origin_form(request: h11.Request) -> h11.Request:
 
 
 def _is_authority(text: bytes) -> bool:
-    """Return whether the port is in range, and an address in brackets is one of IPv6."""
+    """Return whether a text is a host, perhaps with a port in range; an address in brackets must be one of IPv6."""
+    if _AUTHORITY.fullmatch(text) is None:
+        return False
     try:
         parts = urlsplit(b"//" + text)
         if text.startswith(b"["):
@@ -254,8 +265,8 @@ class Connection(H11Protocol):
             self.transport.close()
             return
         message = (
-            "invalid HTTP/1.1: the request line, a header, Content-Length or a chunk is malformed, ambiguous, too long "
-            "or too small; send it with an HTTP library"
+            "invalid HTTP/1.1: the request line, a header, Host, Content-Length or a chunk is malformed, ambiguous, "
+            "too long or too small; send it with an HTTP library"
         )
         self._reject(400, "bad_request", message)
 
