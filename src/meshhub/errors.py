@@ -75,7 +75,12 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "unreadable_file": ErrorCode(422, 3, "The file does not follow its format."),
     "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content."),
-    "external_reference": ErrorCode(422, 3, "The model needs a file that was not sent; send both in one archive."),
+    "external_reference": ErrorCode(
+        422,
+        3,
+        "The model needs a file that is missing: keep it beside the model, or pack both in one ZIP archive; over HTTP, "
+        "send the archive to `/convert-batch`, or as `archive` of a job.",
+    ),
     "unsafe_archive": ErrorCode(422, 3, "The archive cannot be unpacked safely."),
     "model_too_complex": ErrorCode(
         422, 3, "The model exceeds the limits of one conversion; reduce its number of faces."
