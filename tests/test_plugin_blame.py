@@ -17,7 +17,7 @@ if sys.platform != "linux":
 
 from deadlines import TIMEOUTS_S, time_out
 from distributions import install
-from meshhub import ConversionTimeout, Isolated, MeshhubError, PluginError, Registry, Source, Target
+from meshhub import ConversionTimeout, Isolated, MeshhubError, ModelTooComplex, PluginError, Registry, Source, Target
 from meshhub.engine.limits import Limits
 from meshhub.model.chain import Position, Request
 from test_cli import meshhub_process
@@ -58,6 +58,15 @@ def fail(name):
                 time.sleep(600)
     if name == "raise":
         raise ValueError("unit is missing")
+    if name == "interrupt":
+        raise KeyboardInterrupt("own")
+    if name == "signal":
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(9)
+    if name == "base":
+        raise BaseException("of all")
+    if name == "no memory":
+        raise MemoryError("no room for 3 widgets")
     if name == "file":
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
@@ -124,6 +133,56 @@ def test_the_text_of_an_error_has_the_exception_of_the_plugin(installed: Path, i
     assert str(error) == f"{error.message}: {error.details}"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert "unit is missing" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("name", "details"),
+    [
+        ("interrupt", r"KeyboardInterrupt: own \(culprit\.py:\d+\)"),
+        ("signal", r"KeyboardInterrupt \(culprit\.py:\d+\)"),
+        ("base", r"BaseException: of all \(culprit\.py:\d+\)"),
+    ],
+)
+def test_an_exception_that_ends_programs_ends_no_worker(registry: Registry, name: str, details: str) -> None:
+    with pytest.raises(PluginError) as raised:
+        registry.convert(Source.from_bytes(name.encode(), "a.culprit"), Target(), to="stl")
+    assert re.fullmatch(details, raised.value.details)
+    assert "report it to the maintainer of 'culprit'" in raised.value.message
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_lack_of_memory_names_the_exception_of_the_plugin(installed: Path, isolated: bool) -> None:
+    registry = Registry(engine=Isolated(workers=1) if isolated else None)
+    with closing(registry), pytest.raises(ModelTooComplex) as raised:
+        registry.convert(Source.from_bytes(b"no memory", "a.culprit"), Target(), to="stl")
+    (details,) = raised.value.__notes__
+    assert re.fullmatch(r"MemoryError: no room for 3 widgets \(culprit\.py:\d+\)", details)
+    assert "widgets" not in raised.value.message
+
+
+@pytest.mark.parametrize("result", ["None", "[1]", "'scene'"])
+def test_a_result_that_is_no_scene_names_the_maintainer(installed: Path, result: str) -> None:
+    code = PLUGIN.replace("    fail(source.read().decode())\n", f"    return {result}\n")
+    (installed / "culprit.py").write_text(code)
+    with pytest.raises(PluginError, match=r"instead of a scene; report it to the maintainer of 'culprit'"):
+        Registry().convert(Source.from_bytes(b"x", "a.culprit"), Target(), to="stl")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended the process (killed by SIGTERM)"),
+        ("raise KeyboardInterrupt('own')", "raised KeyboardInterrupt: own (culprit.py:1)"),
+    ],
+)
+def test_a_probe_says_how_an_import_ended(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, expected: str
+) -> None:
+    (installed / "culprit.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = meshhub_process("plugins")
+    assert f"fault: culprit (meshhub-culprit 1.2): is not loaded: its import {expected}" in result.stderr.decode()
 
 
 def test_verbose_shows_the_traceback_of_the_plugin_alone(

@@ -104,6 +104,8 @@ class HookConnection:
                     raise HookFailed(f"its import ended the process ({self.end})")
                 if not self._read_until(self._due(self._loading, budget)):
                     raise HookFailed(f"its import took longer than {budget:g} s")
+            if self._loading.reply.state == "failed":
+                raise HookFailed(f"its import {self._loading.reply.error}")
 
     def ask(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question within `budget` seconds after the call of the hook.

@@ -165,9 +165,14 @@ class _Server:
 
     def serve(self, points: list[tuple[str, str]]) -> None:
         self._send(Reply(LOADING, "began"))
-        self._plugins = Plugins(entry_points=[EntryPoint(*point, GROUP) for point in points], builtins=False)
-        # a hook that hangs while it declares capabilities must hang here, not in the server
-        collect(self._plugins)
+        try:
+            self._plugins = Plugins(entry_points=[EntryPoint(*point, GROUP) for point in points], builtins=False)
+            # a hook that hangs while it declares capabilities must hang here, not in the server
+            collect(self._plugins)
+        except BaseException as error:
+            # KeyboardInterrupt; others are faults
+            self._send(Reply(LOADING, "failed", error=describe_failure(error)))
+            raise
         # processes that a plug-in started during its import do not count as children of a call
         self._watches = not _has_children()
         self._send(Reply(LOADING, "done"))

@@ -185,6 +185,10 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
             os.setsid()
         # the parent has blocked it; no terminal sends it to a process in its own session
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # a handler of the program would end a forked process with another status
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
     _die_with_parent()
     _release_fork_server()
     set_mark(mark)
@@ -220,14 +224,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
     try:
         return _run(task, progress)
     except MeshhubError as error:
-        return Answer(
-            error_class=_find_public_class(type(error)),
-            error_code=error.code,
-            error=error.template,
-            options=error.options,
-            notes=tuple(getattr(error, "__notes__", ())),
-            details=error.details if isinstance(error, PluginError) else "",
-        )
+        return _refuse(error)
     except MemoryError:
         # the task or the error may still hold the memory
         release_reserve()
@@ -238,6 +235,23 @@ def _answer(task: Task, progress: _Progress) -> Answer:
             + progress.position.reduction,
             options=progress.position.options,
         )
+    except KeyboardInterrupt as error:
+        # no terminal reaches this process: the step has raised it, or sent SIGINT to itself
+        from meshhub.pipeline.execute import attributed
+
+        position = progress.position
+        return _refuse(attributed(error, str(position.step), position))
+
+
+def _refuse(error: MeshhubError) -> Answer:
+    return Answer(
+        error_class=_find_public_class(type(error)),
+        error_code=error.code,
+        error=error.template,
+        options=error.options,
+        notes=tuple(getattr(error, "__notes__", ())),
+        details=error.details if isinstance(error, PluginError) else "",
+    )
 
 
 def _encode(answer: Answer) -> bytes:

@@ -271,9 +271,9 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
             else:
                 scene, features = load(step.features)(source, _build_options(step))
         if not (features is None or isinstance(features, FeatureTable)):
-            raise PluginError(f"{step} returned {type(features).__name__} instead of a feature table")
+            raise _wrong_result(position, features, "a feature table")
         if not isinstance(scene, Scene):
-            raise PluginError(f"{step} returned {type(scene).__name__} instead of a scene")
+            raise _wrong_result(position, scene, "a scene")
         with _attributing(f"the scene of {step}", position):
             check_read_scene(scene, shorten_name(source))
         stated = _find_frame(position, scene)
@@ -320,12 +320,12 @@ def _operate(run: _Run, scene: Scene) -> Scene:
         with _attributing(str(step), position):
             result = load(step.run)(scene, _build_options(step))
         if not isinstance(result, Scene):
-            raise PluginError(f"{step} returned {type(result).__name__} instead of a scene")
+            raise _wrong_result(position, result, "a scene")
         if result is not scene:
             with _attributing(f"the scene of {step}", position):
                 fault = find_scene_fault(result, MAX_RESULT_EXTENT)
             if fault:
-                raise PluginError(f"{step} returned a broken scene: {fault}")
+                raise PluginError(f"{step} returned a broken scene: {fault}; {position.remedy}")
         if result.face_count == 0:
             raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
         return to_frame(result, HOST_FRAME)
@@ -339,7 +339,11 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
     with _attributing(str(step), position):
         load(step.run)(to_frame(scene, frame), target, _build_options(step))
     if target.size == 0:
-        raise PluginError(f"{step} wrote nothing")
+        raise PluginError(f"{step} wrote nothing; {position.remedy}")
+
+
+def _wrong_result(position: Position, result: object, expected: str) -> PluginError:
+    return PluginError(f"{position.step} returned {name_type(result)} instead of {expected}; {position.remedy}")
 
 
 def _build_options(step: Step) -> Struct:
@@ -351,20 +355,33 @@ def _attributing(subject: str, position: Position) -> Iterator[None]:
     """Turn an unexpected exception into an error that names the step and its plug-in."""
     try:
         yield
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        # perhaps that of the user; a worker attributes it
+        raise
+    except BaseException as error:
         # deadlines and cancellation belong to the engine; a plug-in must not raise them
         if isinstance(error, MeshhubError) and not isinstance(error, EngineError):
             raise
-        raise _attributed(error, subject, position) from error
+        raise attributed(error, subject, position) from error
 
 
-def _attributed(error: BaseException, subject: str, position: Position) -> MeshhubError:
+def attributed(error: BaseException, subject: str, position: Position) -> MeshhubError:
+    """Return the error for an unexpected exception of a step.
+
+    Args:
+        error: Exception that the step raised.
+        subject: Step, as the subject of a sentence.
+        position: Position of the step in its chain.
+    """
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
-        return ModelTooComplex(
-            f"{subject} ran out of memory; {position.reduction}",
-            options=position.options,
+        failure: MeshhubError = ModelTooComplex(
+            f"{subject} ran out of memory; {position.reduction}", options=position.options
         )
+        if position.step.is_foreign:
+            _log_failure(subject, error)
+            failure.add_note(describe_error(error))
+        return failure
     if number == errno.EFBIG:
         return ModelTooComplex(
             f"{subject} exceeded the maximum size of a file; {position.reduction}",
@@ -378,11 +395,15 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
             return UnreadableFile(f"{subject} found an invalid mesh: {error}")
         return PluginError(f"{subject} made an invalid mesh: {error}; {position.remedy}")
     # the message omits the text of the error, which may contain paths of this machine
-    log.warning("%s failed", subject, exc_info=log_arguments(error))
-    failure = PluginError(f"{subject} failed unexpectedly ({name_type(error)}); {position.remedy}")
+    _log_failure(subject, error)
+    broken = PluginError(f"{subject} failed unexpectedly ({name_type(error)}); {position.remedy}")
     # for the command line and programs; the service only logs it
-    failure.details = describe_error(error)
-    return failure
+    broken.details = describe_error(error)
+    return broken
+
+
+def _log_failure(subject: str, error: BaseException) -> None:
+    log.warning("%s failed", subject, exc_info=log_arguments(error))
 
 
 def shorten_name(source: Source) -> str:
