@@ -342,6 +342,17 @@ def test_no_result_of_another_input_is_skipped(tmp_path: Path) -> None:
 
 
 @attributes
+def test_an_output_of_other_options_is_skipped_with_a_remark(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    assert "report" in skip(tmp_path, "x.stl", "--target-height-mm", "40")
+    assert skip(tmp_path, "x.stl", "--target-height-mm", "40")["other_options"] is False
+    assert skip(tmp_path, "x.stl", "--target-height-mm", "50")["other_options"] is True
+    for where in (["-o", "out"], ["out/"]):
+        done = meshhub_cli("convert", "x.stl", "--to", "ply", "--skip-existing", *where, cwd=tmp_path)
+        assert b"exists, skipped; made with other options, --force converts again" in done.stderr
+
+
+@attributes
 def skip(folder: Path, source: str, *flags: str) -> dict[str, Any]:
     """Convert a file into out/ with --skip-existing; return the outcome."""
     done = meshhub_cli("convert", source, "--to", "ply", "-o", "out", "--skip-existing", "--json", *flags, cwd=folder)

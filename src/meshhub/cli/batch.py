@@ -17,7 +17,7 @@ from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, code_of, explained
 from meshhub.cli.naming import OutputNames
-from meshhub.cli.origins import is_result_of, recording_origin
+from meshhub.cli.origins import Match, match_origin, recording_origin
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
 from meshhub.cli.processes import bounded_hooks, worker_log
 from meshhub.cli.target_checks import find_format, preview, suggesting_overwrite
@@ -47,7 +47,7 @@ class Conversion(msgspec.Struct):
     chain: Chain | None = None
     error: Exception | None = None
     is_skipped: bool = False
-    is_origin_known: bool = False
+    match: Match = Match(is_known=False)
     """Whether the existing output of a skipped input is recorded as its result."""
 
     @property
@@ -89,7 +89,8 @@ class Batch(msgspec.Struct, frozen=True):
                         raise
                 else:
                     return conversion
-            conversion.is_origin_known = is_result_of(conversion.target, conversion.source, conversion.content)
+            paths = conversion.target, conversion.source, conversion.content
+            conversion.match = match_origin(*paths, self.options)
             conversion.is_skipped = True
         except (MeshhubError, OSError) as error:
             conversion.error = error
@@ -103,7 +104,7 @@ class Batch(msgspec.Struct, frozen=True):
             self._preview(conversion)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        with recording_origin(target, conversion.source, conversion.content):
+        with recording_origin(target, conversion.source, conversion.content, self.options):
             self.convert(conversion)
 
     def _check_target(self, target: Path) -> None:
@@ -274,7 +275,7 @@ def as_data(conversion: Conversion) -> dict[str, object]:
     if conversion.error is not None:
         return data | {"error": explained(conversion.error), "error_code": code_of(conversion.error)}
     if conversion.is_skipped:
-        return data | {"skipped": True, "origin_known": conversion.is_origin_known}
+        return data | terminal.skipped_data(conversion.match)
     if conversion.chain is not None:
         return data | {"chain": msgspec.to_builtins(conversion.chain)}
     report = conversion.report if conversion.job is None else conversion.job.report
@@ -289,7 +290,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         if conversion.error is not None and not is_preview:
             rows.append((source, "", f"error: {explained(conversion.error)}"))
         elif conversion.is_skipped:
-            rows.append((source, str(conversion.target), terminal.describe_skipped(conversion.is_origin_known)))
+            rows.append((source, str(conversion.target), terminal.describe_skipped(conversion.match)))
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:

@@ -49,7 +49,9 @@ from meshhub.registry import Registry
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing output files.")
 @click.option(
-    "--skip-existing", is_flag=True, help="Skip inputs whose outputs exist; an output of another file is an error."
+    "--skip-existing",
+    is_flag=True,
+    help="Skip inputs whose outputs exist, also those made with other options; an output of another file is an error.",
 )
 @click.option(
     "--watch",

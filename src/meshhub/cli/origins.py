@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,6 +20,9 @@ from meshhub.errors import OutputExists
 
 _ATTRIBUTE = "user.meshhub.origin"
 """Extended attribute of an output."""
+
+CAN_RECORD = hasattr(os, "setxattr")
+"""Whether this system has extended attributes; a file system may lack them all the same."""
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -29,27 +33,39 @@ class _Origin(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """Origin of an output that has this size and time; another one was written by another program."""
+    """Origin of an output that has this size and time; another one was written by another program.
+
+    `options` is the SHA-256 of the options with which it was made, as the command had them.
+    """
 
     origin: _Origin
     size: int
     modified_ns: int
+    options: str = ""
+
+
+class Match(NamedTuple):
+    """Whether an existing output is recorded as the result of an input, and of other options."""
+
+    is_known: bool
+    has_other_options: bool = False
 
 
 @contextlib.contextmanager
-def recording_origin(target: Path, source: Path, content: Path) -> Iterator[None]:
+def recording_origin(target: Path, source: Path, content: Path, options: Mapping[str, object]) -> Iterator[None]:
     """Record the source of an output that the block writes. Without a record, the origin of an output is unknown.
 
     Args:
         source: Input as the command names it; below an archive for a model in it.
+        options: Options of the conversion, as the command has them.
     """
     # the file may change while it is converted
     origin = _find_origin(target, source, content)
     yield
-    if origin is not None and hasattr(os, "setxattr"):
+    if origin is not None and CAN_RECORD:
         with contextlib.suppress(OSError):
             status = target.stat()
-            record = _Record(origin, status.st_size, status.st_mtime_ns)
+            record = _Record(origin, status.st_size, status.st_mtime_ns, _digest(options))
             os.setxattr(target, _ATTRIBUTE, msgspec.json.encode(record))
 
 
@@ -66,8 +82,8 @@ def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
     return _Origin(path, sha256)
 
 
-def is_result_of(target: Path, source: Path, content: Path) -> bool:
-    """Return whether an existing output is the result of a source; False if its origin is unknown.
+def match_origin(target: Path, source: Path, content: Path, options: Mapping[str, object]) -> Match:
+    """Return whether an existing output is the result of a source, and of other options.
 
     A copy of the source counts as the source if the recorded one is gone: folders are moved, and mounted elsewhere.
     While both exist, their companions may differ.
@@ -76,10 +92,11 @@ def is_result_of(target: Path, source: Path, content: Path) -> bool:
         OutputExists: The output is the result of another file, or of an earlier version of the source.
         OSError: The source cannot be read.
     """
-    recorded = _read_origin(target)
-    origin = None if recorded is None else _find_origin(target, source, content)
-    if recorded is None or origin is None:
-        return False
+    record = _read_record(target)
+    origin = None if record is None else _find_origin(target, source, content)
+    if record is None or origin is None:
+        return Match(is_known=False)
+    recorded = record.origin
     other = Path(os.path.normpath(target.parent / recorded.source))
     if identity(other) not in (None, identity(content)):
         raise OutputExists(
@@ -89,16 +106,26 @@ def is_result_of(target: Path, source: Path, content: Path) -> bool:
         raise OutputExists(
             f"{target} is the result of another file, or of {source} before it changed; use --force to replace it"
         )
-    return True
+    return Match(is_known=True, has_other_options=record.options not in ("", _digest(options)))
 
 
-def _read_origin(target: Path) -> _Origin | None:
-    """Return the recorded origin of an output; None without a record, or if the output has changed."""
-    if not hasattr(os, "getxattr"):
+def _digest(options: Mapping[str, object]) -> str:
+    text = msgspec.json.encode(sorted((name, str(value)) for name, value in options.items()))
+    return hashlib.sha256(text).hexdigest()
+
+
+def has_origin(target: Path) -> bool:
+    """Return whether a valid record names the source of an existing output."""
+    return _read_record(target) is not None
+
+
+def _read_record(target: Path) -> _Record | None:
+    """Return the record of an output; None without one, or if the output has changed."""
+    if not CAN_RECORD:
         return None
     try:
         record = msgspec.json.decode(os.getxattr(target, _ATTRIBUTE), type=_Record)
         status = target.stat()
     except (OSError, msgspec.MsgspecError):
         return None
-    return record.origin if (record.size, record.modified_ns) == (status.st_size, status.st_mtime_ns) else None
+    return record if (record.size, record.modified_ns) == (status.st_size, status.st_mtime_ns) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
@@ -46,11 +47,11 @@ class Output(NamedTuple):
     folder: Path | None = None
     """Folder to create before the file is written."""
 
-    def recording_origin(self, source: str) -> AbstractContextManager[None]:
-        """Record the source if the output is in a folder for results; not beside inputs and files of other programs."""
+    def recording_origin(self, source: str, options: Mapping[str, object]) -> AbstractContextManager[None]:
+        """Record source and options of an output in a folder for results; not beside files of other programs."""
         if self.folder is None:
             return contextlib.nullcontext()
-        return recording_origin(Path(self.path), Path(source), Path(source))
+        return recording_origin(Path(self.path), Path(source), Path(source), options)
 
 
 def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[str, Output]:

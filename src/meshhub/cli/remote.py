@@ -67,7 +67,7 @@ def convert_remote(
     _check_sources(registry, source)
     target = Path(output.path)
     if flags.skip_existing and target.is_file():
-        terminal.print_skipped(source, output.path, is_json=flags.as_json)
+        terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
         return
     _check_output(target, flags, output.overwrite)
     # a log and a bar would overwrite each other
@@ -78,7 +78,7 @@ def convert_remote(
     ):
         if output.folder is not None:
             output.folder.mkdir(parents=True, exist_ok=True)
-        with output.recording_origin(source):
+        with output.recording_origin(source, options):
             job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
     if flags.as_json:
         terminal.as_json(job.report)

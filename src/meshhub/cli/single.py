@@ -36,7 +36,7 @@ def convert_single(
 ) -> None:
     """Convert one file and print the report."""
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
-        terminal.print_skipped(source, output.path, is_json=flags.as_json)
+        terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
         return
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
@@ -52,7 +52,7 @@ def convert_single(
     except (MeshhubError, OSError) as error:
         if flags.skip_existing and isinstance(error, OutputExists):
             # another program wrote it in the meantime
-            terminal.print_skipped(source, output.path, is_json=flags.as_json)
+            terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
             terminal.as_json({"error": explained(error), "error_code": code_of(error)})
@@ -108,7 +108,7 @@ def _convert_to_file(
     with (
         suggesting_overwrite(output.overwrite),
         _show_progress(flags) as progress,
-        output.recording_origin(source),
+        output.recording_origin(source, options),
     ):
         return registry.convert(
             read_from(source),

@@ -7,7 +7,7 @@ import itertools
 import json
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import code_of, explained
-from meshhub.cli.origins import is_result_of
+from meshhub.cli.origins import Match, match_origin
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note
@@ -74,19 +74,26 @@ def inform(text: str, *, indent: str = "") -> None:
         print_line(text, indent=indent, err=True)
 
 
-def describe_skipped(is_origin_known: bool) -> str:
-    """Describe that an input is skipped because its output exists, which may be the result of another file."""
-    return "exists, skipped" if is_origin_known else "exists, skipped; no record of its source"
+def describe_skipped(match: Match) -> str:
+    """Describe that an input is skipped because its output exists, and in which way that may be another result."""
+    if not match.is_known:
+        return "exists, skipped; no record of its source"
+    return "exists, skipped" + ("; made with other options, --force converts again" if match.has_other_options else "")
 
 
-def print_skipped(source: str, output: str, *, is_json: bool) -> None:
+def skipped_data(match: Match) -> dict[str, bool]:
+    """Return that an input is skipped as data for programs."""
+    return {"skipped": True, "origin_known": match.is_known, "other_options": match.has_other_options}
+
+
+def print_skipped(source: str, output: str, options: Mapping[str, object], *, is_json: bool) -> None:
     """Print that an input is skipped because its output exists. Raises OutputExists: it is that of another file."""
     with errors_as_json(is_json):
-        is_origin_known = is_result_of(Path(output), Path(source), Path(source))
+        match = match_origin(Path(output), Path(source), Path(source), options)
     if is_json:
-        as_json({"file": source, "output": output, "skipped": True, "origin_known": is_origin_known})
+        as_json({"file": source, "output": output, **skipped_data(match)})
     else:
-        inform(f"{output} {describe_skipped(is_origin_known)}")
+        inform(f"{output} {describe_skipped(match)}")
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
