@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from meshhub import Registry, Report
 from meshhub.cli import root
+from meshhub.cli.origins import CAN_RECORD
 from models import brick
 from test_cli import EXAMPLE, list_files, meshhub_cli, meshhub_process, write_stl
 
@@ -328,17 +330,69 @@ def test_no_result_of_another_input_is_skipped(tmp_path: Path) -> None:
         write_stl(tmp_path / folder / "part.stl")
     to = ("--to", "ply", "-o", "out", "--skip-existing")
     assert meshhub_cli("convert", "b/part.stl", *to, cwd=tmp_path).returncode == 0
-    done = meshhub_cli("convert", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
-    assert done.returncode == 2
-    assert b"a/part.stl and b/part.stl have one output, out/part.ply" in done.stderr
-    assert b"--name '{stem}-{folder}'" in done.stderr
-    assert list_files(tmp_path / "out") == ["part.ply"]
+    done = meshhub_cli("convert", "a/part.stl", "b/part.stl", *to, "--json", cwd=tmp_path)
+    if CAN_RECORD:
+        wrong, right = json.loads(done.stdout)
+        assert "out/part.ply is the result of b/part.stl" in wrong["error"]
+        assert (right["output"], "report" in right) == ("out/part-2.ply", True)
+    else:
+        assert done.returncode == 2
+        assert list_files(tmp_path / "out") == ["part.ply"]
+    shutil.rmtree(tmp_path / "out")
 
     to = (*to, "--json", "--name", "{stem}-{folder}")
     meshhub_cli("convert", "b/part.stl", "c/part.stl", *to, cwd=tmp_path)
     done = meshhub_cli("convert", "c/part.stl", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
     results = {outcome["output"]: "skipped" in outcome for outcome in json.loads(done.stdout)}
     assert results == {"out/part-c.ply": True, "out/part-a.ply": False, "out/part-b.ply": True}
+
+
+@attributes
+def test_a_numbered_batch_continues(tmp_path: Path) -> None:
+    for name in ("p.stl", "p.obj", "p.STL"):
+        write_stl(tmp_path / "model.stl").rename(tmp_path / name)
+    command = ("convert", "p.stl", "p.obj", "p.STL", "--to", "ply", "-o", "out", "--skip-existing", "--json")
+    expected = {"p.STL": "out/p.ply", "p.obj": "out/p-2.ply", "p.stl": "out/p-3.ply"}
+    write_stl(tmp_path / "p.obj", (2, 2, 2))
+    first = json.loads(meshhub_cli(*command, cwd=tmp_path).stdout)
+    assert {outcome["file"]: outcome["output"] for outcome in first} == expected
+    before = (tmp_path / "out" / "p-3.ply").read_bytes()
+    (tmp_path / "out" / "p-2.ply").unlink()
+    second = {outcome["file"]: outcome for outcome in json.loads(meshhub_cli(*command, cwd=tmp_path).stdout)}
+    assert {name: outcome["output"] for name, outcome in second.items()} == expected
+    assert {name: "skipped" in outcome for name, outcome in second.items()} == {
+        "p.STL": True,
+        "p.obj": False,
+        "p.stl": True,
+    }
+    assert (tmp_path / "out" / "p-3.ply").read_bytes() == before
+    # another set of inputs has other numbers
+    fewer = json.loads(meshhub_cli(*command[:1], "p.stl", "p.obj", *command[4:], cwd=tmp_path).stdout)
+    assert {outcome["error_code"] for outcome in fewer} == {"output_exists"}
+
+
+@attributes
+def test_a_numbered_batch_without_records_is_rejected_with_all_inputs(tmp_path: Path) -> None:
+    for name in ("p.stl", "p.obj", "p.STL"):
+        write_stl(tmp_path / "model.stl").rename(tmp_path / name)
+    command = ("convert", "p.stl", "p.obj", "p.STL", "--to", "ply", "-o", "out", "--skip-existing")
+    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
+    os.removexattr(tmp_path / "out" / "p-2.ply", "user.meshhub.origin")
+    done = meshhub_cli(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"p.STL, p.obj and p.stl have one output, out/p.ply" in done.stderr
+    assert b"nothing records which input a result comes from" in done.stderr
+
+
+def test_models_of_an_archive_with_one_output_are_rejected(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "parts.zip", "w") as archive:
+        for name in ("x.stl", "x.obj"):
+            archive.write(write_stl(tmp_path / "model.stl"), name)
+    done = meshhub_cli(
+        "convert", "parts.zip", "--to", "ply", "-o", "out", "--name", "{stem}-new", "--force", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert b"have one output, out/x-new.ply; use other fields in --name" in done.stderr
 
 
 @attributes

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 import click
 
+from meshhub.cli.origins import CAN_RECORD, has_origin
 from meshhub.errors import quote
 from meshhub.model.capabilities import Format
 
@@ -24,6 +25,9 @@ NAME_FIELDS = {
 
 _UNSAFE = frozenset('<>:"/\\|?*')
 """Characters that separate folders, or that a file system rejects."""
+
+_MAX_NAMED_COUNT = 20
+"""Inputs that an error lists."""
 
 
 def check_template(_: click.Context, __: click.Parameter, template: str | None) -> str | None:
@@ -81,9 +85,7 @@ class OutputNames:
         if other != source:
             # the other input may be gone, and its result would be taken for that of this one
             if other.exists() or (self._keeps_existing and output.exists()):
-                raise click.UsageError(
-                    f"{other} and {source} have one output, {output}; {self._describe_remedy(other, source)}"
-                )
+                raise self._one_output(output, [other, source])
             self._sources[_comparison_key(output)] = source
         return output
 
@@ -94,37 +96,56 @@ class OutputNames:
         the order of the inputs and on the files that exist, and only an input that shares its output is numbered.
 
         Raises:
-            click.UsageError: Two inputs have one output, and a template or `keeps_existing` rules out numbers. Numbers
-                change with the inputs, so an earlier result with a number may come from another input.
+            click.UsageError: Several inputs have one output, and a template rules out numbers, or `keeps_existing` does
+                because no record says from which input an output is: numbers change with the inputs.
         """
-        if self._template is not None or self._keeps_existing:
-            return [self.choose(source, subfolder) for source, subfolder in inputs]
-        outputs: dict[int, Path] = {}
-        taken: set[str] = set()
+        groups: dict[str, list[int]] = {}
         rivals = []
         for index in sorted(range(len(inputs)), key=lambda index: inputs[index][0].as_posix()):
-            output = self._derive(*inputs[index])
-            if _comparison_key(output) in taken:
+            group = groups.setdefault(_comparison_key(self._derive(*inputs[index])), [])
+            if group:
                 rivals.append(index)
-            else:
-                taken.add(_comparison_key(output))
-                outputs[index] = output
+            group.append(index)
+        outputs = {group[0]: self._derive(*inputs[group[0]]) for group in groups.values()}
+        taken = set(groups)
         for index in rivals:
             first = self._derive(*inputs[index])
             candidates = (first.with_name(f"{first.stem}-{number}{first.suffix}") for number in itertools.count(2))
             outputs[index] = next(path for path in candidates if _comparison_key(path) not in taken)
             taken.add(_comparison_key(outputs[index]))
+        for group in groups.values():
+            if len(group) > 1 and not self._can_number([outputs[index] for index in group]):
+                reason = "" if self._template is not None else ", and nothing records which input a result comes from"
+                raise self._one_output(outputs[group[0]], [inputs[index][0] for index in group], reason)
         return [outputs[index] for index in range(len(inputs))]
+
+    def _can_number(self, outputs: Sequence[Path]) -> bool:
+        """Return whether inputs with one output may have these numbered outputs."""
+        if self._template is not None:
+            return False
+        return not self._keeps_existing or (
+            CAN_RECORD and not any(output.is_file() and not has_origin(output) for output in outputs)
+        )
+
+    def _one_output(self, output: Path, sources: Sequence[Path], reason: str = "") -> click.UsageError:
+        names = [str(source) for source in sources[:_MAX_NAMED_COUNT]]
+        if len(sources) > _MAX_NAMED_COUNT:
+            names.append(f"{len(sources) - _MAX_NAMED_COUNT} others")
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        return click.UsageError(f"{listed} have one output, {output}{reason}; {self._describe_remedy(sources)}")
 
     def _derive(self, source: Path, subfolder: PurePath) -> Path:
         return self._folder / subfolder / derive_name(source, self._target, self._template)
 
-    def _describe_remedy(self, one: Path, other: Path) -> str:
-        """Describe how two inputs get outputs of their own."""
+    def _describe_remedy(self, sources: Sequence[Path]) -> str:
+        """Describe how inputs get outputs of their own."""
         if self._template is not None:
             return "use other fields in --name"
-        field = "folder" if one.suffix.lower() == other.suffix.lower() else "extension"
-        return f"distinguish them with --name '{{stem}}-{{{field}}}'"
+        for template in ("{stem}-{extension}", "{stem}-{folder}", "{stem}-{folder}-{extension}"):
+            names = {derive_name(source, self._target, template).casefold() for source in sources}
+            if len(names) == len(sources):
+                return f"distinguish them with --name '{template}'"
+        return "convert them into folders of their own"
 
 
 def _comparison_key(path: Path) -> str:
