@@ -73,6 +73,20 @@ def test_a_mistake_is_a_fault_that_names_plugin_and_field(name: str, package: Pa
     msgspec.json.encode(supported(registry, LOCAL))
 
 
+class SeveralMistakes:
+    @meshhub.hookimpl
+    def meshhub_readers(self) -> list[object]:
+        wrong = meshhub.Format(id="Several", label=3, extensions=("several",))  # type: ignore[arg-type]
+        return [meshhub.Reader(format=wrong, run="several.read", score=500)]
+
+
+def test_a_fault_lists_all_invalid_fields_of_a_declaration() -> None:
+    (fault,) = Registry([SeveralMistakes()], entry_points=False, builtins=False).faults
+    for field in ("format.id", "format.label", "format.extensions[0]", "run", "score"):
+        assert f"{field} must be " in fault.message
+    assert fault.message.count(", got ") == 5
+
+
 def test_mistakes_of_many_plugins_are_blamed_on_each_of_them(package: Path) -> None:
     registry = Registry([Lenient(), *map(BrokenPlugin, CASES)], entry_points=False)
     faults = {fault.plugin: fault for fault in registry.faults}

@@ -30,6 +30,9 @@ MAX_TEXT_CHARS = 100_000
 MAX_ITEMS_COUNT = 10_000
 """Items of one tuple, set or dict."""
 
+_MAX_PROBLEMS_COUNT = 10
+"""Invalid fields of one declaration that a fault lists."""
+
 _SIZE_OF_INTEGER = 1 << 63
 """Bound of the integers that JSON and msgpack hold."""
 
@@ -62,7 +65,7 @@ def check_declaration(kind: type[T], item: object) -> T:
     """Return a declaration of exactly the declared types, which shares no mutable value with the plug-in.
 
     Raises:
-        InvalidDeclaration: The declaration or a field has another type or a value out of bounds; the message names the
+        InvalidDeclaration: The declaration or a field has another type or a value out of bounds; the message names each
             field, its value, and what it must be.
     """
     if not issubclass(type(item), kind):
@@ -134,9 +137,23 @@ def _convert_plain(hint: Any, origin: Any, value: Any, path: str) -> Any:
 
 
 def _convert_struct(kind: type[Struct], item: object, path: str) -> Struct:
-    """Return a new Struct of exactly this type; subclasses could change how it behaves."""
+    """Return a new Struct of exactly this type; subclasses could change how it behaves.
+
+    Raises InvalidDeclaration, which lists all invalid fields.
+    """
     prefix = f"{path}." if path else ""
-    return kind(**{name: _convert(hint, _read_field(item, name), prefix + name) for name, hint in _hints_of(kind)})
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, hint in _hints_of(kind):
+        try:
+            values[name] = _convert(hint, _read_field(item, name), prefix + name)
+        except InvalidDeclaration as error:
+            problems.append(str(error))
+    if problems:
+        left_out = len(problems) - _MAX_PROBLEMS_COUNT
+        more = [f"{left_out} more fields are invalid"] if left_out > 0 else []
+        raise InvalidDeclaration("; ".join(problems[:_MAX_PROBLEMS_COUNT] + more))
+    return kind(**values)
 
 
 def _convert_bounded(hint: Any, value: object, path: str) -> Any:
