@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -369,6 +370,41 @@ def test_a_numbered_batch_continues(tmp_path: Path) -> None:
     # another set of inputs has other numbers
     fewer = json.loads(meshhub_cli(*command[:1], "p.stl", "p.obj", *command[4:], cwd=tmp_path).stdout)
     assert {outcome["error_code"] for outcome in fewer} == {"output_exists"}
+
+
+@attributes
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf_8_are_recorded(tmp_path: Path) -> None:
+    source = os.fsdecode(b"part-\xff.stl")
+    write_stl(tmp_path / "model.stl").rename(tmp_path / source)
+    command = ("convert", source, "--to", "ply", "-o", "out", "--skip-existing")
+    done = meshhub_process(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    again = meshhub_process(*command, "--json", cwd=tmp_path)
+    (outcome,) = json.loads(again.stdout)
+    assert outcome["origin_known"] is True
+
+
+@attributes
+def test_a_record_with_an_impossible_path_is_the_result_of_another_file(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    skip(tmp_path, "x.stl")
+    path = tmp_path / "out" / "x.ply"
+    record = json.loads(os.getxattr(path, "user.meshhub.origin"))
+    record["origin"] |= {"source": base64.b64encode(b"a\0b").decode(), "sha256": "0"}
+    os.setxattr(path, "user.meshhub.origin", json.dumps(record).encode())
+    assert "the result of another file" in skip(tmp_path, "x.stl")["error"]
+
+
+def test_results_beside_their_inputs_get_no_numbers(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_stl(tmp_path / "in" / "a.stl")
+    command = ("convert", "in", "--to", "3mf", "-o", "in", "--skip-existing")
+    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
+    done = meshhub_cli(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"in/a.3mf and in/a.stl have one output, in/a.3mf; distinguish them with" in done.stderr
+    assert list_files(tmp_path / "in") == ["a.3mf", "a.stl"]
 
 
 @attributes

@@ -113,9 +113,14 @@ class OutputNames:
             candidates = (first.with_name(f"{first.stem}-{number}{first.suffix}") for number in itertools.count(2))
             outputs[index] = next(path for path in candidates if _comparison_key(path) not in taken)
             taken.add(_comparison_key(outputs[index]))
+        paths = {_comparison_key(path) for path, _ in inputs}
         for group in groups.values():
-            if len(group) > 1 and not self._can_number([outputs[index] for index in group]):
-                reason = "" if self._template is not None else ", and nothing records which input a result comes from"
+            results = [outputs[index] for index in group]
+            # the result of an earlier run beside its input would get a number with each run
+            is_input = self._keeps_existing and any(_comparison_key(output) in paths for output in results)
+            if len(group) > 1 and (is_input or not self._can_number(results)):
+                is_named = is_input or self._template is not None
+                reason = "" if is_named else ", and nothing records which input a result comes from"
                 raise self._one_output(outputs[group[0]], [inputs[index][0] for index in group], reason)
         return [outputs[index] for index in range(len(inputs))]
 

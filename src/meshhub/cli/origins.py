@@ -26,9 +26,12 @@ CAN_RECORD = hasattr(os, "setxattr")
 
 
 class _Origin(msgspec.Struct, frozen=True):
-    """Source of an output: its path from the folder of the output, and the SHA-256 of its content."""
+    """Source of an output: its path from the folder of the output, and the SHA-256 of its content.
 
-    source: str
+    The path is bytes, as on the disk: a name need not be UTF-8.
+    """
+
+    source: bytes
     sha256: str
 
 
@@ -79,7 +82,7 @@ def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
     # no relative path leads to another drive of Windows
     with contextlib.suppress(ValueError):
         path = os.path.relpath(path, os.path.realpath(target.parent))
-    return _Origin(path, sha256)
+    return _Origin(os.fsencode(path), sha256)
 
 
 def match_origin(target: Path, source: Path, content: Path, options: Mapping[str, object]) -> Match:
@@ -97,7 +100,7 @@ def match_origin(target: Path, source: Path, content: Path, options: Mapping[str
     if record is None or origin is None:
         return Match(is_known=False)
     recorded = record.origin
-    other = Path(os.path.normpath(target.parent / recorded.source))
+    other = Path(os.path.normpath(target.parent / os.fsdecode(recorded.source)))
     if identity(other) not in (None, identity(content)):
         raise OutputExists(
             f"{target} is the result of {other}; give another --name or --output-dir, or --force to replace it"
@@ -110,8 +113,8 @@ def match_origin(target: Path, source: Path, content: Path, options: Mapping[str
 
 
 def _digest(options: Mapping[str, object]) -> str:
-    text = msgspec.json.encode(sorted((name, str(value)) for name, value in options.items()))
-    return hashlib.sha256(text).hexdigest()
+    text = repr(sorted((name, str(value)) for name, value in options.items()))
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 def has_origin(target: Path) -> bool:

@@ -37,7 +37,8 @@ def identity(path: str | Path) -> tuple[int, int] | None:
     """Return the device and number of the file behind a path or `-`; None without a file."""
     try:
         status = os.fstat(0) if path == STREAM else Path(path).stat()
-    except OSError:
+    except (OSError, ValueError):
+        # ValueError: a path with a null byte, from a record
         return None
     return status.st_dev, status.st_ino
 
