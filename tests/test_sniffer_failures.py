@@ -16,6 +16,7 @@ if sys.platform != "linux":
 from distributions import install
 from meshhub import Registry, Request, Source
 from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.plugin_records import PluginRecords
 
 PLUGIN = """
 import os, signal, time
@@ -91,6 +92,55 @@ def test_a_note_of_an_embedded_call_says_how_a_sniffer_failed(
     monkeypatch.delitem(sys.modules, "sniffed", raising=False)
     (message,) = read_notes(Registry())
     assert message.endswith(FAILURES[code])
+
+
+def test_an_import_that_stops_its_process_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_sniffer(tmp_path, "return 0")
+    (tmp_path / "sniffed.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("meshhub.engine.hook_process.PROBE_S", 1.0)
+    with contextlib.closing(Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "cache")))) as registry:
+        (message,) = [fault.message for fault in registry.faults if fault.plugin == "sniffed"]
+    assert message == "is not loaded: its import stopped the process (SIGSTOP)"
+
+
+HOSTILE = {
+    "raise type('Own', (BaseException,), {})('x')": "raised Own: x (sniffed.py:12)",
+    "return type('Odd', (), {'__index__': lambda self: 'x', '__repr__': lambda self: 1 / 0})()": (
+        "returned an object of type Odd; a score is a whole number from 0 to 100"
+    ),
+    r"raise type('\x1b[2J', (Exception,), {})('\x1b[2J')": "raised ?[2J: ?[2J (sniffed.py:12)",
+}
+"""Sniffers that fail in ways that few plug-ins do by accident."""
+
+
+@pytest.mark.parametrize("code", HOSTILE)
+@pytest.mark.parametrize("has_details", [None, False, True])
+def test_a_hostile_sniffer_affects_its_note_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: str,
+    has_details: bool | None,
+) -> None:
+    install_sniffer(tmp_path, code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "sniffed", raising=False)
+    hooks = None if has_details is None else HookProcess(has_details=has_details)
+    with contextlib.closing(Registry(hooks=hooks)) as registry:
+        (message,) = read_notes(registry)
+    expected = HOSTILE[code]
+    assert message.endswith(expected.partition(": ")[0] if has_details is False else expected)
+    assert message.isprintable()
+    assert "in score_of" not in caplog.text
+
+
+def test_a_score_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_sniffer(tmp_path, "return type('Odd', (), {'n': [500, 10], '__index__': lambda self: self.n.pop()})()")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "sniffed", raising=False)
+    chain = Registry().resolve(Request(target="obj"), Source.from_bytes(STL, "a.stl"))
+    assert (chain.source_format, chain.notes) == ("stl", ())
 
 
 def test_verbose_shows_the_traceback_of_a_sniffer_alone(tmp_path: Path) -> None:

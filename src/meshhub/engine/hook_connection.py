@@ -103,6 +103,8 @@ class HookConnection:
                 if self.end:
                     raise HookFailed(f"its import ended the process ({self.end})")
                 if not self._read_until(self._due(self._loading, budget)):
+                    if is_stopped(self._worker.process.pid or 0):
+                        raise HookFailed("its import stopped the process (SIGSTOP)")
                     raise HookFailed(f"its import took longer than {budget:g} s")
             if self._loading.reply.state == "failed":
                 raise HookFailed(f"its import {self._loading.reply.error}")

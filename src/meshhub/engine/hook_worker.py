@@ -28,7 +28,13 @@ from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
-from meshhub.pipeline.plugin_errors import describe_failure, name_type, own_traceback, summarize_failure
+from meshhub.pipeline.plugin_errors import (
+    InvalidDeclaration,
+    describe_failure,
+    name_type,
+    own_traceback,
+    summarize_failure,
+)
 
 SNIFF = "sniff"
 """Name of a sniffer's call, in place of the name of a hook."""
@@ -232,7 +238,9 @@ class _Server:
 
 
 def _format(error: BaseException) -> str:
-    """Return the error with its traceback; the formatting of a plug-in's own error type may fail."""
+    """Return the error with its traceback, or ""; the formatting of a plug-in's own error type may fail."""
+    if isinstance(error, InvalidDeclaration):
+        return ""
     try:
         return "".join(traceback.format_exception(type(error), error, own_traceback(error)))[-20_000:]
     except BaseException:

@@ -5,6 +5,7 @@ A declaration names its code by a string, so that listing capabilities imports n
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -217,9 +218,12 @@ def checked_score(score: object) -> int:
         ValueError: The score is not a whole number from 0 to 100.
     """
     # True is an answer to another question, and would be a score of 1
-    if isinstance(score, bool) or not isinstance(score, SupportsIndex) or score.__index__() not in SCORES:
-        raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
-    return score.__index__()
+    if not isinstance(score, bool) and isinstance(score, SupportsIndex):
+        # once: the method of another class may return another number each time
+        number = operator.index(score)
+        if number in SCORES:
+            return int(number)
+    raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
 
 
 class Reader(Capability, frozen=True, kw_only=True):

@@ -79,7 +79,10 @@ def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> l
         sniffer = reader.capability.sniff or ""
         try:
             scores.append(score_of(sniffer, head, size))
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            # perhaps that of the user
+            raise
+        except BaseException as error:
             failure = SniffFailure(summarize_failure(error), describe_failure(error))
             log.warning("the sniffer %r %s", sniffer, failure.details, exc_info=log_arguments(error))
             scores.append(failure)
@@ -102,8 +105,8 @@ def score_of(sniffer: str, head: bytes, size: int) -> int:
     score = load(sniffer)(head, size)
     try:
         return checked_score(score)
-    except Exception as error:
-        raise InvalidDeclaration(f"returned {show_value(score)}; a score is a whole number from 0 to 100") from error
+    except Exception:
+        raise InvalidDeclaration(f"returned {show_value(score)}; a score is a whole number from 0 to 100") from None
 
 
 def identify(

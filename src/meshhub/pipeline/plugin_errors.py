@@ -59,7 +59,9 @@ def describe_failure(error: BaseException) -> str:
 
 def summarize_failure(error: BaseException) -> str:
     """Describe how a function of a plug-in failed, without the text of its exception: "raised KeyError"."""
-    return describe_error(error) if issubclass(type(error), InvalidDeclaration) else f"raised {name_type(error)}"
+    if issubclass(type(error), InvalidDeclaration):
+        return describe_error(error)
+    return printable(f"raised {name_type(error)}")
 
 
 def own_traceback(error: BaseException) -> TracebackType | None:
@@ -71,8 +73,10 @@ def own_traceback(error: BaseException) -> TracebackType | None:
 
 
 def log_arguments(error: BaseException | None) -> _ExcInfo | None:
-    """Return the argument `exc_info` of a log call that shows the plug-in's traceback alone."""
-    return None if error is None else (type(error), error, own_traceback(error))
+    """Return the argument `exc_info` of a log call that shows the plug-in's traceback alone; None without one."""
+    if error is None or isinstance(error, InvalidDeclaration):
+        return None
+    return type(error), error, own_traceback(error)
 
 
 def show_value(value: object) -> str:
