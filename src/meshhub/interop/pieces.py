@@ -1,4 +1,4 @@
-"""Parts of a scene in the form of other libraries: one mesh with one material."""
+"""Parts of a scene in the form that other libraries need: one mesh with one material."""
 
 from __future__ import annotations
 

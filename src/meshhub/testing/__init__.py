@@ -9,7 +9,7 @@
         format_id = "off"
 
 pytest collects the subclasses and runs the inherited tests through a real registry. A test is skipped only if the
-declaration of the capability rules it out; the format's name never matters. Requires pytest.
+declaration of the capability rules it out; no test depends on the name of the format. Requires pytest.
 """
 
 from __future__ import annotations

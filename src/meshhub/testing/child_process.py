@@ -1,4 +1,4 @@
-"""Child processes for conversions: with another hash seed, on another day, and where a crash does no harm."""
+"""Child processes for conversions: they have another hash seed and another date, and a crash does no harm there."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _CHILD_CODE = (
 )
 
 MAX_CRASHES_COUNT = 5
-"""Processes that may crash per list of hostile files; starting a process takes longer than all files together."""
+"""Maximum crashes per list of hostile files; a process takes longer to start than all files take to read. """
 
 MAX_TASK_CPU_S = 10.0
 """Processor seconds for one task; the system ends native code that hangs on a damaged file as if it had crashed."""
 
 MAX_SNIFF_CPU_S = 1.0
-"""Processor seconds for one sniffer on one head; a service gives all sniffers together no more."""
+"""Processor seconds for one sniffer on one head; a service allows no more for all sniffers together."""
 
 _WORKING_FOLDER = Path.cwd()
 """Folder in which children start: `forbid_side_effects` moves this process into short-lived folders."""
@@ -117,7 +117,7 @@ _last_ending = ""
 """How the last child that died ended."""
 
 _endings: dict[bytes, str] = {}
-"""How the child ended that tried a chain, by a digest of chain and source; "" if it survived."""
+"""How the child that tried a chain ended, by a digest of chain and source; "" if it did not crash."""
 
 
 def fingerprint_in_children(chain_runs: Sequence[ChainRun]) -> list[list[str]]:
@@ -125,7 +125,7 @@ def fingerprint_in_children(chain_runs: Sequence[ChainRun]) -> list[list[str]]:
     results = [_run_in_child("fingerprint", chain_runs, seed) for seed in _HASH_SEEDS]
     if any(len(fingerprints) < len(chain_runs) for fingerprints in results):
         limit = f"{MAX_TASK_CPU_S:g} s of processor time"
-        raise AssertionError(f"it crashes a process of its own, or takes more than {limit}")
+        raise AssertionError(f"it crashes its process, or takes more than {limit}")
     return results
 
 
@@ -133,8 +133,8 @@ def check_outcomes_in_child(chain_runs: Sequence[ChainRun], *, may_crash: bool) 
     """Run chains on hostile files in a child.
 
     Returns:
-        For each chain "" for a valid outcome, the fault, or None for a crash or a hang. The list ends after the
-        first crash, or with `may_crash` after MAX_CRASHES_COUNT.
+        For each chain "" for a valid outcome, the fault, or None for a crash or a hang. The list ends after the first
+        crash; with `may_crash`, after MAX_CRASHES_COUNT crashes.
     """
     outcomes: list[str | None] = []
     max_crashes = MAX_CRASHES_COUNT if may_crash else 1
@@ -146,7 +146,7 @@ def check_outcomes_in_child(chain_runs: Sequence[ChainRun], *, may_crash: bool) 
 
 
 def try_in_child(chain_run: ChainRun) -> None:
-    """Run a chain once in a child, before it runs in this process, which it may end, crash or block.
+    """Run a chain once in a child before it runs in this process, because it may end, crash or block a process.
 
     Raises:
         AssertionError: The child died. Other faults also show in this process.
@@ -168,7 +168,7 @@ def check_scores_in_child(sniff: str, heads: Sequence[tuple[str, bytes]]) -> Non
         sniff: Import path of the sniffer.
         heads: Descriptions and heads; an empty head is added.
     Raises:
-        AssertionError: The sniffer takes too long, fails, or returns something else than a score.
+        AssertionError: The sniffer takes too long, fails, or returns something other than a score.
     """
     calls = [(sniff, b""), *((sniff, head) for _, head in heads)]
     # the first call also imports the sniffer, so it has more time
@@ -184,7 +184,7 @@ def check_scores_in_child(sniff: str, heads: Sequence[tuple[str, bytes]]) -> Non
 
 
 def _run_in_child(task: str, arguments: Sequence[Any], hash_seed: str, max_cpu_s: float | None = None) -> list[str]:
-    """Return all results, or those before the child died, which is then replaced by the next call.
+    """Return all results, or those before the child died; the next call then starts a new child.
 
     Raises:
         AssertionError: The task raised an exception.
@@ -199,14 +199,14 @@ def _run_in_child(task: str, arguments: Sequence[Any], hash_seed: str, max_cpu_s
         child.close()
     for has_returned, result in answers:
         if not has_returned:
-            raise AssertionError(f"it fails in a process of its own:\n{result}")
+            raise AssertionError(f"it fails in a separate process:\n{result}")
     return [result for _, result in answers]
 
 
 def main() -> None:
     """Answer tasks until standard input ends; runs in the child."""
     _shift_clock()
-    # native code may print to descriptor 1, so the answers use a descriptor of their own
+    # native code may print to descriptor 1, so the answers use a separate descriptor
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

@@ -25,7 +25,7 @@ def fingerprint(target: Target) -> str:
     """Return the SHA-256 of a file and its companions, including the companions' names."""
     digest = hashlib.sha256()
     for index, name in enumerate(target.names):
-        # the caller chooses the name of the file itself, the writer those of the companions
+        # the caller chooses the name of the file itself, and the writer chooses those of the companions
         digest.update(b"" if index == 0 else name.encode())
         digest.update(target.read(name))
     return digest.hexdigest()

@@ -31,7 +31,7 @@ _FEATURE_TOLERANCES: dict[Feature, float] = {
 def describe_difference(expected: Scene, actual: Scene, feature: Feature | None = None) -> str:
     """Describe how two scenes differ in shape, or in a feature on their faces.
 
-    Triangles are compared one by one. If they differ, the flat patches that they form are compared: a format of
+    Triangles are compared one by one. If they differ, the flat patches that they form are compared, because a format of
     surfaces may triangulate its faces differently.
 
     Args:

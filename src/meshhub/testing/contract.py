@@ -58,7 +58,7 @@ class Contract(Generic[C]):
 
     @property
     def owner(self) -> str:
-        """Id that the names of the options start with."""
+        """Id with which the names of the options start."""
         raise NotImplementedError
 
     @property
@@ -105,13 +105,13 @@ class Contract(Generic[C]):
             pytest.skip(f'the plug-in declares no version; add {DECLARATION} = "{API_VERSION}"')
 
     def test_it_uses_nothing_deprecated(self) -> None:
-        """Test that loading the plug-in and calling its declaring hooks warns of nothing deprecated."""
+        """Test that the plug-in loads, and its declaring hooks run, without a deprecation warning."""
         plugin = self.declared.plugin
         with warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)
             registry = Registry((*self.plugins, memory_format))
         faults = [fault.message for fault in registry.faults if fault.plugin == plugin]
-        require(not faults, f"the plug-in {plugin!r} uses what is deprecated: {'; '.join(faults)}")
+        require(not faults, f"the plug-in {plugin!r} uses deprecated features: {'; '.join(faults)}")
 
     def test_options_are_declared_well(self) -> None:
         """Test that each option has a title, a description, and a default and an example that it accepts."""

@@ -32,7 +32,7 @@ def resolve_chain(registry: Registry, source: Source, target: str, options: Opti
 
 
 def run_guarded(registry: Registry, chain_run: ChainRun, target: Target) -> Report:
-    """Run a chain in a child process, then in this one: a plug-in may end, crash or block its process."""
+    """Run a chain in a child process, then in this one, because a plug-in may end, crash or block its process."""
     try_in_child(chain_run)
     with fail_on_exit_or_timeout("a plug-in"):
         return registry.run(*chain_run, target)
@@ -49,7 +49,7 @@ def read(registry: Registry, format_id: str, source: Source, options: Options) -
     """Read a file.
 
     Returns:
-        Scene as operations get it, in millimeters, Z up; report of the conversion.
+        Scene in the host frame, in millimeters, Z up; report of the conversion.
     """
     target = SceneTarget()
     report = run_guarded(registry, (resolve_chain(registry, source, SCENE.id, options, format_id), source), target)

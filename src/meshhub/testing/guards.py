@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 DEADLINE_S = 30.0
-"""Wall-clock seconds for one call into a plug-in; a service allows a whole conversion 90."""
+"""Wall-clock seconds for one call into a plug-in; a service allows 90 for a whole conversion."""
 
 
 def require(condition: object, message: str) -> None:
@@ -32,7 +32,7 @@ def fail_on_exit_or_timeout(caller: str) -> Iterator[None]:
     Args:
         caller: Subject of the failure message, for example "a plug-in".
     """
-    # imported here: the child processes import this module, do not need pytest, and would start more slowly
+    # imported here, because the child processes import this module, do not need pytest, and would start more slowly
     import pytest
 
     process, exit_process, has_timer = os.getpid(), os._exit, hasattr(signal, "setitimer") and _is_main_thread()

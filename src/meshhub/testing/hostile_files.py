@@ -11,22 +11,23 @@ from meshhub.model.capabilities import Magic
 from meshhub.model.source import HEAD_BYTES
 
 _MAX_CUTS_COUNT = 600
-"""Lengths to which a file is truncated; a longer file is cut near both ends and at even distances between."""
+"""Lengths to which a file is truncated; a longer file is cut near both ends and evenly in between. """
 
 _CORRUPTED_COUNT = 60
 """Corrupted copies per file: enough to hit headers and bodies, few enough for slow readers."""
 
 _REPEAT_COUNTS = (30, 1000, HEAD_BYTES)
-"""Repeats: 30 make a nested repeat exponential, the others a search from each position quadratic."""
+"""Repetitions: 30 expose nested repeats, which take exponential time; more expose searches that take quadratic time.
+"""
 
 _MAX_POSITIONS_COUNT = 40
-"""Positions of a sample at which something is repeated; sniffers look at the first bytes."""
+"""Positions in a sample at which something is repeated; sniffers read only the first bytes."""
 
 _LETTERS = b"aA0 \n\t.,-_#/\"'<({[\0\xff"
 _WORDS = (b"a ", b"a\n", b"0 ", b"-1.0 ", b"a.", b"a,", b"a=b ", b"()", b"<a>", b"/*", b"# a\n", b"\r\n")
 
 _MISMATCH = b"\0!"
-"""Ending of each head: a pattern that has matched the whole run fails here and backtracks."""
+"""Ending of each head: a pattern that has matched all repetitions fails here and backtracks."""
 
 
 def slow_heads(samples: Sequence[bytes], magic: Sequence[Magic]) -> Iterator[tuple[str, bytes]]:
@@ -85,7 +86,7 @@ def random_files() -> Iterator[tuple[str, bytes]]:
 
 
 def corrupted_files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield description and content of copies with some bytes changed, and of copies that are random past the head."""
+    """Yield description and content of copies with some changed bytes, and of copies that are random after the head."""
     random = np.random.default_rng(2)
     original = np.frombuffer(data, np.uint8)
     for number in range(_CORRUPTED_COUNT):

@@ -25,10 +25,11 @@ from meshhub.testing.memory_format import SCENE, SceneSource
 from meshhub.toolkit.geometry import soup, transformed
 
 _DEFAULT_NUMBER = 10.0
-"""Value of a number without an example, clamped to its bounds; has an effect on the brick, most often millimeters."""
+"""Value of a number without an example, clamped to its bounds; in most units (mostly millimeters) it changes the brick.
+"""
 
 _MIN_DISTANCE_RATIO = 0.1
-"""Distance of two instances that counts as different places, relative to the extent of the scene."""
+"""Smallest distance at which two instances count as being in different places, relative to the extent of the scene."""
 
 
 class OperationContract(Contract[Operation]):
@@ -36,9 +37,9 @@ class OperationContract(Contract[Operation]):
 
     Attributes:
         operation_id: Id of the operation.
-        options: Values with which the operation changes a box of 10 × 20 × 30 mm with 12 faces; default: the first
-            declared example of each option (`Meta(examples=[…])`), or else flags are on and numbers are moderate
-            within their bounds.
+        options: Values with which the operation changes a box of 10 × 20 × 30 mm with 12 faces. Default: the first
+            declared example of each option (`Meta(examples=[…])`); without an example, flags are on, and numbers are
+            moderate within their bounds.
         scenes: More scenes to test, in millimeters, Z up.
     """
 
@@ -86,7 +87,7 @@ class OperationContract(Contract[Operation]):
         ]
 
     def test_it_takes_part_when_it_is_asked_for(self) -> None:
-        """Test that the options add the operation to the chain, and that it is absent without them."""
+        """Test that the options add the operation to the chain, and that the chain lacks it without them."""
         self.require_available()
         source = SceneSource(sample_scenes.brick())
         steps = [step.id for step in self.chain(source).steps]
@@ -149,7 +150,7 @@ class OperationContract(Contract[Operation]):
             require(serialize(scene) == before, f"{self.what} changes its input scene")
 
     def test_it_does_nothing_but_work(self) -> None:
-        """Test that the operation warns of nothing, prints nothing, and leaves no file."""
+        """Test that the operation emits no warning, prints nothing, and leaves no file."""
         self.require_available()
         for scene in self._all_scenes():
             with forbid_side_effects(self.what):

@@ -29,7 +29,7 @@ from meshhub.testing.hostile_files import corrupted_files, random_files, slow_he
 from meshhub.testing.memory_format import SCENE
 
 _written_files: dict[tuple[Registry, str, str], Source] = {}
-"""Files by registry, format and name of the scene: some formats take seconds to write."""
+"""Cache of files by registry, format and name of the scene, because some formats take seconds to write."""
 
 
 class ReaderContract(Contract[Reader]):
@@ -39,10 +39,10 @@ class ReaderContract(Contract[Reader]):
         format_id: Id of the format.
         brick: File by another program with a box of 10 × 20 × 30 mm, a corner at the origin, 30 mm along up;
             default: the format's own writer makes it.
-        samples: More files; together with the files of the format's own writer they must show all features that
-            the reader declares.
-        may_crash: The reader uses native code that may crash on damaged files, which only a child process can
-            contain.
+        samples: More files; together with the files of the format's own writer, they must contain all features that the
+            reader declares.
+        may_crash: Whether the reader uses native code that may crash on damaged files; tests then accept crashes of the
+            child process.
     """
 
     format_id: ClassVar[str]
@@ -106,7 +106,7 @@ class ReaderContract(Contract[Reader]):
             require(
                 fault is not None or self.may_crash,
                 f"a file {description}: the reader crashes the process, or takes more than {MAX_TASK_CPU_S:g} s of "
-                f"processor time or {DEADLINE_S:g} s by the clock",
+                f"processor time or {DEADLINE_S:g} s of wall-clock time",
             )
 
     def test_the_sniffer_is_quick_and_gives_scores(self) -> None:
@@ -151,7 +151,7 @@ class ReaderContract(Contract[Reader]):
 
     @pytest.mark.parametrize("feature", sorted(FEATURES - {"units"}))
     def test_a_carried_feature_is_read(self, feature: Feature) -> None:
-        """Test that at least one file shows the declared feature."""
+        """Test that at least one file contains the declared feature."""
         if feature not in self.capability.carries:
             pytest.skip(f"{self.what} does not declare {feature}")
         written = self._written(feature, sample_scenes.FEATURE_SCENES[feature])
@@ -162,7 +162,7 @@ class ReaderContract(Contract[Reader]):
         )
 
     def test_nothing_undeclared_is_read(self) -> None:
-        """Test that no file has an undeclared feature: losses predicted before a conversion rely on this."""
+        """Test that no file has an undeclared feature, because losses are predicted from the declaration."""
         declared = self.capability.carries
         for source in self.files():
             undeclared = self.read(source).features() - declared

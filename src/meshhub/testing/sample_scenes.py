@@ -118,7 +118,7 @@ def names() -> Scene:
 
 
 def hierarchy() -> Scene:
-    """Return three parts: one in no group, one in a group, one in a group of that."""
+    """Return three parts: one without a group, one in a group, and one in a group inside that group."""
     paths: tuple[tuple[str, ...], ...] = ((), ("outer",), ("outer", "inner"))
     parts = (Part(0, placement(50 * row, 0, 0), f"part {row}", path) for row, path in enumerate(paths))
     return replace(brick(), parts=tuple(parts))
@@ -135,7 +135,7 @@ def full() -> Scene:
     parts = (
         Part(0, name="one", path=("group",)),
         Part(0, placement(100, 5, 7, is_turned=True), name="two", path=("group",)),
-        # differs from the first only in X, so that every operation can keep the two as instances
+        # differs from the first only in X, so that every operation can keep both as instances
         Part(0, placement(-60, 0, 0), name="like one"),
         Part(1, placement(0, 100, 0), name="three"),
         Part(2, placement(40, -100, 0, is_mirrored=True), name="four"),
@@ -160,7 +160,7 @@ FEATURE_SCENES: dict[Feature, Scene] = {
 
 
 def unusual() -> dict[str, Scene]:
-    """Return scenes that are legal but easily forgotten, by description."""
+    """Return scenes that are valid but easily overlooked, by description."""
     mesh = brick().meshes[0]
     hostile = '</name> "quoted" \\ % \t\n\r \x00\x01 \U0001f9f1 \u202e ' + "long " * 400
     triangle = Mesh(np.array([[0, 0, 0], [10, 0, 0], [0, 10, 5]]), np.array([[0, 1, 2]], np.int32))

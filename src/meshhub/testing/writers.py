@@ -134,7 +134,7 @@ class WriterContract(Contract[Writer]):
             self._require_round_trip(scene, "a scene with all features")
 
     def test_bytes_are_the_same_each_time(self) -> None:
-        """Test that a scene gives the same bytes twice, in other processes, on another day, under another name."""
+        """Test that a scene gives the same bytes twice: in other processes, on another day, and under another name."""
         self.require_available()
         chain_runs = []
         for scene in self._all_scenes():
@@ -148,7 +148,7 @@ class WriterContract(Contract[Writer]):
         require(renamed == first[0], f"{self.what} writes the name of the file into it")
 
     def test_a_folder_gets_the_same_bytes_as_memory(self) -> None:
-        """Test that a folder gets the same files as memory, and no others."""
+        """Test that a target folder gets the same files as a target in memory, and no others."""
         self.require_available()
         with tempfile.TemporaryDirectory() as folder:
             source, target = SceneSource(sample_scenes.full()), Target("model", folder=Path(folder))
@@ -173,7 +173,7 @@ class WriterContract(Contract[Writer]):
             require(serialize(in_frame) == before, f"{self.what} changes the scene that it writes")
 
     def test_it_does_nothing_but_write(self) -> None:
-        """Test that writing warns of nothing, prints nothing, and leaves no other file."""
+        """Test that writing emits no warning, prints nothing, and leaves no other file."""
         self.require_available()
         for scene in self._all_scenes():
             with forbid_side_effects(self.what):

@@ -43,7 +43,7 @@ _SYSTEM_NAMES = frozenset(
 
 
 def is_system_file(name: str) -> bool:
-    """Return whether an operating system added a path to an archive by itself (`__MACOSX`, `.DS_Store`, …)."""
+    """Return whether a path was added to the archive by an operating system (`__MACOSX`, `.DS_Store`, …)."""
     components = name.replace("\\", "/").split("/")
     return components[-1].startswith("._") or any(component.casefold() in _SYSTEM_NAMES for component in components)
 
@@ -206,7 +206,7 @@ class Archive:
         return allowed_bytes(location, self.limits, self._inflated, limit)
 
     def _reject(self, name: str, location: EntryLocation, limit: int | None, count: int) -> NoReturn:
-        """Raise the error for an entry that inflates to more than it may."""
+        """Raise the error for an entry that inflates to more bytes than allowed."""
         allowed = self._allowed_bytes(location, limit)
         if count <= allowed:
             raise UnreadableFile(f"{quote(name)} in the archive is longer than its declared size; pack it again")

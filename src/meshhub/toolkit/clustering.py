@@ -14,16 +14,16 @@ _MAX_CELLS_PER_SIDE = 2048
 """Finest grid to try; its triangles are below a pixel on every screen."""
 
 _MAX_SAMPLE_COUNT = 100_000
-"""Triangles by which a grid is chosen; all of them are counted only for the grids that are tried at the end."""
+"""Triangles in the sample by which a grid is chosen; only the grids that are tried at the end count all triangles. """
 
 _SEARCH_STEPS = 9
-"""Halvings of the interval of grids; the last changes the number of triangles by about 3 %."""
+"""Halvings of the interval of grids; the last one changes the number of triangles by about 3 %."""
 
 _SHRINK_RATIO = 0.93
-"""Factor of the resolution of a grid that leaves too many triangles in spite of the sample."""
+"""Factor by which the resolution of a grid is reduced if it leaves too many triangles in spite of the sample."""
 
 _UV_CELLS = 32
-"""Cells of the texture per side in which vertices of one cell are merged; it keeps the sides of seams apart."""
+"""Cells per side of the texture; only vertices in the same one are merged, so that the sides of seams stay apart. """
 
 _AXIS_BITS = 21
 """Bits of a cell's number along one axis, so that three fit into 63 bits."""
@@ -60,7 +60,7 @@ def reduce_for_display(scene: Scene, max_faces: int) -> Scene:
 
     Args:
         scene: Any frame.
-        max_faces: Bound of the triangles of all parts; at least one per part must fit.
+        max_faces: Maximum number of triangles of all parts; at least one per part must fit.
     Returns:
         The scene itself if it has no more triangles.
     Source:
@@ -77,7 +77,7 @@ def reduce_for_display(scene: Scene, max_faces: int) -> Scene:
         if _count(soup, cells):
             meshes = (_cluster(mesh, *_slice(soup, cells, index)) for index, mesh in enumerate(scene.meshes))
             return replace(scene, meshes=tuple(meshes))
-    # no grid keeps a triangle: show some of them
+    # no grid keeps a triangle, so some of them are shown unchanged
     stride = -(-scene.face_count // max_faces)
     return replace(scene, meshes=tuple(_select(mesh, np.arange(0, len(mesh.faces), stride)) for mesh in scene.meshes))
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, UInt8
 
 MIN_SEAM_LEVELS = 8
-"""Levels, of 255, by which colors at one point differ at a seam; less is the noise of interpolation."""
+"""Levels, of 255, by which colors at one point must differ at a seam; smaller differences are noise of interpolation.
+"""
 
 
 def clamp_fraction(value: float) -> float:
@@ -78,8 +79,8 @@ _D65_WHITE = _LINEAR_TO_XYZ.sum(axis=1)
 def _multiply(matrix: Float64, columns: Float64) -> Float64:
     """Return the product of a (3, 3) matrix and (3, …) columns, without the threads of BLAS.
 
-    These gain nothing for three rows, and wait actively for each other: on two busy cores, they took a quarter of the
-    processor time of a reduction of colors.
+    The threads of BLAS gain nothing for three rows, and they wait actively for each other: on two busy cores, they took
+    a quarter of the processor time of a reduction of colors.
     """
     result: Float64 = np.einsum("dc,c...->d...", matrix, columns)
     return result

@@ -32,7 +32,7 @@ _MAX_ROWS_PER_SLICE = 1 << 20
 _TYPES: dict[str, pa.DataType] = {"f4": pa.float32(), "f8": pa.float64(), "i4": pa.int32(), "i8": pa.int64()}
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arrow in _TYPES.items()}
 
-# the first call starts pyarrow's allocator and its functions; a child forked by another thread meanwhile would hang
+# the first call starts pyarrow's allocator and its functions; if another thread forked meanwhile, the child would hang
 pa.array([0]).dictionary_encode()
 
 
@@ -40,7 +40,7 @@ class TextColumn(NamedTuple):
     """Column of texts.
 
     text: (k,) UTF-8 codes of all texts, one after the other
-    ends: (n + 1,) 0, and the end of each text
+    ends: (n + 1,) start of each text, then the end of the last one
     """
 
     text: NDArray[np.uint8]
@@ -55,8 +55,8 @@ class Irregular(ValueError):
     """Error: the text is not a regular table of numbers.
 
     Attributes:
-        line: Index of the line at fault, from 0; None if unknown.
-        word: The text that is not a number; "" if unknown.
+        line: Index of the faulty line, from 0; None if unknown.
+        word: Text that is not a number; "" if unknown.
     """
 
     def __init__(self, message: str, line: int | None = None, word: str = "") -> None:
@@ -89,8 +89,8 @@ def read_rows(
     Returns:
         (n, len(take)) numbers.
     Raises:
-        Irregular: A row has a different number of fields, or a field is not a number. Fall back to `read_numbers`
-            or to a complete parser.
+        Irregular: A row has a different number of fields, or a field is not a number. On this error, use `read_numbers`
+            or a complete parser.
     """
     fields = list(range(width)) if take is None else list(take)
     if len(text) == 0:
@@ -220,7 +220,7 @@ def _format_column(values: NDArray[Any] | TextColumn) -> pa.Array:
 
 
 def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Return the numbers as float32 if all are exact float32 values, so that their text is short.
+    """Return the numbers as float32 if all are exact float32 values, because their text is then short.
 
     The shortest text of a float32 value identifies it among float32 values only: read as float64, it may differ
     beyond float32 precision.
@@ -261,7 +261,7 @@ def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any] | TextCol
 
 
 def _literal(text: str) -> pa.Scalar:
-    # to infer the type, pyarrow searches for dateutil on disk at every call: a hundred times slower
+    # to infer the type, pyarrow would search for dateutil on disk at every call, which is a hundred times slower
     return pa.scalar(text, pa.string())
 
 

@@ -83,7 +83,7 @@ class ShellFaces:
 
 
 def group_by_shell(points: Float64, faces: Int32, shell: Int32, count: int) -> ShellFaces:
-    """Group the faces of a mesh by shell, to find out which shells contain which.
+    """Group the faces of a mesh by shell, so that `cavities` can find which shells contain which.
 
     Args:
         points: (n, 3) positions, any length unit.
@@ -119,7 +119,7 @@ def hosts_of(corner: Float64, shell: NDArray[Any], closed: NDArray[np.bool_], vo
     faces = np.arange(3 * len(corner), dtype=np.int32).reshape(-1, 3)
     shells = group_by_shell(corner.reshape(-1, 3), faces, shell, len(volume))
     low, high = shells.low, shells.high
-    # only shells that begin within the extent of an outward one along X can be inside it
+    # only shells whose lower end along X lies within an outward shell can be inside it
     inward = inward[np.argsort(low[inward, 0], kind="stable")]
     left = low[inward, 0]
     begins, ends = np.searchsorted(left, low[:, 0]), np.searchsorted(left, high[:, 0], side="right")

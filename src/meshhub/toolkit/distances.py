@@ -9,10 +9,10 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex
 
 _NEAREST_SAMPLES = 3
-"""Samples near a point whose faces are measured exactly."""
+"""Nearest samples of a point whose faces are measured exactly."""
 
 _MAX_SAMPLES_PER_EDGE = 2000
-"""Parts of an edge; bounds the samples of one face."""
+"""Maximum number of parts of an edge; bounds the samples of one face."""
 
 _BATCH = 100_000
 """Points that are measured together; bounds the memory."""
@@ -21,7 +21,8 @@ _BATCH = 100_000
 class SurfaceDistance:
     """Distance to a surface, by its faces at the nearest of many samples.
 
-    A point farther from the surface than two spacings is measured within 1 %, most within rounding.
+    If a point is farther from the surface than two spacings, its distance is correct within 1 %, and mostly within
+    rounding.
     """
 
     def __init__(self, vertices: Float64, faces: Int32, spacing: float) -> None:
@@ -62,7 +63,7 @@ class SurfaceDistance:
         return distance
 
     def project(self, points: Float64, distance: float, max_move: float) -> Float64:
-        """Move points (q, 3), none on the surface, straight from or to the surface until they are at the distance."""
+        """Move points (q, 3), none on the surface, straight toward or away from it until they are at the distance."""
         gap = points - self.nearest(points)[0]
         length = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         move = np.clip(distance - length, -max_move, max_move) / np.maximum(length, 1e-12)
@@ -71,7 +72,7 @@ class SurfaceDistance:
 
 
 def _sample(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
-    """Return points on triangles (m, 3, 3), about a spacing apart, and the triangle of each."""
+    """Return points on triangles (m, 3, 3), about one spacing apart, and the triangle of each point."""
     edges = np.roll(corners, -1, axis=1) - corners
     length = np.sqrt(np.einsum("ijk,ijk->ij", edges, edges))
     # rows parallel to the longest edge, from its two ends to the corner opposite
@@ -82,7 +83,7 @@ def _sample(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
     along, across = (
         np.clip(np.ceil(side / spacing), 1, _MAX_SAMPLES_PER_EDGE).astype(np.intp) for side in (longest, height)
     )
-    # one sample stands for a small face: those at its corners would repeat those of its neighbors
+    # a small face gets one sample in its middle, because samples at its corners would repeat those of its neighbors
     is_small = longest <= spacing
     counts = np.where(is_small, 1, (along + 1) * (across + 1))
     face = np.repeat(row, counts)

@@ -26,12 +26,12 @@ MAX_EXTENT_MM = 1_000_000.0
 def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
     """Return the distinct rows of an array, in order of first occurrence, and the distinct row of each row.
 
-    Dictionary encoding of the raw bytes: measured 2 to 30 times faster than any sort.
+    Uses dictionary encoding of the raw bytes, which was measured to be 2 to 30 times faster than any sort.
 
     Args:
         points: (n, k) numbers of any type; -0.0 equals 0.0.
     Returns:
-        (u, k) rows, and an (n,) int32 index with `rows[index] == points`.
+        Distinct rows (u, k), and an int32 index (n,) with `rows[index] == points`.
     """
     rows = np.ascontiguousarray(points + points.dtype.type(0))
     if len(rows) == 0:
@@ -49,7 +49,7 @@ def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex,
     Args:
         points: (n, k) numbers of any type; -0.0 equals 0.0.
     Returns:
-        `first`, (u,) row of the first occurrence of each distinct point, ascending, and `index`, (n,) int32 with
+        `first`, the row of the first occurrence of each distinct point, ascending, (u,), and `index`, int32 (n,), with
         `points[first][index] == points`.
     """
     rows, index = distinct(points)
@@ -261,7 +261,7 @@ def moved(scene: Scene, matrix: Float64) -> Scene:
 
 
 def turned(scene: Scene, rotation: Float64) -> Scene:
-    """Rotate the whole scene in place: what stood on the bed still stands there, in the same spot.
+    """Rotate the whole scene in place: a model that stood on the bed still stands there, in the same spot.
 
     Args:
         scene: Any frame.
@@ -294,7 +294,7 @@ def scaled(scene: Scene, factor: float) -> Scene:
 
 
 def baked(scene: Scene) -> Scene:
-    """Bake every part's matrix into a mesh of its own; all transforms become the identity.
+    """Bake each part's matrix into a separate mesh; all transforms become the identity.
 
     A part's material moves to `face_material`, so that parts hold only names and paths.
     """
@@ -351,7 +351,7 @@ def compacted(mesh: Mesh) -> Mesh:
 def chosen_faces(mesh: Mesh, chosen: IntIndex) -> Mesh:
     """Return the mesh of some faces (k,), in this order, with the vertices that they use.
 
-    The time depends on the number of chosen faces alone, unlike that of `compacted`.
+    Unlike that of `compacted`, its time depends only on the number of chosen faces.
     """
     used, corners = np.unique(mesh.faces[chosen], return_inverse=True)
     return Mesh(

@@ -13,7 +13,7 @@ MAX_DECODED_SIDE = 4096
 """Pixels; larger images are reduced, because a side of 16 384 pixels would take a gigabyte."""
 
 MAX_SMALL_BYTES = 256 << 10
-"""Bytes of an image that is not worth shrinking."""
+"""Bytes up to which an image is not shrunk."""
 
 SHRUNK_QUALITY = 85
 """Quality of JPEG images that are shrunk; Pillow advises at most 95."""
@@ -47,8 +47,8 @@ def decode_image(data: bytes) -> UInt8 | None:
     Args:
         data: Content of an image file.
     Returns:
-        (height, width, 4) sRGB pixels with alpha, at most MAX_DECODED_SIDE on a side; None if Pillow is not installed
-        or cannot decode the image, or if the image is so large that decoding would take gigabytes.
+        (height, width, 4) sRGB pixels with alpha, at most MAX_DECODED_SIDE on a side; None if Pillow is not installed,
+        cannot decode the image, or would need gigabytes for it.
     """
     try:
         from PIL import Image
@@ -95,7 +95,7 @@ def shrink_image(image: Image, max_side: int) -> Image:
 
 
 def convert_to_png(data: bytes) -> bytes | None:
-    """Return an image as PNG, for formats that support few types of images; None as `decode_image`."""
+    """Return an image as PNG, for formats that support few types of images; None if `decode_image` returns None."""
     from meshhub.toolkit.png import encode_png
 
     pixels = decode_image(data)

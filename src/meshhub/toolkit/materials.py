@@ -14,12 +14,12 @@ def note_lost_finish(label: str, materials: Sequence[Material], kept: Collection
     Args:
         label: Name of the format.
         materials: Materials in use.
-        kept: Properties that the format keeps, or whose loss it notes itself, of "names", "metal", "emission",
+        kept: Properties that the format keeps, or whose loss the writer notes itself: of "names", "metal", "emission",
             "cutoff", "sides" and "unlit".
     """
     properties = {
         "names": ("names", [bool(material.name) for material in materials]),
-        # glTF files that state neither have metallic 1 and roughness 1
+        # glTF materials that state neither have metallic 1 and roughness 1
         "metal": (
             "metal and roughness",
             [material.roughness < 1 or 0 < material.metallic < 1 for material in materials],

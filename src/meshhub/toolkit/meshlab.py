@@ -6,8 +6,7 @@ from __future__ import annotations
 def is_usable() -> bool:
     """Return whether pymeshlab can be imported with its filters.
 
-    Without OpenGL (`libopengl0` on Debian and Ubuntu), pymeshlab prints a warning, and MeshLab's filters of meshes are
-    missing.
+    Without OpenGL (`libopengl0` on Debian and Ubuntu), pymeshlab prints a warning and lacks MeshLab's mesh filters.
     """
     try:
         from pymeshlab import MeshSet

@@ -13,6 +13,6 @@ def single_line(name: str) -> str:
 
 
 def letters(number: int) -> str:
-    """Return the letters of a number from 0, as columns of a table have them: a … z, aa, ab …."""
+    """Return the letters for a number from 0, as spreadsheets name columns: a … z, aa, ab …."""
     text = chr(ord("a") + number % 26)
     return text if number < 26 else letters(number // 26 - 1) + text

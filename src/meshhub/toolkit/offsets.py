@@ -1,6 +1,7 @@
 """Surfaces at a distance from closed surfaces, on a grid.
 
-Minkowski sums with a ball, which manifold3d computes exactly, take 7 ms for each face, 30 s for a torus of 4096.
+Minkowski sums with a ball, which manifold3d computes exactly, are too slow: 7 ms for each face, 30 s for a torus of
+4096 faces.
 """
 
 from __future__ import annotations
@@ -20,38 +21,38 @@ from meshhub.toolkit.geometry import IntIndex, area
 from meshhub.toolkit.topology import components
 
 CELLS_PER_DISTANCE = 4
-"""Cells across the distance, if the surface is small enough."""
+"""Cells across the distance, where the surface is small enough for the grid."""
 
 MIN_CELLS_PER_DISTANCE = 2
-"""Cells across the distance that keep the result off the surface it is offset from."""
+"""Minimum number of cells across the distance; with fewer, the result may touch the original surface."""
 
 TARGET_CELLS = 40_000
-"""Cells along a surface that take a few seconds; a larger surface gets larger cells."""
+"""Cells along a surface that take a few seconds to compute; a larger surface gets larger cells."""
 
 MAX_CELLS = 150_000
-"""Cells along a surface that take half a minute and 1 GB of memory."""
+"""Maximum number of cells along a surface; so many take half a minute and 1 GB of memory."""
 
 SIMPLIFY_RATIO = 0.005
-"""Distance by which the result may be simplified, per distance of the offset: a sixth of the accuracy of 3 %."""
+"""Distance by which the result may be simplified, as a share of the offset: a sixth of the accuracy of 3 %."""
 
 _CORNERS = np.array([[corner >> axis & 1 for axis in range(3)] for corner in range(8)])
 """(8, 3) corners of a cell; the bits of their numbers are their coordinates."""
 
 _TETRAHEDRA = np.array([[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]])
-"""(6, 4) corners of the tetrahedra that fill a cell, positively oriented; those of neighbors fit together."""
+"""(6, 4) corners of the tetrahedra that fill a cell, positively oriented; those of neighboring cells match. """
 
 _EVEN = ((0, 1, 2, 3), (1, 0, 3, 2), (2, 0, 1, 3), (3, 0, 2, 1), (0, 2, 3, 1), (0, 3, 1, 2))
 """Even permutations of the corners of a tetrahedron that start with each corner, or with each pair of corner 0."""
 
 
 def offset_surface(vertices: Float64, faces: Int32, distance: float, option: str) -> tuple[Float64, Int32]:
-    """Return the surface at a distance from a closed surface, rounded where that is not unique.
+    """Return the surface at a distance from a closed surface, rounded where the nearest point is not unique.
 
     Args:
         vertices: (n, 3) positions, in millimeters.
         faces: (m, 3) indices into `vertices`, closed and outward.
         distance: Millimeters, not 0; positive outside of the surface, negative inside.
-        option: Option that the distance is from, for messages.
+        option: Option that sets the distance, for messages.
     Returns:
         Vertices and faces of the offset solid, outward; empty if it has no volume. Within 2 % of the distance where the
         surface is smooth; creases are chamfered by up to a cell of the grid.
@@ -122,7 +123,7 @@ def _find_cells(vertices: Float64, faces: Int32, field: SurfaceDistance, distanc
 
 
 def _keep_side(cells: _Cells, corners: Float64, is_outside: bool) -> IntIndex:
-    """Return the cells that are on one side of a closed surface, which none of them touches."""
+    """Return which cells are on one side of a closed surface that does not touch any of them."""
     index = cells.places
     if len(index) == 0:
         return index
@@ -178,7 +179,7 @@ def _triangulate(cells: _Cells, field: SurfaceDistance, distance: float) -> tupl
 
 
 def _cross_tetrahedra(corners: IntIndex, is_inside: NDArray[np.bool_]) -> IntIndex:
-    """Return the edges that are the corners of the surface between inside and outside, (t, 3, 2) nodes."""
+    """Return the edge from inside to outside on which each corner of the triangles lies, as (t, 3, 2) nodes."""
     mask = is_inside[corners] @ np.array([1, 2, 4, 8])
     triangles = []
     for i, j, k, m in _EVEN[:4]:

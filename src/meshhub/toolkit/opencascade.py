@@ -1,7 +1,8 @@
 """OpenCASCADE (`pip install cadquery-ocp-novtk`) for readers: one thread at a time, silent, with coded errors.
 
 OpenCASCADE holds the interpreter lock while it reads, cannot be canceled, and may crash on damaged files. The service
-therefore reads in worker processes. Its settings and its messenger belong to the process, so plug-ins share one lock.
+therefore reads in worker processes. Its settings and its messenger are global to the process, so plug-ins share one
+lock.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _kernel_lock = threading.RLock()
 def use_kernel(label: str) -> Iterator[None]:
     """Wait until no other thread uses the kernel, and silence it inside the `with` block.
 
-    Exceptions of the kernel in the block become UnreadableFile: the file is their cause.
+    Exceptions of the kernel in the block become UnreadableFile, because the file is their cause.
 
     Args:
         label: Format of the file, for the message.
@@ -32,7 +33,7 @@ def use_kernel(label: str) -> Iterator[None]:
         try:
             yield
         except Exception as failure:
-            # exceptions of the kernel have only their package in common
+            # exceptions of the kernel have no common base class, only a common package
             kind = type(failure)
             if kind.__name__ == "Standard_OutOfMemory":
                 raise MemoryError from failure
@@ -65,7 +66,7 @@ def explore(shape: Any, kind: Any, kind_to_avoid: Any = None) -> Iterator[Any]:
     Args:
         shape: `TopoDS_Shape` to search.
         kind: `TopAbs_ShapeEnum` of the subshapes.
-        kind_to_avoid: Kind whose subshapes are left out; default: none.
+        kind_to_avoid: Kind of shape whose subshapes are left out; default: none.
     """
     from OCP.TopAbs import TopAbs_SHAPE
     from OCP.TopExp import TopExp_Explorer

@@ -9,7 +9,7 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.topology import Edges, Index, angles_around_edges
 
 ANGLE_RESOLUTION_RAD = 2.0**-20
-"""Radians; faces closer than this around an edge count as coincident, because rounding separates them."""
+"""Radians; faces closer than this around an edge count as coincident, because only rounding separates them."""
 
 MAX_ROUNDS = 64
 """Rounds of pairing, from the innermost wedges outward; bounds the time. The rest is paired in order."""
@@ -19,7 +19,7 @@ def pair_half_edges(points: Float64, faces: Int32, mesh_edges: Edges) -> tuple[I
     """Pair the half-edges; those without a partner are the border.
 
     Where more than two faces meet, partners are the two that bound one wedge of material: neighbors by angle, in
-    opposite directions. The remaining half-edges have one direction, and are paired in the order of the angle.
+    opposite directions. Half-edges that remain all have the same direction, and are paired in the order of the angle.
 
     Args:
         points: (n, 3) positions, any length unit.

@@ -1,4 +1,4 @@
-"""Division of the triangles that close a hole or a cut, so that each place has the color beside it."""
+"""Division of the triangles that close a hole or a cut, so that each place gets the color of the surface beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from meshhub.toolkit.topology import Index, edges
 class DividedPatches(NamedTuple):
     """Pieces of the triangles over corners of loops.
 
-    triangles: (t, 3) corners; those from the number of corners on are new
+    triangles: (t, 3) corners; indices from the number of loop corners on are new corners
     middles:   (k, 2) corners whose middle each of the first new corners is
     centers:   (c, 3) corners whose center each of the others is
     """
@@ -38,7 +38,8 @@ class DividedPatches(NamedTuple):
 def divide_patches(triangles: Index, label: Index) -> DividedPatches:
     """Divide triangles between corners with different labels, so that pieces are near to few of them.
 
-    Sides between two triangles are split in their middle. Sides on a loop stay whole, like the surface beside them.
+    Sides between two triangles are split at their midpoints. Sides on a loop are not split, because the surface beside
+    them is not split either.
 
     Args:
         triangles: (t, 3) corners of loops.

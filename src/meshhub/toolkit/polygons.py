@@ -1,9 +1,9 @@
 """Triangulation of many polygons at once, for formats with n-gons.
 
 Triangles, quads, and polygons that a fan covers are triangulated in whole arrays. Concave polygons are clipped ear by
-ear (Meisters, "Polygons have ears", 1975). Small ones are clipped in lockstep, grouped by size. Large ones and those
-that touch themselves go one by one to `manifold3d.triangulate`. A polygon of n corners always yields n - 2 triangles
-that use each of its sides once, so a closed surface stays closed and keeps its area.
+ear (Meisters, "Polygons have ears", 1975). Small ones are clipped in lockstep, grouped by size. Large polygons and
+those that touch themselves are triangulated one by one by `manifold3d.triangulate`. A polygon of n corners always
+yields n - 2 triangles that use each of its sides once, so a closed surface stays closed and keeps its area.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Index = NDArray[np.intp]
 Integers = NDArray[np.integer[Any]]
 
 MAX_CORNERS = 20_000
-"""Corners of a polygon; real models stay far below, and the time to triangulate grows faster than the corners."""
+"""Maximum corners of a polygon; real models stay far below, and the triangulation takes more than linear time."""
 
 _MAX_LOCKSTEP_CORNERS = 12
-"""Corners up to which concave polygons are clipped in lockstep; above, one by one is faster."""
+"""Corners up to which concave polygons are clipped in lockstep; for larger ones, one by one is faster."""
 
 _MAX_TESTS = 1 << 21
 """Point-in-triangle tests at a time; bounds the memory."""
@@ -102,7 +102,7 @@ def triangulate_corners(vertices: Float64, counts: Integers, indices: Integers) 
 
 
 def _group_by_size(counts: Index) -> Iterator[tuple[int, Index]]:
-    """Yield each size of three or more and its polygons: at most √(2 · corners) different sizes."""
+    """Yield each size of three or more and its polygons; there are at most √(2 · corners) different sizes."""
     order = np.argsort(counts, kind="stable")
     sizes, starts = np.unique(counts[order], return_index=True)
     for size, polygons in zip(sizes.tolist(), np.split(order, starts[1:]), strict=True):
@@ -150,7 +150,7 @@ def _triangulate_larger(points: Float64) -> Index:
     ring = np.arange(size)
     fan = np.stack([np.zeros(size - 2, np.intp), ring[1:-1], ring[2:]], axis=1)
     local = np.broadcast_to(fan, (count, size - 2, 3)).copy()
-    # a polygon without a plane has no inside: any fan will do
+    # a polygon without a plane has no inside, so any fan is valid
     remaining = np.flatnonzero(np.isfinite(square) & (square > 0))
     for center in range(min(size, _MAX_FANS)):
         if len(remaining) == 0:

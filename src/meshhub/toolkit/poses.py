@@ -17,10 +17,10 @@ _MAX_FACET_TURN_RAD = 1e-3
 between the facets of a fine sphere."""
 
 MAX_SIDES = 200
-"""Sides that are tried; a body with more is round, and its largest are as good as the others."""
+"""Maximum number of sides to try; a body with more is round, and its other sides are not better than the largest."""
 
 _TOLERANCE = 1e-7
-"""Length, for a hull of size 1, by which rounding may move the foot of the center of mass off the hull."""
+"""Distance, for a hull of size 1, by which rounding may move the projected center of mass off the hull."""
 
 
 def rotation_to_bed(normal: Float64) -> Float64:
@@ -69,7 +69,7 @@ def find_sides(points: Float64, center: Float64) -> Sides | None:
     normals = unit_vectors(np.stack([np.bincount(side, outward[:, axis] * areas, count) for axis in range(3)], axis=1))
     largest = np.argsort(-total, kind="stable")[:MAX_SIDES]
     normals = normals[largest]
-    # a model stands on a side if the foot of its center of mass is on the hull, and so within the side
+    # a model stands on a side if its center of mass projects onto the hull, and so into the side
     center = (center - low) / size
     height = (points - low)[hull.vertices] / size @ normals.T
     foot = center + (height.max(axis=0) - normals @ center)[:, None] * normals
@@ -79,7 +79,7 @@ def find_sides(points: Float64, center: Float64) -> Sides | None:
 
 
 def center_of_mass(vertices: Float64, faces: Int32) -> Float64:
-    """Return the center of the volume; of an open surface, whose volume is uncertain, the center of its area."""
+    """Return the center of the volume; for an open surface, whose volume is uncertain, that of the area."""
     corners = vertices[faces] - vertices[faces[0, 0]]
     volumes = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
     weights = volumes if is_closed(vertices, faces) else np.linalg.norm(face_normals(vertices, faces), axis=1)

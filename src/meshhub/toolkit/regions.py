@@ -1,4 +1,4 @@
-"""Regions of triangles with equal labels: their neighbors, and the removal of those too narrow to print."""
+"""Regions of triangles with equal labels: their neighbors, and the removal of regions that are too narrow to print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import Index, Labels, components, edges, first_members
 
 MAX_ROUNDS = 24
-"""Rounds of the removal of narrow regions; strips side by side disappear one after the other."""
+"""Rounds of the removal of narrow regions; adjacent strips disappear one after the other."""
 
 
 class Neighbors(NamedTuple):
@@ -45,20 +45,22 @@ def find_regions(label: UInt8, neighbors: Neighbors) -> tuple[int, Labels]:
 def remove_narrow_regions(
     label: UInt8, area: Float64, neighbors: Neighbors, label_count: int, min_width: float
 ) -> UInt8:
-    """Give regions that are too small or too narrow the label with which they share most of their border.
+    """Relabel regions that are too small or too narrow: each gets the label with which it shares most of its border.
 
-    Of narrow neighbors, a random half changes in a round: all at once would exchange their labels.
+    Of narrow neighbors, a random half changes in each round, because all of them at once would only exchange their
+    labels.
 
     Args:
         label: (m,) label of each triangle.
         area: (m,) areas.
         neighbors: Neighbors of the triangles.
         label_count: Number of labels.
-        min_width: Width from which a strip stays; regions stay from the area of a square with twice this side.
+        min_width: Minimum width of a strip; a region also stays if its area is at least that of a square with twice
+            this side.
     """
     region: Index = np.arange(len(label))
     for number in range(MAX_ROUNDS):
-        # from the second round on, the regions of the previous one take the place of the triangles
+        # from the second round on, the regions of the previous round replace the triangles
         group, label, neighbors = _join_regions(label, neighbors)
         region, area = group[region], np.bincount(group, area).astype(np.float64)
         around = np.bincount(neighbors.first, neighbors.length, minlength=len(label))
@@ -74,12 +76,12 @@ def remove_narrow_regions(
 
 
 def remove_labels(label: UInt8, neighbors: Neighbors, is_removed: NDArray[np.bool_]) -> UInt8:
-    """Give the regions of some labels the other label with which they share most of their border.
+    """Relabel the regions of some labels: each gets the other label with which it shares most of its border.
 
     Args:
         label: (m,) label of each triangle.
         neighbors: Neighbors of the triangles.
-        is_removed: (n,) whether to remove each label; it stays where there are no others around.
+        is_removed: (n,) whether to remove each label; a region without other labels around it stays.
     """
     region: Index = np.arange(len(label))
     while True:

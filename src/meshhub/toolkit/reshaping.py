@@ -1,4 +1,4 @@
-"""Solids: check that parts are closed, change their shape in millimeters, and give new faces the look of old ones."""
+"""Solids: check that parts are closed, change their shape in millimeters, and make new faces look like old ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, u
 from meshhub.toolkit.topology import edge_statistics, remove_degenerate_faces
 
 _FLAT_RATIO = 1e-9
-"""Shortest per longest axis of a matrix; a matrix below it makes everything flat."""
+"""Ratio of the shortest to the longest axis of a matrix, below which the matrix flattens a mesh."""
 
 
 def reshaped(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) -> Scene:
@@ -26,15 +26,16 @@ def reshaped(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) -> Scene:
 
     Args:
         scene: Millimeters, Z up.
-        change: Called with a mesh at its size in millimeters, not turned, and with its parts; returns the mesh itself
+        change: Called with a mesh at its size in millimeters, not rotated, and with its parts; returns the mesh itself
             or another one.
     Returns:
-        Scene with the changed meshes; parts keep their order and matrices, and vertices that do not move their bits.
+        Scene with the changed meshes; parts keep their order and matrices, and unmoved vertices keep their exact
+        values.
     """
     groups: dict[tuple[int, bytes], list[int]] = {}
     for place, part in enumerate(scene.parts):
         linear = part.transform[:3, :3]
-        # rotations and mirrors do not change the metric; rounded, so that turned instances stay shared
+        # rotations and mirrors do not change the metric, which is rounded so that rotated instances stay shared
         metric = linear.T @ linear
         scale = np.abs(metric).max()
         metric = np.round(metric / (scale or 1), 9) * scale
@@ -65,7 +66,7 @@ def _change_at_size(mesh: Mesh, parts: list[Part], change: Callable[[Mesh, list[
     if after is before:
         return mesh
     vertices = after.vertices @ np.linalg.inv(stretch)
-    # vertices that did not move keep their bits
+    # vertices that did not move keep their exact values
     shared = min(len(vertices), len(mesh.vertices))
     same = np.flatnonzero((after.vertices[:shared] == before.vertices[:shared]).all(axis=1))
     vertices[same] = mesh.vertices[same]
@@ -130,7 +131,7 @@ def solid_surface(mesh: Mesh, parts: list[Part]) -> tuple[Float64, Int32]:
 
 
 def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
-    """Return a mesh that must be a solid as one of manifold3d, which remembers the attributes for `subtracted`.
+    """Convert a mesh that must be a solid to a manifold3d solid that keeps the attributes for `subtracted`.
 
     Raises:
         ConversionFailed: The mesh is open, non-manifold, inconsistently oriented or inside out.
@@ -162,14 +163,14 @@ def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
 
 
 def subtracted(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold]) -> Mesh:
-    """Subtract tools from a mesh; new faces look like the nearest place of it.
+    """Subtract tools from a mesh; new faces get the appearance of the nearest surface.
 
     Args:
         mesh: The mesh.
         solid: Result of `to_manifold` for the mesh.
-        tools: Solids to subtract, at the same place and size.
+        tools: Solids to subtract, in the same position and at the same scale as the mesh.
     Returns:
-        Mesh whose faces beside the tools are those of before, with their attributes.
+        Mesh without the volume of the tools; other faces keep their attributes.
     """
     original = int(solid.to_mesh64().run_original_id[0])
     result = manifold3d.Manifold.batch_boolean([solid, *tools], manifold3d.OpType.Subtract).to_mesh64()
@@ -202,10 +203,10 @@ def _attributes(mesh: Mesh) -> list[tuple[str, NDArray[Any]]]:
 
 
 def with_faces(mesh: Mesh, vertices: Float64, faces: Int32) -> Mesh:
-    """Add faces to a mesh that look like the nearest place of it.
+    """Add faces to a mesh, with the appearance of the nearest surface.
 
     Args:
-        mesh: Any mesh with faces; its own vertices and faces stay the first.
+        mesh: Mesh with faces; its own vertices and faces come first in the result.
         vertices: (n, 3) further positions.
         faces: (m, 3) indices into `vertices`.
     """
@@ -237,7 +238,7 @@ def with_faces(mesh: Mesh, vertices: Float64, faces: Int32) -> Mesh:
 
 
 def vertex_normals(vertices: Float64, faces: Int32) -> Float64:
-    """Return (n, 3) unit normals, the mean of those of the faces around each vertex, weighted by area."""
+    """Return (n, 3) unit normals: the mean of the face normals around each vertex, weighted by area."""
     normals = face_normals(vertices, faces)
     total: Float64 = np.stack(
         [np.bincount(faces.ravel(), np.repeat(normals[:, axis], 3), len(vertices)) for axis in range(3)],

@@ -15,10 +15,10 @@ MAX_DEPTH_COUNT = 64
 """Nested elements; a model needs fewer than twenty."""
 
 MAX_TREE_ELEMENTS_COUNT = 1_000_000
-"""Elements of a tree; each takes about 500 bytes of memory, and a small archive can hold billions."""
+"""Maximum elements of a tree; each takes about 500 bytes of memory, and a small archive can hold billions."""
 
 OFFSET = "\0offset"
-"""Attribute with the byte offset of an element's tag; no document can contain its name."""
+"""Attribute with the byte offset of an element's tag; the name cannot occur in a document."""
 
 Attributes = Mapping[str, str]
 """Attributes of an element; keys are `local`, or `namespace local` for those with a namespace."""

@@ -1,7 +1,7 @@
 """Solids of Manifold whose faces keep normals, texture coordinates, colors and materials through boolean operations.
 
 A solid has the attributes as properties of its vertices, and the materials as original ids of its faces. Faces that an
-operation adds, such as the caps of a cut, have other ids; `to_mesh` gives them the look of the nearest surface.
+operation adds, such as the caps of a cut, have other ids; `to_mesh` gives them the appearance of the nearest surface.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from meshhub.toolkit.patches import divide_patches
 from meshhub.toolkit.topology import Index, edge_statistics, remove_degenerate_faces
 
 TOLERANCE_STEPS = 2.0
-"""float32 steps at the largest coordinate; files round closer points to one, so solids have none closer."""
+"""float32 steps at the largest coordinate; files merge points that are closer, so solids have none that are closer."""
 
 SIMPLIFICATION_STEPS = (1.0, 3.0, 9.0)
-"""Tolerances, relative to that of files, with which a solid is simplified until no rounding spoils it."""
+"""Tolerances, relative to that of files, to simplify a solid with, in this order, until rounding does not spoil it."""
 
 MIN_SEAM_WIDTH = 1e-4
-"""Difference of texture coordinates at one point that counts as a seam; more than the noise of interpolation."""
+"""Difference of texture coordinates at one point that counts as a seam; it is above the noise of interpolation."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Solids:
             first[index[duplicates]].astype(np.uint64),
             run_index=np.append(3 * begin, 3 * len(order)).astype(np.uint64),
             run_original_id=(self.first_id + 1 + materials).astype(np.uint32),
-            # Manifold simplifies flat faces whatever their attributes are, except across ids
+            # Manifold simplifies flat faces regardless of their attributes, except across ids
             face_id=np.arange(len(order), dtype=np.uint64) if self._has_attributes else None,
             tolerance=find_tolerance(mesh.vertices),
         )
@@ -112,8 +112,8 @@ class Solids:
     def to_mesh(self, solid: Manifold, original: Mesh) -> Mesh:
         """Return the surface of a solid that was made from a mesh, with its name.
 
-        Added faces have the look of the nearest surface: that of the solid or, if it has only added faces, that of
-        the original mesh. Points that files would round to one are merged before.
+        Added faces get the appearance of the nearest surface of the solid or, if the solid has only added faces, of the
+        original mesh. Points that files would round to the same position are merged before.
         """
         mesh = self._convert(solid, original)
         for steps in SIMPLIFICATION_STEPS:
@@ -175,7 +175,7 @@ class Solids:
         return np.column_stack([mesh.vertices, *columns]).astype(np.float64)
 
     def _with_attributes(self, rows: Float64, faces: Int32, material: Int32, name: str) -> Mesh:
-        """Return the mesh of vertices (n, k) with properties, which interpolation may have changed."""
+        """Return the mesh of vertices (n, k), whose properties interpolation may have changed."""
         widths = np.cumsum([3, 3 * self.normals, 2 * self.uv])
         points, normals, uv, colors = np.split(rows, widths, axis=1)
         return Mesh(
@@ -192,7 +192,7 @@ class Solids:
 def split_solid(solid: Manifold, axis: int, offset: float) -> tuple[Manifold, Manifold]:
     """Cut a solid at a plane perpendicular to an axis; return the lower and the higher half.
 
-    A box is the cutter: Manifold rotates its own half-spaces, so that vertices are not exactly in the plane.
+    The cutter is a box, because Manifold rotates its own half-spaces, so that vertices are not exactly in the plane.
     """
     low, high = np.array(solid.bounding_box()).reshape(2, 3)
     size = high - low + 1
@@ -210,7 +210,7 @@ def _remove_slivers(solid: Manifold) -> Manifold:
 
 
 def find_tolerance(points: Float64) -> float:
-    """Return the distance below which files may round points (n, 3) to one."""
+    """Return the distance below which files may round points (n, 3) to the same position."""
     return TOLERANCE_STEPS * float(np.spacing(np.float32(np.abs(points).max(initial=1e-3))))
 
 
@@ -237,11 +237,12 @@ def _faces_in_file(mesh: Mesh) -> Int32:
 
 
 def _paint(mesh: Mesh, is_new: NDArray[np.bool_]) -> Mesh:
-    """Give new faces the attributes of the nearest vertices of the other faces, and normals of their own.
+    """Give new faces the attributes of the nearest vertices of the other faces, and their own normals.
 
-    Where these differ across a seam or in their material, new faces are divided, so that none blends two surfaces.
+    Where the attributes or materials of the nearest surface change, new faces are divided, so that no face blends two
+    surfaces.
     """
-    from scipy.spatial import cKDTree  # here because it takes longer to import than most cuts take
+    from scipy.spatial import cKDTree  # imported here because the import takes longer than most cuts
 
     old_faces, new_faces = mesh.faces[~is_new], mesh.faces[is_new]
     old = np.unique(old_faces)
@@ -265,7 +266,7 @@ def _paint(mesh: Mesh, is_new: NDArray[np.bool_]) -> Mesh:
 
 
 def _has_seam(mesh: Mesh, old: Index, points: Float64) -> bool:
-    """Return whether vertices `old` at one of the points (k, 3) have several colors or texture coordinates."""
+    """Return whether any of the points (k, 3) has several colors or texture coordinates, at the vertices `old`."""
     if mesh.uv is None and mesh.colors is None:
         return False
     _, index = weld(np.concatenate([points, mesh.vertices[old]]))
@@ -282,7 +283,7 @@ def _has_seam(mesh: Mesh, old: Index, points: Float64) -> bool:
 
 
 def _label(mesh: Mesh, source: IntIndex, material: Int32 | None) -> Int32:
-    """Return a label (k,), equal where the attributes of the vertices `source` (k,) and the materials (k,) are."""
+    """Return a label (k,) for each source vertex (k,) and its material (k,); equal attributes give equal labels."""
     columns: list[NDArray[Any]] = [np.zeros((len(source), 1)) if material is None else material[:, None]]
     columns += [values[source] for values in (mesh.uv, mesh.colors) if values is not None]
     return weld(np.concatenate(columns, axis=1, dtype=np.float64))[1]

@@ -11,13 +11,13 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import extremes, face_normals
 
 GRID_SIZE = 160
-"""Cells along the longer side of the grid: columns of 1 mm for a part of 160 mm."""
+"""Cells along the longer side of the grid; gives columns of 1 mm for a part of 160 mm."""
 
 CHUNK_HITS = 1 << 22
 """Cells of bounding boxes of triangles per pass; bounds the memory."""
 
 _SHIFT = np.array([0.34721, 0.61803])
-"""Place of a column in its cell: away from the rows and columns of regular meshes, whose sides it would meet."""
+"""Position of a column in its cell, off the center so that columns do not meet the sides of regular meshes."""
 
 
 class Support(NamedTuple):
@@ -63,7 +63,7 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
 def _cross(
     vertices: Float64, faces: Int32, low: Float64, cell: float
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], Float64]:
-    """Return the columns, faces and heights where faces cross the columns of a grid."""
+    """Return the columns, faces and heights at which faces cross the columns of a grid."""
     flat = (vertices[:, :2] - low[:2]) / cell - _SHIFT
     x, y = flat[:, 0][faces], flat[:, 1][faces]
     first = np.ceil(np.stack([x.min(axis=1), y.min(axis=1)])).astype(np.int64)

@@ -16,26 +16,26 @@ from meshhub.toolkit.geometry import IntIndex, weld
 from meshhub.toolkit.images import decode_image
 
 CHUNK_SIZE = 262_144
-"""Samples that are computed at once; bounds the memory."""
+"""Samples computed at a time; bounds the memory."""
 
 _LINEAR = LINEAR_OF_BYTE.astype(np.float32)
 _ALPHA = (np.arange(256) / 255).astype(np.float32)
 
 _LINEAR_STEP_COUNT = 65_535
-"""Steps of linear light in the table below; the darkest sRGB bytes are 20 steps apart."""
+"""Steps of linear light in the table below; fine enough, because the darkest sRGB bytes are 20 steps apart."""
 
 _BYTE_OF_LINEAR = np.rint(encode_srgb(np.arange(_LINEAR_STEP_COUNT + 1) / _LINEAR_STEP_COUNT) * 255).astype(np.uint8)
 
 _MAX_REPEAT_COUNT = 65_536
-"""Repetitions of a texture; float32 coordinates beyond it miss their pixels, and NaN has none."""
+"""Maximum repetitions of a texture; larger float32 coordinates, and NaN, cannot address a pixel. """
 
 _MEAN_SAMPLES = np.array(
     [(4, 1, 1), (1, 4, 1), (1, 1, 4), (2, 2, 2), (3, 3, 0), (3, 0, 3), (0, 3, 3)], np.float32
 ) / np.float32(6)
-"""Barycentric coordinates of the points whose mean is the color of a face."""
+"""Barycentric coordinates of the samples whose mean is the color of a face."""
 
 WHITE = (255, 255, 255)
-"""Background of transparent surfaces if the caller has no other."""
+"""Background of transparent surfaces if the caller gives none."""
 
 
 class Surface(NamedTuple):
@@ -61,8 +61,8 @@ def get_face_materials(scene: Scene, surface: Surface) -> Int32:
 class SurfaceColors:
     """Colors of several surfaces, whose faces are numbered one surface after the other.
 
-    Textures are filtered, and colors are interpolated and multiplied, in linear light (glTF 2.0 §3.9.2). Normals,
-    light and metal are ignored, and emission is by default.
+    Textures are filtered, and colors are interpolated and multiplied, in linear light (glTF 2.0 §3.9.2). Normals, light
+    and metal are ignored; emission is ignored by default.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SurfaceColors:
 
     def _sample(self, face: Int32 | IntIndex, weights: Float32) -> UInt8:
         material = self._material[face]
-        # a row for each channel: numpy is slow at rows of four numbers
+        # a row for each channel, because numpy is slow at rows of four numbers
         linear = self._factor.take(material, axis=1)
         corner_shares = np.ascontiguousarray(weights.T)
         if self._colors is not None:
@@ -146,7 +146,7 @@ class SurfaceColors:
         for number, pixels in self._pixels.items():
             is_own = is_textured & (material == number)
             if is_own.any():
-                # most models have one material: a view of all rows saves copies
+                # most models have one material, and a view of all rows avoids copies
                 rows = slice(None) if is_own.all() else np.flatnonzero(is_own)
                 linear[:, rows] *= self._sample_texture(number, pixels, face[rows], corner_shares[:, rows])
         for number, color in self._emission.items():
@@ -252,7 +252,7 @@ def sample_texture(pixels: UInt8, u: Float32, v: Float32, material: Material) ->
         pixels: (height, width, 4) sRGB, the top row first.
         u: (k,) horizontal coordinates, from 0 at the left edge.
         v: (k,) vertical coordinates, from 0 at the lower edge.
-        material: Its wrap and filter modes apply, and without transparency, alpha is 1.
+        material: The wrap and filter modes of the texture apply; alpha is 1 if the image has no transparency.
     """
     height, width = pixels.shape[:2]
     packed = np.ascontiguousarray(pixels).view(np.uint32).ravel()

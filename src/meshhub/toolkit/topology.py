@@ -1,7 +1,7 @@
 """Mesh connectivity: edges, shells, vertex fans, boundary loops. Numpy and scipy; no Python loop over faces.
 
-All functions take `faces` (m, 3) over *welded* points (`geometry.welded`): on raw indices a UV seam would look
-like a gap.
+All functions take `faces` (m, 3) over *welded* points (`geometry.welded`): with raw indices, a UV seam would look like
+a gap.
 
 - A *half-edge* is one side of one face. Half-edge `3 * face + corner` leads from that corner to the next corner of
   the face.
@@ -25,10 +25,11 @@ Index = NDArray[np.integer[Any]]
 Labels = NDArray[np.int32]
 
 _MAX_FAN_STEPS = 64
-"""Faces around a point that `nonmanifold_points` walks; larger fans are labeled, which is slower per face."""
+"""Maximum faces around a point that `nonmanifold_points` walks; larger fans are labeled, which is slower per face. """
 
 _MAX_NUMPY_COUNT = 1_000_000
-"""Nodes and links up to which plain numpy takes less time than importing scipy, and for a few, than using it."""
+"""Nodes and links up to which plain numpy takes less time than scipy: than its import and, for very few, than its call.
+"""
 
 
 class Edges(NamedTuple):
@@ -128,9 +129,10 @@ def edges(faces: Index) -> Edges:
 
 
 def _stable_argsort(key: Index) -> NDArray[np.int64]:
-    """Return a stable argsort of integers from 0, whose bits, with those of their number, are at most 63.
+    """Return a stable argsort of non-negative integers that, together with their positions, fit into 63 bits.
 
-    Numbers that contain their positions are sorted with vector instructions, in a ninth of the time of `np.argsort`.
+    The integers are combined with their positions, because vector instructions sort the result in a ninth of the time
+    of `np.argsort`.
     """
     bits = len(key).bit_length()
     packed = key.astype(np.int64) << bits | np.arange(len(key))
@@ -272,7 +274,7 @@ def _number_by_first_member(labels: Labels, count: int) -> Labels:
 
 
 def shells(faces: Index, mesh_edges: Edges | None = None) -> tuple[int, Labels]:
-    """Label the shells. All faces at one edge are in one shell, however many there are.
+    """Label the shells. All faces at one edge are in one shell, regardless of their number.
 
     Args:
         faces: (m, 3) indices of welded points.
@@ -325,7 +327,7 @@ def fans_at(faces: Index, half_a: Index, half_b: Index, points: Index) -> tuple[
 
 
 def _corner_links(corner: Index, half_a: Index, half_b: Index) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the pairs of corners that are at one point, on both sides of a pair of half-edges."""
+    """Return the pairs of corners at one point that lie on the two sides of a pair of half-edges."""
     end_a, end_b = following(half_a), following(half_b)
     opposed = corner[half_a] != corner[half_b]
     return np.concatenate([half_a, end_a]), np.concatenate(
@@ -341,7 +343,7 @@ def is_vertex_manifold(faces: Index, mesh_edges: Edges) -> bool:
 def nonmanifold_points(faces: Index, half_a: Index, half_b: Index) -> IntIndex:
     """Find the points that may have several fans; all other points have one fan.
 
-    Walks around all points at once, which is several times faster than labeling all fans.
+    It walks around all points at once, which is several times faster than labeling all fans.
 
     Args:
         faces: (m, 3) indices of welded points.
@@ -376,7 +378,7 @@ def nonmanifold_points(faces: Index, half_a: Index, half_b: Index) -> IntIndex:
 
 
 def _points_of_several_fans(faces: Index, half_a: Index, half_b: Index, points: Index) -> IntIndex:
-    """Return those of `points` that have several fans, from the labels of the corners around them."""
+    """Return the points among `points` that have several fans, from the labels of the corners around them."""
     count, label = fans_at(faces, half_a, half_b, points)
     at = np.flatnonzero(label >= 0)
     fans_of_points = np.bincount(faces.ravel()[at[first_members(label[at], count)]])

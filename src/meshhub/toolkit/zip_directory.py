@@ -1,6 +1,6 @@
 """Central directory of a ZIP archive, parsed and checked before any entry is unpacked (APPNOTE.TXT 6.3).
 
-The standard library is not used, because it would create a million objects before they could be counted.
+It replaces `zipfile`, which would create a million objects before they could be counted.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ARCHIVE_EXTENSIONS = tuple(".zip .zipx .7z .rar .tar .gz .tgz .bz2 .tbz2 .xz .txz .zst .lzma .jar".split())
 
 _MAX_FOLDER_DEPTH = 32
-"""Components of a path; real archives stay far below, and every component costs a check."""
+"""Maximum components of a path; real archives stay far below, and every component costs a check."""
 
 _MAX_EXTRA_FIELDS_COUNT = 100
-"""Extra fields searched per entry; writers add a few."""
+"""Maximum extra fields to search per entry; writers add a few."""
 
 
 class ArchiveLimits(Struct, frozen=True, kw_only=True):
-    """Limits for an archive. Sizes are in inflated bytes, counted while inflating.
+    """Limits for an archive. All sizes are in inflated bytes, counted while inflating.
 
     max_total_bytes: Size of all entries together.
     max_entry_bytes: Size of each entry.
     max_entries: Number of entries, folders included.
     max_name_bytes: Length of each name.
-    max_ratio: Inflated bytes per packed byte, for each entry and for all together.
+    max_ratio: Maximum inflated bytes per packed byte, for each entry and for all together.
     ratio_after: Inflated bytes up to which `max_ratio` does not apply.
     nested: Whether the archive may contain archives; they are never opened here.
     backslashes: Whether a backslash in a name is read as a slash; False rejects the name.
@@ -327,7 +327,7 @@ def check_ratio(inflated: int, packed: int, limits: ArchiveLimits) -> None:
 
 
 def allowed_bytes(location: EntryLocation, limits: ArchiveLimits, inflated: int = 0, limit: int | None = None) -> int:
-    """Return how many bytes an entry may inflate to.
+    """Return the maximum number of bytes to which an entry may inflate.
 
     Args:
         location: The entry.

@@ -15,7 +15,7 @@ from meshhub.toolkit.rendering.camera import Float32
 from meshhub.toolkit.rendering.triangles import PlacedTriangles
 
 UNCOLORED = np.array([178, 187, 198, 255], np.uint8)
-"""Color of faces without one: a light, cool gray."""
+"""Color of faces without a color: a light, cool gray."""
 
 PART_PALETTE = np.array(
     [

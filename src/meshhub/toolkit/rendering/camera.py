@@ -16,7 +16,7 @@ MARGIN_RATIO = 0.06
 """Share of the shorter side of the picture that stays free on each side of the model."""
 
 GRID = 64.0
-"""Steps per sample to which positions are rounded: equal points get equal positions, so that no crack opens."""
+"""Steps per sample to which positions are rounded, so that equal points get equal positions and no crack opens."""
 
 _ISO_ELEVATION_RAD = np.arctan(1 / np.sqrt(2))
 """Angle of an isometric view above the horizon."""
@@ -57,14 +57,15 @@ def view_rotation(view: View) -> Float64:
     azimuth = quarters * np.pi / 2
     right = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
     toward = np.array([np.cos(elevation) * np.sin(azimuth), -np.cos(elevation) * np.cos(azimuth), np.sin(elevation)])
-    # exact zeros: an axis-aligned face stays one row or column
+    # exact zeros, so that an axis-aligned face stays one row or column
     return np.round(np.stack([right, np.cross(toward, right), toward]), 15)
 
 
 def turn(vertices: Float64, rotation: Float64) -> list[Float64]:
     """Return the coordinates of (n, 3) vertices in the camera's frame, one array for each axis.
 
-    A matrix product is avoided: the last bits of a row would depend on its position, and cracks would open.
+    It does not use a matrix product, because the last bits of a row would depend on its position, and cracks would
+    open.
     """
     columns = vertices.T
     return [columns[0] * row[0] + columns[1] * row[1] + columns[2] * row[2] for row in rotation]

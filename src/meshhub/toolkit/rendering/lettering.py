@@ -1,4 +1,4 @@
-"""Text in pictures: a font of 5 × 7 pixels, enough for names of views, surfaces and parts."""
+"""Text in pictures: a font of 5 × 7 pixels that suffices for the names of views, surfaces and parts."""
 
 from __future__ import annotations
 

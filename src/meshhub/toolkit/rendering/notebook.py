@@ -15,7 +15,8 @@ from meshhub.toolkit.rendering.options import RenderOptions
 from meshhub.toolkit.rendering.picture import render
 
 MAX_DRAWN_FACES_COUNT = 2_000_000
-"""Triangles; drawing as many takes about two seconds, and a cell should not wait longer for its output."""
+"""Maximum number of triangles to draw; so many take about two seconds, and the output of a cell should not take longer.
+"""
 
 _OPTIONS = RenderOptions(size="400x300", background="transparent")
 

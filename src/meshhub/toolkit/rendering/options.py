@@ -19,7 +19,7 @@ MAX_SIDE_PIXELS = 4096
 """Pixels of one side; a picture of this size takes about 1 GB of memory and 10 s."""
 
 MIN_SIDE_PIXELS = 16
-"""Pixels of one side; a smaller picture shows nothing useful."""
+"""Minimum pixels of one side; smaller pictures are useless."""
 
 _SIZE = re.compile(r"(\d{1,5})[x×](\d{1,5})", re.ASCII | re.IGNORECASE)
 

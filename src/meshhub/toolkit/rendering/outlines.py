@@ -16,7 +16,7 @@ MIN_STEP_SAMPLES = 3.0
 """Depth in samples by which one surface must lie behind another."""
 
 MAX_SLOPE = 20.0
-"""Change of the depth per sample from which a surface counts as seen from the side."""
+"""Change of the depth per sample from which a surface counts as seen edge-on."""
 
 
 class SurfaceFacts(NamedTuple):
@@ -43,7 +43,7 @@ def find_lines(
         edges: Which lines.
     """
     height, width = shape
-    # a row above and one below: every sample has neighbors
+    # one more row above and below, so that every sample has neighbors
     number = np.full((height + 2) * width, -1, np.int32)
     at = visible.position.astype(np.int32) + np.int32(width)
     number[at] = np.arange(len(face), dtype=np.int32)
@@ -71,7 +71,7 @@ def find_lines(
 def _is_feature(
     depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, sample: NDArray[np.intp], neighbor: Int32
 ) -> NDArray[np.bool_]:
-    """Return which pairs of neighboring samples are on both sides of a step, a sharp edge, or two parts.
+    """Return which pairs of neighboring samples are separated by a step, a sharp edge, or the border of two parts.
 
     Args:
         depth: (k,) depth of each sample.

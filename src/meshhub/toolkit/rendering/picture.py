@@ -37,7 +37,7 @@ BACKGROUNDS = {"light": (247, 248, 250, 255), "dark": (34, 38, 44, 255), "transp
 """Color behind the model."""
 
 MAX_LEGEND_ENTRIES = 12
-"""Entries of a legend; the rest are counted. A palette has as many as slicers have filaments, and all are shown."""
+"""Maximum entries of a legend; the others are counted. A palette has few (filaments), and all are shown. """
 
 MAX_LABEL_LENGTH = 32
 """Characters of one entry of a legend."""
@@ -66,8 +66,8 @@ def render(scene: Scene, options: RenderOptions | None = None, before: Scene | N
     Args:
         scene: Millimeters, Z up, front toward -Y.
         options: Default: an isometric view of 1280 × 960 pixels.
-        before: The same scene before operations, in the same frame; each view shows both, this one on the left and at
-            a scale of its own, with the palette of the result as the legend.
+        before: The same scene before operations, in the same frame; each view shows both, with this one on the left at
+            its own scale and with the palette of the result as the legend.
     Returns:
         (height, width, 4) sRGB pixels with alpha.
     Raises:
@@ -109,7 +109,7 @@ def _arrange(count: int, together: int, size: Size) -> tuple[int, int]:
 
     Args:
         count: Views.
-        together: Tiles of each view; they stay beside each other.
+        together: Number of adjacent tiles for each view, which are kept together.
         size: Of the whole area.
     """
     layouts = [(columns * together, math.ceil(count / columns)) for columns in range(1, count + 1)]
@@ -192,7 +192,7 @@ def _reduce(samples: NDArray[np.uint32]) -> UInt8:
     pixels = mean.view(np.uint8).reshape(*mean.shape, 4)
     partly = (pixels[..., 3] > 0) & (pixels[..., 3] < 255)
     if partly.any():
-        # transparent samples are black: only the others have a color
+        # transparent samples are black, so only the others have a color
         pixels[partly, :3] = np.minimum(pixels[partly, :3] * 255.0 / pixels[partly, 3:], 255).astype(np.uint8)
     return pixels
 
@@ -244,7 +244,7 @@ def _draw_legend(picture: UInt8, entries: list[tuple[str, UInt8]], scale: int, b
         for label, color in row:
             swatch = picture[top + 3 * scale : top + line - 5 * scale, left : left + line - 6 * scale]
             if color[3] > 0:
-                # a frame: white filaments would not show on a light background
+                # a frame, because white filaments would not be visible on a light background
                 swatch[:] = (*_ink(background), 255)
                 swatch[1:-1, 1:-1] = color
             _write(picture, label, left + line - 2 * scale, top + 4 * scale, scale, background)

@@ -15,13 +15,14 @@ KEY_LIGHT = np.array([-0.42, 0.72, 0.55]) / np.linalg.norm([-0.42, 0.72, 0.55])
 """Direction to the main light, in the camera's frame: from the upper left."""
 
 AMBIENT, KEY, FRONT = 0.40, 0.50, 0.14
-"""Shares of the light: everywhere, from the main light, from the viewer."""
+"""Shares of the light: ambient, from the main light, from the viewer."""
 
 BACK_SIDE = 0.62
 """Brightness of the inner side of a surface."""
 
 MIN_BLENDED_SAMPLES = 6.0
-"""Area in samples from which colors are interpolated over a triangle; smaller ones get the mean of their corners."""
+"""Area in samples from which colors are interpolated over a triangle; smaller triangles get the mean of their corners.
+"""
 
 
 class SampledFaces(NamedTuple):
@@ -73,7 +74,7 @@ def _light(faces: SampledFaces, appearance: Appearance) -> Float32:
     """Return the (v, 3) brightness of the corners; (v, 1) for flat facets."""
     normals = np.where(faces.front[:, None, None], faces.normals, -faces.normals)
     key = normals @ KEY_LIGHT.astype(np.float32)
-    # the square of a wrapped cosine: no part of the model is black
+    # the square of a wrapped cosine, so that no part of the model is black
     light = AMBIENT + KEY * np.square(key * 0.5 + 0.5) * 1.15 + FRONT * np.maximum(normals[..., 2], 0)
     light = np.where(faces.front[:, None], light, light * BACK_SIDE)
     result: Float32 = np.where(appearance.is_unlit[:, None], 1.0, light).astype(np.float32)
@@ -81,7 +82,7 @@ def _light(faces: SampledFaces, appearance: Appearance) -> Float32:
 
 
 def _needs_blending(faces: SampledFaces, appearance: Appearance, light: Float32) -> NDArray[np.bool_]:
-    """Return whether a face is large enough to show how its color changes, and its color changes."""
+    """Return whether a face has several colors and is large enough to show them."""
     x, y = faces.x, faces.y
     area = np.abs((x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])) / 2
     changes = ~appearance.is_uniform | (np.ptp(light, axis=1) > 1 / 255)

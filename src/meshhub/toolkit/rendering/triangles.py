@@ -13,7 +13,7 @@ from meshhub.toolkit.rendering.camera import Float32
 from meshhub.toolkit.topology import edges, fans
 
 MAX_SMOOTH_FACES = 200_000
-"""Triangles up to which normals are smoothed; beyond, facets are about as small as pixels."""
+"""Triangles up to which normals are smoothed; in larger models, facets are about as small as pixels."""
 
 CREASE_COSINE = float(np.cos(np.deg2rad(30.0)))
 """Cosine of the angle between triangles from which their common side is a sharp edge."""

@@ -66,12 +66,13 @@ class _Rows(NamedTuple):
 
 
 def find_visible(x: Float32, y: Float32, depth: Float32, faces: Int32, width: int, height: int) -> VisibleSamples:
-    """Return which face each sample shows; of faces at the same depth the first one.
+    """Return the face that each sample shows; of faces at the same depth, the first one.
 
     Args:
         x: (n,) samples to the right.
         y: (n,) samples down.
-        depth: (n,) samples away from the viewer, at least 0: the bits of two depths then compare like the depths.
+        depth: (n,) depth away from the viewer in samples, at least 0, because only then the bits of two depths compare
+            like the depths.
         faces: (m, 3) vertex indices.
         width: Samples of a row.
         height: Number of rows.
@@ -81,7 +82,7 @@ def find_visible(x: Float32, y: Float32, depth: Float32, faces: Int32, width: in
     for start in range(0, len(faces), CHUNK_FACES):
         number = np.arange(start, min(start + CHUNK_FACES, len(faces)), dtype=np.int32)
         corners = _Corners(*([values[faces[number, corner]] for corner in range(3)] for values in (x, y, depth)))
-        # rows count downward: a face that is counter-clockwise for the viewer has a negative area
+        # rows count downward, so a face that is counter-clockwise for the viewer has a negative area
         is_back = corners.area() > 0
         back_facing.append(number[is_back])
         _draw(picture, corners.chosen(~is_back), number[~is_back])
