@@ -71,7 +71,7 @@ class Context:
 def hide_job_id(path: str) -> str:
     """Return a path with `{job_id}`, as in the OpenAPI document, instead of the id of a job.
 
-    The id gives access to the job of a caller without a key, so it belongs neither into logs nor into metrics.
+    The id gives access to the job of a caller without a key, so it must not appear in logs and metrics.
     """
     return _JOB_ID.sub("{job_id}", path)
 

@@ -88,7 +88,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """Return the response for an exception."""
     error = no_room(error) or error
     if isinstance(error, KeyStoreUnavailable | JobStoreUnavailable):
-        # its message is for the operator: it names files and hosts
+        # its message is for the operator, because it names files and hosts
         context_of(request.scope).reason = error.message
         subject = "API keys cannot be checked" if isinstance(error, KeyStoreUnavailable) else "jobs cannot be reached"
         error = ServerBusy(f"{subject} now; try again in a moment")
@@ -97,7 +97,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if isinstance(error, HTTPException) and error.status_code < 500:
         error = _convert_routing_error(request, error)
     if not isinstance(error, MeshhubError):
-        # the text of an unexpected error may hold paths of this machine: it is only logged
+        # the text of an unexpected error may contain paths of this machine, so it is only logged
         log.error("unexpected error", exc_info=error)
         error = MeshhubError(
             "the service failed, not your request; try again, and report the request_id to the operator"
@@ -106,7 +106,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 
 def _convert_routing_error(request: Request[Any, Any, Any], error: HTTPException) -> ServiceError:
-    """Convert an error that Litestar raises by itself, such as 404 and 405."""
+    """Convert an error that Litestar itself raises, such as 404 and 405."""
     code = _CODE_OF_STATUS.get(error.status_code, "bad_request")
     # `state` imports this module
     root = request.app.state.service.settings.root_path

@@ -1,4 +1,4 @@
-"""Response headers: the description of all for the OpenAPI document, and the values of those of every response."""
+"""Response headers: their description in the OpenAPI document, and the values that every response has."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ RESPONSE_HEADERS = (
 
 
 def common_headers(request_id: str, *, closes: bool) -> dict[str, str]:
-    """Return the headers of every response, also of those that the connection sends without the application.
+    """Return the headers of every response, including those that the connection sends without the application.
 
     Args:
         request_id: Id of the request.

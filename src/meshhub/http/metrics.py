@@ -23,7 +23,7 @@ TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of Prometheus' text format."""
 
 OTHER = "other"
-"""Label value for all values that are not known beforehand."""
+"""Label value that stands for all values that are not known in advance."""
 
 NO_TARGET = "none"
 """Target label of an inspection."""
@@ -55,12 +55,12 @@ class Measurement:
         self.started: float | None = None
 
     def start(self) -> None:
-        """Start the measurement of the time; call this when the conversion has a worker."""
+        """Start the time measurement; call this when the conversion has a worker."""
         self.started = time.monotonic()
 
 
 class JobMeasurement:
-    """Outcome of one run of a job: `done`, `failed`, `stale` if another process owns the job, else `released`."""
+    """Outcome of one run of a job: `done`, `failed`, `stale` if another process owns the job, otherwise `released`."""
 
     def __init__(self) -> None:
         self.outcome = "released"

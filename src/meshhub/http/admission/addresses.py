@@ -19,8 +19,10 @@ Trusted = Network | Literal["unix"]
 """Network of trusted proxies, or UNIX."""
 
 _IPV6_FACTORS = {64: 1, 56: 4, 48: 16}
-"""Limits of the networks of an IPv6 address, as multiples of the limit of one caller, by prefix length. Providers give
-a customer one of these; the factors allow for several callers in it, but not for 65 536, which a /48 has as /64."""
+"""Limits of the networks of an IPv6 address, by prefix length, as multiples of the limit of one caller. Providers
+assign one of these networks to a customer. The factors allow for several callers in a network, but not for the 65 536
+that the /64 networks of a /48 could hold.
+"""
 
 
 class Counted(NamedTuple):
@@ -58,7 +60,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 
 def count_networks(address: str) -> list[Counted]:
-    """Return what the requests of an address are counted under: the address; for IPv6 its /64, /56 and /48."""
+    """Return the names under which requests of an address are counted: the address; for IPv6 its /64, /56 and /48."""
     parsed = _parse_address(address)
     if not isinstance(parsed, ipaddress.IPv6Address):
         return [Counted(address, 1)]

@@ -1,4 +1,4 @@
-"""Disk for uploads: reservations by request, waiting for space, and rejecting one request for another."""
+"""Disk space for uploads: reservations by request, the wait for space, and which request is rejected for another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPACE_TIMEOUT_S = 4.0
 """Seconds to wait for space; many clients give up after 5 seconds without progress."""
 
 _POLL_INTERVAL_S = 0.05
-"""Seconds between two checks of the free space, which other programs change too."""
+"""Seconds between two checks of the free space, because other programs change it too."""
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class _Reservation:
 class Disk:
     """Disk space that requests reserve for their uploads and results, first come, first served.
 
-    If the space for an upload is not free, another upload makes way: one that came later, or one of a caller who uses
+    If the space for an upload is not free, another upload is rejected: one that came later, or one of a caller who uses
     more space. If there is none, the request waits for some seconds.
     """
 
@@ -62,7 +62,7 @@ class Disk:
         return sum(reservation.promised for reservation in self._reservations.values())
 
     def free_bytes(self) -> int:
-        """Return the bytes that uploads may still use, promised bytes included."""
+        """Return the bytes that uploads may still use, including promised bytes."""
         return shutil.disk_usage(self._get_folder()).free - self._keep_free_bytes
 
     async def reserve(self, context: Context, size: int, *, required: int) -> None:
@@ -89,7 +89,7 @@ class Disk:
     def check(self) -> None:
         """Check that there would be space for uploads once the current requests end. Raises ServerBusy.
 
-        Requests that fill the disk for a while mean that the service is busy, not that it is unhealthy.
+        If requests fill the disk for a while, the service is busy but not unhealthy.
         """
         if self.free_bytes() + self.promised < 0:
             raise ServerBusy("the service has too little disk space for uploads now")

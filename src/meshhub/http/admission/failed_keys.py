@@ -10,7 +10,7 @@ from meshhub.http.admission.addresses import count_networks
 from meshhub.http.admission.rates import RateLimits, RateState
 
 _MAX_VALID_KEYS_COUNT = 10_000
-"""Digests of valid keys to remember; about 1 MB, more customers than one service process serves."""
+"""Maximum digests of valid keys to remember: about 1 MB, for more customers than one process serves. """
 
 
 class FailedKeys:

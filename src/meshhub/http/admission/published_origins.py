@@ -1,4 +1,4 @@
-"""Origins of publishable keys, for requests that show no key: browsers ask before they send one."""
+"""Origins of publishable keys, for requests without a key: browsers send a preflight request before the key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from meshhub.http.admission.threads import Threads
 from meshhub.service.keys import KeyStore
 
 _LIFETIME_S = 5.0
-"""Seconds for which the origins are remembered; bounds the lookups of requests that nobody counts."""
+"""Seconds to remember the origins; bounds the lookups, because the requests that need them have no rate limit. """
 
 
 class PublishedOrigins:

@@ -49,7 +49,7 @@ class RateState(Struct, frozen=True):
 class RateLimits:
     """Request counts in memory, or in Redis for several servers.
 
-    While Redis is unreachable, this process counts by itself: a limit that is slightly too generous does less harm
+    While Redis is unreachable, this process counts alone, because a limit that is slightly too generous does less harm
     than an outage.
     """
 
@@ -73,9 +73,11 @@ class RateLimits:
         return await self._query(identity, per_day, DAY_S, count=False)
 
     async def hit_all(self, counted: Sequence[Counted], per_minute: int) -> RateState:
-        """Count a request under several names; return the first state that rejects it, or that with the fewest left.
+        """Count a request under several names; return the first state that rejects it, or the state with the fewest
+        requests left.
 
-        A request that a wider network rejects has been counted in the narrower ones, which its sender uses up alone.
+        A request that a wider network rejects has already been counted in the narrower ones; this uses up only the
+        limit of its sender.
         """
         states: list[RateState] = []
         for identity, factor in counted:
@@ -91,7 +93,7 @@ class RateLimits:
     async def _query(self, identity: str, limit: int, seconds: float, *, count: bool) -> RateState:
         if self._limiter is not None and time.monotonic() >= self._retry_at:
             if self._is_redis_down:
-                # one request retries Redis; the others do not wait for it
+                # one request retries Redis, and the others do not wait for it
                 self._retry_at = time.monotonic() + _REDIS_RETRY_S
             try:
                 async with asyncio.timeout(_REDIS_TIMEOUT_S):
@@ -99,7 +101,7 @@ class RateLimits:
             except Exception as error:
                 if not self._is_redis_down:
                     log.warning(
-                        "the shared request counter failed (%s); this process counts by itself", type(error).__name__
+                        "the shared request counter failed (%s); this process counts alone", type(error).__name__
                     )
                 self._is_redis_down, self._retry_at = True, time.monotonic() + _REDIS_RETRY_S
             else:

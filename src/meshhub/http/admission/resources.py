@@ -32,7 +32,7 @@ class Resources:
 
         Args:
             settings: Settings of the service.
-            slots: Conversions at once; default: those of the settings.
+            slots: Maximum number of parallel conversions; default: from the settings.
         """
         self.threads = Threads(settings.most_at_once)
         self.folders = Folders(settings.temporary_folder, self.threads)

@@ -52,11 +52,12 @@ class _Waiting:
 
 
 class SlotQueue:
-    """Slots that callers share by the rule of `service.sharing`, and a queue for the rest; for one event loop.
+    """Slots that callers share by the rule of `service.sharing`, and a queue for the requests without a slot; for one
+    event loop.
 
-    The next slot goes to the caller with the fewest slots; among those, to the caller whose last slot is the longest
-    ago. When the queue is full, reject the newest request of the caller with the most queued; among those, of a caller
-    without a key.
+    The next slot goes to the caller with the fewest slots; of several, to the caller whose last slot was granted
+    longest ago. When the queue is full, the newest request of the caller with the most queued requests is rejected; of
+    several callers, one without a key.
     """
 
     def __init__(self, limits: SlotLimits, queue_size: float, long_s: float = LONG_S) -> None:

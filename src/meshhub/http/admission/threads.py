@@ -1,4 +1,4 @@
-"""Threads of the service, with a limit for each kind of work, so that none takes the threads of another."""
+"""Threads of the service, with a limit for each kind of work, so that no kind can take the threads of another."""
 
 # why this way: docs/decisions/0032-threads.md
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SHORT_COUNT = 8
 """Threads for short work without a limit: reads of results, and removals of folders."""
 
 _ENTITLEMENT_COUNT = 8
-"""Calls of plug-ins at once that grant entitlements; slow ones do not block conversions."""
+"""Maximum parallel calls of plug-ins that grant entitlements; slow ones do not block conversions."""
 
 _ARCHIVE_COUNT = 4
-"""Archives that are packed or unpacked at once, which takes seconds; many batches do not block other requests."""
+"""Maximum archives packed or unpacked in parallel; each takes seconds, and batches must not block other requests. """
 
 _JOB_COUNT = 4
-"""Calls of the database and the files of jobs at once, which conversions must not delay."""
+"""Maximum parallel calls of the database and the files of jobs, which conversions must not delay."""
 
 _LOOKUP_COUNT = 4
 """Threads for the key database; if it hangs, callers without a key are still served."""
@@ -54,7 +54,7 @@ class Threads:
         self._query_pool = ThreadPoolExecutor(_QUERY_COUNT, "meshhub-queries")
 
     async def run(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
-        """Run a function in a thread. A canceled call still waits for its end, so that nothing runs unobserved."""
+        """Run a function in a thread. A canceled call waits for its end, so that nothing runs unobserved."""
         future = _start(self._pool, function, *arguments, **keywords)
         try:
             return await asyncio.shield(future)
@@ -95,7 +95,7 @@ class Threads:
     ) -> T:
         """Run a function of the store of jobs, as `run_job_storage` does. Raises JobStoreUnavailable at the deadline.
 
-        The thread goes on after the deadline; a store has a deadline of its own for each statement.
+        The thread continues after the deadline; the store has its own deadline for each statement.
         """
         if deadline_s is None:
             return await self.run_job_storage(function, *arguments, **keywords)
@@ -103,7 +103,7 @@ class Threads:
         return await _abandon(_start(self._query_pool, function, *arguments, **keywords), deadline_s, error)
 
     def run_unobserved(self, function: Callable[[], object]) -> None:
-        """Run a function without waiting for its end; in this thread if no other one can be had."""
+        """Run a function without waiting for its end; in this thread if no other thread is available."""
         try:
             self._pool.submit(function)
         except RuntimeError:
@@ -121,7 +121,7 @@ def _start(pool: Executor, function: Callable[..., T], *arguments: Any, **keywor
 
 
 async def _abandon(future: asyncio.Future[T], timeout_s: float, error: MeshhubError) -> T:
-    """Return the result of a thread; after the timeout, let it go on, and raise the error."""
+    """Return the result of a thread; after the timeout, raise the error while the thread continues."""
     try:
         async with asyncio.timeout(timeout_s):
             return await future

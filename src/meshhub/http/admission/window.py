@@ -1,7 +1,7 @@
 """Moving window, in the memory of this process.
 
-The package `limits` has one too. After each request it scans every caller, with a switch to a thread for each: with
-1000 callers, that took 20 of every 25 milliseconds.
+The package `limits` has one too. After each request, that window scans every caller and switches to a thread for each:
+with 1000 callers, this took 20 of every 25 milliseconds.
 """
 
 # why this way: docs/decisions/0018-rates-in-memory.md
@@ -16,7 +16,7 @@ MINUTE_S = 60.0
 """Seconds; plans limit requests per minute."""
 
 DAY_S = 86_400.0
-"""Seconds; publishable keys limit requests per day, too."""
+"""Seconds; publishable keys also limit requests per day."""
 
 _SWEEP_INTERVAL_S = 15.0
 """Seconds between two scans for callers without recent requests; bounds the cost of a scan per request."""
@@ -25,7 +25,7 @@ _SWEEP_INTERVAL_S = 15.0
 class Window:
     """Times of each caller's recent requests.
 
-    Use it on one event loop only. No method awaits, so that no other request can run in between.
+    Use it on one event loop only. No method awaits, so no other request can run in between.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, seconds: float = MINUTE_S) -> None:
@@ -62,5 +62,5 @@ class Window:
             return
         self._sweep_at = now + _SWEEP_INTERVAL_S
         oldest = now - self._seconds
-        # a query that does not count can leave an empty list
+        # a query that does not count may leave an empty list
         self._times = {identity: times for identity, times in self._times.items() if times and times[-1] > oldest}

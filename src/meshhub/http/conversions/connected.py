@@ -21,7 +21,7 @@ async def run_while_connected(
 ) -> T:
     """Run the conversions of a request, and cancel them if the client leaves first; wait until they have ended.
 
-    The framework does not stop the handler of a client that has left. Raises ClientGone.
+    The framework does not stop the handler when the client has left. Raises ClientGone.
     """
     cancel, context = Cancel(), reception.context
     task = asyncio.ensure_future(work(Execution(conversion, Ticket(context.identity), context.deadline, cancel)))

@@ -148,7 +148,7 @@ def _describe_step(step: Step) -> PlannedStep:
 
 
 def _find_locks(registry: Registry, request: CheckedRequest, chain: Chain, caller: Caller) -> Iterator[Lock]:
-    """Yield the entitlements that the plan lacks, and the objections that do not depend on the file."""
+    """Yield the entitlements that the plan lacks, and the objections that apply regardless of the file."""
     reader = next(reader for reader in registry.declarations.readers if reader.capability.run == chain.steps[0].run)
     used: list[Declared[Any]] = [reader, *request.operations]
     if request.writer is not None:

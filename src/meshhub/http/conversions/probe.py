@@ -21,7 +21,7 @@ from meshhub.registry import Registry
 log = logging.getLogger("meshhub.http")
 
 CACHE_S = 5.0
-"""Seconds for which a result is valid; several systems may probe often."""
+"""Seconds for which a result is valid, because several systems may probe often."""
 
 _TIMEOUT_S = 20.0
 """Seconds to convert the cube; a cold worker on a loaded machine needs a few."""
@@ -41,7 +41,7 @@ def cube_stl() -> bytes:
 
 
 class Probe:
-    """Probe of the engine: at most one at a time, and none while the last result is valid.
+    """Probe of the engine: at most one runs at a time, and none runs while the last result is valid.
 
     It uses no slot of the requests, and plug-ins do not receive its conversions.
     """
@@ -58,7 +58,8 @@ class Probe:
     async def check(self) -> None:
         """Check that a worker converts. Raises ServerBusy if none does.
 
-        Skip the check while all workers are busy: a busy service is healthy, and every conversion has its deadline.
+        Skip the check while all workers are busy, because a busy service is healthy and every conversion has a
+        deadline.
         """
         if self._running is None and self._resources.are_all_workers_busy:
             return

@@ -28,7 +28,7 @@ from meshhub.registry import Registry
 log = logging.getLogger("meshhub.http")
 
 _MIN_TIMEOUT_S = 0.05
-"""Seconds; the engine needs a positive timeout, also when the deadline of the request passes just now."""
+"""Seconds; the engine needs a positive timeout, even if the deadline of the request has just passed."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Execution:
         ticket: Place of the request in the slot queue.
         deadline: When the whole request must end, in the event loop's clock; None: no deadline.
         cancel: Stops the conversions when the client leaves.
-        holds_slot: Whether the caller of `Conversions` holds a slot, which all files use one after the other.
+        holds_slot: Whether the caller of `Conversions` holds a slot; all files then use it one after the other.
         on_progress: Called with the progress of each file, in the thread of its conversion.
     """
 

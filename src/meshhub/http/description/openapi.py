@@ -49,7 +49,7 @@ _FULLY_ENCODED = (
     Explanation,
     FileExplanation,
 )
-"""Structs that are encoded with all fields; msgspec's schema requires only the fields that decoding requires."""
+"""Structs that are encoded with all fields; msgspec would mark only those as required that decoding requires. """
 
 _TAGS = {
     "conversion": "Convert, inspect and draw model files.",
@@ -150,7 +150,8 @@ def _simplify(schema: Any) -> Any:
     """Return a response's schema with the keywords that client generators support.
 
     A tuple becomes an array, because openapi-python-client fails on `items: false`, and openapi-generator ignores
-    `prefixItems`; all tuples of responses hold one type. Defaults are left out, because they concern only decoding.
+    `prefixItems`; this is correct, because all tuples of responses hold one type. Defaults are left out, because they
+    matter only for decoding.
     """
     if isinstance(schema, list):
         return [_simplify(entry) for entry in schema]

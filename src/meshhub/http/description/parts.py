@@ -34,7 +34,8 @@ _CODES_OF_FEW = (
     "too_many_jobs", "worker_lost",
 )  # fmt: skip
 FORM_CODES = tuple(code for code in STATUS if code not in _CODES_OF_FEW)
-"""Codes of every endpoint with a form; the others are those of some of them, or of unknown paths and methods."""
+"""Codes of every endpoint with a form; other codes belong to some of these endpoints, or to unknown paths and methods.
+"""
 
 CONVERT_CODES = (*FORM_CODES, "unsupported_target", "invalid_solid")
 
@@ -42,7 +43,7 @@ CONVERT_CODES = (*FORM_CODES, "unsupported_target", "invalid_solid")
 def describe_files(description: str, media_types: Iterable[str]) -> Json:
     """Return the response with a file in one of these media types."""
     contents = {
-        # glTF is JSON, and clients parse every media type that ends in "+json"
+        # glTF is JSON, and clients would parse every media type that ends in "+json"
         media_type: {"schema": {"type": "object"} if media_type.endswith("json") else BYTES}
         # first, because generators use the first media type, and openapi-python-client supports no other binary type
         for media_type in ("application/octet-stream", *sorted(media_types))

@@ -26,7 +26,7 @@ PUBLIC = {"public": True}
 """Value of `opt` for handlers without API key and rate limit."""
 
 JOBS_WINDOW = {"window": "jobs"}
-"""Value of `opt` for handlers that answer questions about jobs; they have a rate limit of their own."""
+"""Value of `opt` for handlers that answer questions about jobs; they have a separate rate limit."""
 
 METERED = {"metered": True}
 """Value of `opt` for handlers that use a worker; they count against the daily quota of a publishable key."""
@@ -34,7 +34,7 @@ METERED = {"metered": True}
 KEY_HEADER = "x-api-key"
 
 _MAX_WARNINGS_COUNT = 1000
-"""Pairs of keys and listed origins to remember, so that each is logged once."""
+"""Maximum number of pairs of keys and listed origins to remember, so that each is logged once."""
 
 log = logging.getLogger("meshhub.http")
 
@@ -72,7 +72,7 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
         await _count_request(state, context, counted, limits.requests_per_minute)
     if context.publishable is not None:
         await _check_page(state, context, context.publishable, origin, is_metered=bool(handler.opt.get("metered")))
-    # callers who may be several people share no worker
+    # callers that may be several people share no worker
     CALLER.set("" if context.is_address_shared and not caller.id else context.identity)
     if state.registry.hooks.is_implemented("meshhub_grants"):
         # off the event loop: a plug-in may query other services
@@ -103,8 +103,8 @@ async def _count_request(
 def _page_caller(publishable: Publishable, plan: Plan) -> Caller:
     """Return the caller with a publishable key.
 
-    It has no id: everybody can read the key, so it must not give access to jobs, webhooks and further entitlements of
-    a customer.
+    It has no id, because everybody can read the key, so it must not give access to jobs, webhooks and further
+    entitlements of a customer.
     """
     limits = structs.replace(
         plan.limits, requests_per_minute=publishable.requests_per_minute, job_listing=False, job_webhooks=False
@@ -138,10 +138,10 @@ async def _check_page(
 
 @lru_cache(maxsize=_MAX_WARNINGS_COUNT)
 def _warn_of_secret_key(key_id: str, origin: str) -> None:
-    """Warn the operator, once, of a page of a listed origin that sends a secret key.
+    """Warn the operator once about a page of a listed origin that sends a secret key.
 
-    Browsers send a key to another origin only if the operator lists theirs in `cors_origins`. An error would end
-    setups that work, such as pages where a customer types a key.
+    Browsers send a key to another origin only if the operator lists the origin of the page in `cors_origins`. It is not
+    an error, because an error would break setups that work, such as pages where a customer types a key.
     """
     log.warning("a page of %s sent the secret key %s; give pages a publishable key", origin, key_id)
 
@@ -174,7 +174,7 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
 
 
 async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Return whether the API key of a request whose response lasts is still valid; True without a key."""
+    """Return whether the API key of a request with a long response is still valid; True without a key."""
     key = connection.headers.get(KEY_HEADER)
     if key is None:
         return True

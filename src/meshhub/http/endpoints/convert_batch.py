@@ -28,7 +28,7 @@ async def convert_batch(request: AnyRequest) -> FileResponse:
 
 
 async def _unpack_upload(state: ServiceState, reception: Reception, limits: Limits) -> list[InputFile]:
-    """Unpack the archive into a folder of its own. Raises MeshhubError."""
+    """Unpack the archive into a separate folder. Raises MeshhubError."""
     resources = state.resources
     archive = await resources.threads.run_archive(open_archive, reception.form.files[0].path)
     try:

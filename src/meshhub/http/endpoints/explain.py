@@ -18,7 +18,7 @@ async def explain(request: AnyRequest) -> Response[bytes]:
     state = state_of(request)
     async with Reception(request, state.resources, None) as reception:
         files = parse_explanation(await reception.receive())
-        # off the event loop, and in turns: reviews of plug-ins are called
+        # off the event loop, because reviews of plug-ins are called, and in turns of the callers
         explanation = await state.resources.threads.run_entitlement(
             reception.context.identity, explain_files, state.registry, files, caller_of(request)
         )

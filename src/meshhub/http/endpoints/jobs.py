@@ -121,7 +121,7 @@ async def follow_job(request: AnyRequest) -> Stream | Response[bytes]:
         return Response(b"", media_type="text/event-stream", headers=headers)
 
     async def may_follow() -> bool:
-        # a client that has left looks like one that only closed its side, and the stream could last for hours
+        # a client that has left looks like one that closed only its side, and the stream could last for hours
         return not context.has_input_ended() and await is_key_valid(request)
 
     return Stream(state.jobs.stream_events(job, caller, may_follow), media_type="text/event-stream", headers=headers)
@@ -153,7 +153,7 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
         start, end = _select_range(requested, result.bytes)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{result.bytes}"
     try:
-        # of HEAD, only the first byte shows that the file exists
+        # for HEAD, the first byte suffices to check that the file exists
         first = await state.jobs.read_result(job, start, 1 if is_head else min(_CHUNK_BYTES, end - start))
     except FileNotFoundError:
         raise ServiceError("the result of this job was deleted; submit it again", code="no_result") from None
@@ -180,7 +180,7 @@ async def _find_job(state: ServiceState, request: AnyRequest) -> Job:
 
 
 def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> None:
-    """Check a form now, although the job runs later. Raises MeshhubError."""
+    """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError."""
     if kind == "inspect" and form.main != "file":
         raise wrong_field(form.main, "file")
     conversion = parse_form(form, form.main, caller_of(request), state.registry, kind)

@@ -29,7 +29,7 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
 
 
 def _is_local(request: AnyRequest) -> bool:
-    """Return whether a program on this machine sent the request for itself, and not as a proxy."""
+    """Return whether the request comes from a program on this machine that is not a proxy."""
     if any(name in request.headers for name in _PROXY_HEADERS):
         return False
     peer = request.client.host if request.client else ""

@@ -19,7 +19,7 @@ from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry
 
 _UNLIMITED_BYTES = 1 << 40
 _ARCHIVE_LIMITS = ArchiveLimits(
-    # select_entries and _extract check sizes against the plan, with errors of their own
+    # select_entries and _extract check sizes against the plan, and raise their own errors
     max_total_bytes=_UNLIMITED_BYTES,
     max_entry_bytes=_UNLIMITED_BYTES,
     max_entries=2000,

@@ -19,7 +19,7 @@ def label(filename: str, default: str = "model") -> str:
     """Return a plain file name from any text of a client: no folders, no control characters, limited length.
 
     A name that is only an extension, or has only invisible characters before it, gets the default stem, because file
-    managers hide results named `.stl`. The result is only a label; uploads are never stored under it.
+    managers hide files named `.stl`. The result is only a label; uploads are never stored under it.
     """
     last = filename.replace("\\", "/").rstrip("/").rpartition("/")[2]
     name = _clean_component(last)
@@ -31,7 +31,7 @@ def label(filename: str, default: str = "model") -> str:
 
 
 def _is_visible(character: str) -> bool:
-    # Separators (Z) and format characters (Cf) draw nothing: a zero-width space, a byte order mark
+    # Separators (Z) and format characters (Cf) are invisible: a zero-width space, a byte order mark
     return unicodedata.category(character)[0] not in "ZC"
 
 

@@ -21,16 +21,16 @@ from meshhub.model.chain import Purpose
 from meshhub.registry import Registry
 
 BODY_TIMEOUT_S = 30.0
-"""Seconds without a byte of the body; a client that stalls would occupy disk until the deadline of its request."""
+"""Seconds without a byte that end an upload; a stalled client would occupy disk space until its deadline. """
 
 _RESERVATION_BYTES = MEGABYTE
-"""Bytes of disk per reservation; small uploads reserve little, large ones check the disk often enough."""
+"""Bytes of disk per reservation; small uploads reserve little, and large ones check the disk often enough."""
 
 
 class Reception:
     """Reception of the form of a request; it owns the request's folder, disk space and deadline.
 
-    `async with` admits the request. Folder and disk space last until the response has been sent; a failure in the block
+    `async with` admits the request. Folder and disk space last until the response has been sent. A failure in the block
     frees them at once, because draining the rest of the body may take seconds.
 
     Attributes:
@@ -44,8 +44,8 @@ class Reception:
     ) -> None:
         """Receive a form with its files in the field `main`.
 
-        "any" is the form of a job, which waits elsewhere for a worker; None is a form without files, which are only
-        listed.
+        "any" is for the form of a job, which waits for a worker outside the request; None is for a form without files,
+        which only describes them.
         """
         self.request = request
         self.context = context_of(request.scope)
@@ -68,7 +68,7 @@ class Reception:
                 raise shutdown_error()
             if self._main != "any":
                 resources.slots.check(context.identity)
-            # this promises no space yet: an announced body that never arrives blocks no other request
+            # this reserves no space yet, so an announced body that never arrives does not block other requests
             await resources.disk.reserve(context, 0, required=2 * (length or 0))
         if timeout_s is not None:
             context.deadline = asyncio.get_running_loop().time() + timeout_s
@@ -105,7 +105,7 @@ class Reception:
             context.receiving = None
             resources.receiving.discard(context)
             parser.close()
-        # even if the last bytes have arrived by now: the other request relies on this space
+        # even if the last bytes have arrived meanwhile, because the other request relies on this space
         if resources.disk.is_rejected(context):
             raise resources.disk.no_space()
         self.form = parser.finish()
@@ -124,7 +124,7 @@ class Reception:
             if limit is not None and received > limit:
                 raise too_large(self._main, self._limits, f"the request is larger than {limit} bytes")
             if self._main is not None and received > reserved:
-                # the stored bytes themselves soon reduce the free space; the output is about as large
+                # the stored bytes themselves soon reduce the free space, and the output is about as large
                 await self._resources.disk.reserve(self.context, _RESERVATION_BYTES, required=2 * _RESERVATION_BYTES)
                 reserved += _RESERVATION_BYTES
             parser.feed(chunk)

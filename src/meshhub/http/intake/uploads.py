@@ -1,6 +1,6 @@
 """Uploads: multipart bodies, parsed while they arrive, with files written to disk and all limits enforced.
 
-The framework's own parser cannot limit one file, and answers 400 or 500 where 413 or 400 is correct.
+The framework's own parser cannot limit a single file, and answers 400 or 500 where 413 or 400 is correct.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MAX_TEXT_BYTES = 16_384
 """Bytes of a text field; the longest option values are far shorter."""
 
 MAX_TEXT_COUNT = 100
-"""Text fields of a form; a few times the number of options."""
+"""Maximum number of text fields of a form: a few times the number of options."""
 
 MAX_SEGMENT_COUNT = 10_000
-"""Parts of a form; more than any plan allows in files, and bounds the cost of empty parts."""
+"""Maximum number of parts of a form: more files than any plan allows; bounds the cost of empty parts."""
 
 MAX_BOUNDARY_LENGTH = 200
 """Characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
@@ -47,7 +47,7 @@ _EXTENDED_NAME = re.compile(r"filename\*\s*=\s*\"?utf-8'[^']*'([^;\"\s]+)", re.I
 
 MainField = Literal["file", "files", "archive"]
 AnyField = Literal["any"]
-"""Any of the main fields; the first file of a form decides."""
+"""Marker: the first file of the form decides which of the main fields it has."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _create_parser(content_type: str) -> PushMultipartParser:
         raise ServiceError(
             "Content-Type has no valid boundary; let your HTTP library set this header", code="invalid_multipart"
         )
-    # names are labels and are decoded below, where an invalid byte does no harm
+    # names are labels and are decoded below, where an invalid byte is harmless
     return PushMultipartParser(boundary, max_segment_count=MAX_SEGMENT_COUNT, header_charset="latin-1")
 
 

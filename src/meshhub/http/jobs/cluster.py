@@ -1,4 +1,4 @@
-"""Runners of a cluster: one that only places jobs on workers, and one that also runs those that are placed on it."""
+"""Runners of a cluster: one only places jobs on workers; the other also runs the jobs that are placed on it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ NO_WORKER = "no worker of the cluster runs, so jobs wait; start one: meshhub wor
 
 
 class Placer:
-    """Places queued jobs on workers as soon as there are slots; for one event loop.
+    """Placement of queued jobs on workers as soon as there are slots; for one event loop.
 
-    Every process of a cluster does this. Those that do it at the same time wait for each other in the database.
+    Every process of a cluster does this. Processes that place jobs at the same time wait for each other in the
+    database.
     """
 
     def __init__(self, store: ClusterStore, delivery: JobDelivery, threads: Threads) -> None:
@@ -38,7 +39,7 @@ class Placer:
         self._delivery = delivery
         self._threads = threads
         self._has_work = asyncio.Event()
-        # before the first look, a worker may run
+        # before the first look, assume that a worker runs
         self.has_workers = True
 
     def wake(self) -> None:
@@ -160,7 +161,7 @@ class ClusterWorker:
     async def _place(self) -> None:
         """Place jobs: start those of this worker, and deliver the others.
 
-        A delivery of its own costs a worker 8 ms of processor time, so a busy worker takes its next job itself.
+        A separate delivery costs a worker 8 ms of processor time, so a busy worker takes its next job itself.
         """
         placements = await self._placer.place_when_due()
         own = [placement.job_id for placement in placements if placement.worker == self._node.worker]

@@ -19,7 +19,7 @@ from meshhub.errors import InvalidOption, quote
 from meshhub.http.admission.addresses import Address, Network
 
 _MAX_URL_CHARS = 2000
-"""Characters of a URL; more is certainly a mistake."""
+"""Maximum characters of a URL; a longer one is certainly a mistake."""
 
 _TRANSLATED = (
     ipaddress.ip_network("64:ff9b::/96"),
@@ -104,7 +104,7 @@ class Destinations:
         loop = asyncio.get_running_loop()
         rows = await loop.getaddrinfo(destination.host, destination.port, type=socket.SOCK_STREAM)
         addresses = [ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
-        # all of them: a name with a public and a private address could reach the private one by chance
+        # all of them, because a connection to a name with a public and a private address could reach the private one
         for address in addresses:
             if not self._is_allowed(destination.host, address):
                 raise Refused(f"{destination.host} has the address {address}, which webhooks may not reach")

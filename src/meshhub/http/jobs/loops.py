@@ -42,7 +42,7 @@ class Loops:
             await asyncio.wait(self._tasks)
 
     async def _repeat(self, step: Callable[[], Awaitable[None]], pause_s: float) -> None:
-        """Repeat a step; a failure is logged, and the next attempt follows."""
+        """Repeat a step; log a failure, and try again."""
         while True:
             try:
                 await step()

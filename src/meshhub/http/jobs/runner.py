@@ -16,14 +16,15 @@ from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.service.jobs.store import BEAT_S, SWEEP_S, JobStore
 
 POLL_S = 1.0
-"""Seconds between two looks for jobs that other processes submitted; a process wakes its own runner itself."""
+"""Seconds between two looks for jobs that other processes submitted; a process wakes its own runner for its own jobs.
+"""
 
 _CANDIDATE_COUNT = 20
 """Callers to consider for a free slot; the first who can start gets it."""
 
 
 class Runner(Protocol):
-    """Part of the service that lets queued jobs run, here or elsewhere; for one event loop."""
+    """Part of the service that lets queued jobs run in this process or in others; for one event loop."""
 
     @property
     def faults(self) -> Sequence[str]:
@@ -102,7 +103,7 @@ class JobRunner:
                 await self._has_work.wait()
 
     async def _choose_caller(self) -> str | None:
-        """Return the first caller in turn for whom a slot is free; without a free slot, the first in turn."""
+        """Return the first caller in turn for whom a slot is free; if no slot is free, the first in turn."""
         callers = await self._resources.threads.run_job_storage(self._store.waiting_callers, _CANDIDATE_COUNT)
         ready = (caller for caller in callers if self._resources.slots.can_start(caller))
         return next(ready, callers[0] if callers else None)

@@ -33,10 +33,11 @@ _RETRY_S = 1.0
 """Seconds until another attempt after the store, the disk or the machine had no room."""
 
 _MAX_FINISH_S = 120.0
-"""Seconds to store the end of a job while the store does not respond; then the job runs again elsewhere."""
+"""Seconds to store the end of a job while the store does not respond; afterwards the job runs again on another worker.
+"""
 
 _MAX_HOST_CHARS = 20
-"""Characters of the host in the name of a worker, which is part of the name of a channel (63 in PostgreSQL)."""
+"""Maximum characters of the host in a worker's name, which is part of a channel name (63 in PostgreSQL). """
 
 
 class JobRuns:
@@ -87,7 +88,7 @@ class JobRuns:
             await asyncio.wait(self._tasks)
 
     async def beat(self) -> None:
-        """Renew the leases, and stop the runs that this process does not own any more."""
+        """Renew the leases, and stop the runs that no longer belong to this process."""
         tokens = set(self._live.runs)
         if not tokens:
             return
@@ -99,7 +100,7 @@ class JobRuns:
 
     async def _run(self, job: Job, ticket: Ticket, stack: contextlib.AsyncExitStack) -> None:
         """Run a job in its slot, and store the end."""
-        # the runner may have begun in the request of another caller
+        # the runner may have started in the context of another caller's request
         CALLER.set(job.caller if job.request.can_share_worker else "")
         REQUEST.set(f"job-{job.number}")
         meter = Meter()
@@ -141,7 +142,7 @@ class JobRuns:
                 measurement.outcome = "stale"
                 return
             if isinstance(error, JobStoreUnavailable):
-                # the files cannot be reached: the job waits, and its attempts do not count
+                # the files cannot be reached, so the job waits, and its attempts do not count
                 await asyncio.sleep(_RETRY_S)
                 await self._until_stored(self._store.release, job.id, token)
                 return
@@ -196,4 +197,4 @@ def _describe_error(error: Exception) -> Outcome:
 
 
 def ignore() -> None:
-    """Do nothing; the reaction to an event that nothing waits for."""
+    """Do nothing: the reaction to an event for which there is no handler."""

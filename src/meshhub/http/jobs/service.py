@@ -33,7 +33,7 @@ _POLL_S = 1.0
 """Seconds between two looks at a job that another process runs."""
 
 _MIN_EVENT_INTERVAL_S = 0.1
-"""Seconds between two events of a stream; a display shows no more."""
+"""Minimum seconds between two events of a stream; a display cannot show more."""
 
 _HEARTBEAT_S = 15.0
 """Seconds without an event until a comment is sent, because proxies close silent connections."""
@@ -96,7 +96,7 @@ class Jobs:
             identity: Rate limit key of the caller.
             is_repetition: Whether the request may repeat one that was accepted.
         Raises:
-            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            TooManyJobs: The caller already has the maximum number of unfinished jobs.
             ServerBusy: The queue or the disk is full.
         """
         depth = await self._ask(self._store.depth)
@@ -117,7 +117,7 @@ class Jobs:
         """Store the inputs of a job, and add it to the queue.
 
         Raises:
-            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            TooManyJobs: The caller already has the maximum number of unfinished jobs.
             ServerBusy: The queue or the disk is full.
             ServiceError: A different request was sent with the same idempotency key.
         """
@@ -154,7 +154,7 @@ class Jobs:
             await self._call(self._files.add_inputs, new.id, paths)
             job, is_new = await self._ask(self._store.submit, new, max_queued=self._settings.job_queue)
         except JobStoreUnavailable:
-            # the store may have accepted the job before the connection broke; else a sweep removes its inputs
+            # the store may have accepted the job before the connection broke; if not, a sweep removes its inputs
             raise
         except BaseException:
             await self._call(self._files.remove_inputs, new.id)
@@ -173,7 +173,7 @@ class Jobs:
     async def get(self, job_id: str, caller: Caller) -> Job:
         """Return a job that a caller may see. Raises ServiceError."""
         job = await self._ask(self._store.get, job_id)
-        # the id of a job without a key is a secret of its own
+        # the id of a job without a key is itself a secret
         if job is None or job.key_id not in ("", caller.id):
             raise ServiceError(
                 "the job does not exist or belongs to another key; check the id and the key", code="job_not_found"
@@ -218,7 +218,7 @@ class Jobs:
         with self._live.watch(job.id) as changed:
             while True:
                 changed.clear()
-                # the position is unknown while the store does not respond
+                # the position is unknown if the store does not respond
                 with contextlib.suppress(JobStoreUnavailable):
                     event = msgspec.json.encode(await self.describe(job))
                 if event != last:
@@ -268,7 +268,7 @@ class Jobs:
 
 
 def _hash_submission(submission: Submission, paths: list[Path]) -> str:
-    """Return a hash of everything in a request that decides about its result."""
+    """Return a hash of all parts of a request that determine its result."""
     facts = [
         submission.kind,
         submission.form.main,

@@ -1,4 +1,4 @@
-"""Sweeps: jobs of silent workers run again, old jobs expire, and files without a job are removed."""
+"""Sweeps: jobs of lost workers run again, old jobs expire, and files without a job are removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sweeper:
         self._sweep_after = 0.0
 
     async def sweep(self) -> None:
-        """Sweep, but not within a lease after this process or the store was away: all leases look lost then."""
+        """Sweep, except within one lease after an outage of this process or the store: all leases look lost then."""
         try:
             await self._sweep_after_lease()
         except JobStoreUnavailable:
@@ -46,7 +46,7 @@ class Sweeper:
             self._sweep_after = now + LEASE_S
         self._last_sweep = now
         if now < self._sweep_after:
-            # the lease begins anew if the store does not respond
+            # the lease starts again if the store does not respond
             await self._threads.run_job_storage(self._store.depth)
             return
         swept = await self._threads.run_job_storage(self._store.sweep)

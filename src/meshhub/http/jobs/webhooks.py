@@ -24,19 +24,19 @@ RETRIES_S = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_
 """Seconds between the attempts to deliver a message, about three days in all, as Standard Webhooks suggests."""
 
 _JITTER_RATIO = 0.1
-"""Random part of a pause, so that messages that failed together do not return together."""
+"""Random share of a pause, so that messages that failed together are not retried together."""
 
 _TIMEOUT_S = 15.0
 """Seconds for one attempt, as Standard Webhooks suggests; well below DELIVERY_LEASE_S."""
 
 _PARALLEL_COUNT = 8
-"""Messages in delivery at once; a slow receiver delays only these."""
+"""Maximum messages delivered in parallel; a slow receiver delays only other messages."""
 
 _MAX_STATUS_LINE_BYTES = 1000
 """Bytes of the first line of a response; the rest is not read."""
 
 _GONE = 410
-"""Status of a receiver that wants no more messages (Standard Webhooks)."""
+"""Status with which a receiver declines further messages (Standard Webhooks)."""
 
 assert _TIMEOUT_S < DELIVERY_LEASE_S
 

@@ -10,7 +10,7 @@ _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)", re.ASCII)
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Return whether the client has this version already (RFC 9110 §13.1.2: weak comparison)."""
+    """Return whether the client already has this version (RFC 9110 §13.1.2: weak comparison)."""
     return if_none_match.strip() == "*" or etag.removeprefix("W/") in re.findall(r'"[^"]*"', if_none_match)
 
 

@@ -27,7 +27,7 @@ _COPIES = {".br": "br", ".gz": "gzip"}
 """Encodings of compressed copies by suffix, the smaller first."""
 
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm", ".webmanifest": "application/manifest+json"}
-"""Media types that the table of the system may lack or have otherwise."""
+"""Media types that the table of the system may lack or define differently."""
 
 _INCOMPRESSIBLE = (".png", ".jpg", ".webp", ".woff2")
 
@@ -77,10 +77,10 @@ def page_headers(frame_ancestors: Iterable[str]) -> dict[str, str]:
 
 
 def load_file(path: Path, headers: Mapping[str, str]) -> PageFile:
-    """Return a file with its compressed copies; without copies, the content of text is compressed here.
+    """Return a file with its compressed copies; text without copies is compressed here.
 
     Args:
-        headers: Headers of its responses; default of Cache-Control: ask for a new version each time.
+        headers: Headers of its responses; default of Cache-Control: revalidate each time.
     """
     content = path.read_bytes()
     copies = {

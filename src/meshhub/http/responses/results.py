@@ -49,19 +49,19 @@ def file_response(threads: Threads, path: Path, media_type: str, name: str, head
         "X-Content-Type-Options": "nosniff",
     }
     if size <= _CHUNK_BYTES:
-        # the system still has it in memory; another thread would take longer than the read
+        # the file is still in the memory of the system, so another thread would take longer than the read
         return Response(path.read_bytes(), media_type=media_type, status_code=200, headers=added)
     return Stream(_stream_file(threads, path, size), media_type=media_type, status_code=200, headers=added)
 
 
 async def _stream_file(threads: Threads, path: Path, size: int) -> AsyncIterator[bytes]:
-    # no read at the end of the file: the client may disconnect as soon as it has Content-Length bytes
+    # no read at the end of the file, because the client may disconnect as soon as it has Content-Length bytes
     for start in range(0, size, _CHUNK_BYTES):
         yield await threads.run(_read_chunk, path, start)
 
 
 def _read_chunk(path: Path, start: int) -> bytes:
-    """Read a part of a file; the thread opens the file itself, so that nothing else can close it meanwhile."""
+    """Read a part of a file; the thread opens the file itself, so that the file cannot be closed meanwhile."""
     with path.open("rb") as file:
         file.seek(start)
         return file.read(_CHUNK_BYTES)
@@ -136,10 +136,10 @@ class _Packer:
         """Add a converted file with its companions next to it; return the name of its entry.
 
         The model refers to its companions by name, so they cannot be renamed. If another model's companions have the
-        same names and different content, this model gets a folder of its own.
+        same names and different content, this model gets a separate folder.
         """
         assert target.folder is not None
-        # textures may be as large as the model, and a batch may have hundreds: keep only digests
+        # only the digests, because textures may be as large as the model, and a batch may have hundreds
         companions = {name: _digest(target.folder / name) for name in target.names[1:]}
         folder = self._choose_folder(result.file.folder, result.file.stem, companions)
         entry = self._names.assign(folder, result.file.stem, self._format.extensions[0])

@@ -84,13 +84,13 @@ _HANDLERS = [
 ]
 
 _CPU_S = 3600
-"""Seconds of processor time of a conversion; more than the 15 minutes of a job need on some threads."""
+"""Maximum processor seconds of a conversion; more than a job needs that runs for 15 minutes on several threads."""
 
 
 def create_engine(settings: Settings) -> Isolated:
     """Return the engine that the settings describe: a process for every conversion.
 
-    The service itself limits the number of conversions, so the engine accepts all of them and the probe.
+    The service itself limits the number of conversions, so the engine accepts all of them, including the probe.
     """
     return Isolated(
         workers=settings.most_at_once + 1,
@@ -113,13 +113,14 @@ def create_app(
     keys: KeyStore | None = None,
     engine: Engine | None = None,
 ) -> MeshhubApp:
-    """Create the service as an ASGI application. Run it in one process: it keeps limits and queue in memory.
+    """Create the service as an ASGI application. Run it in one process, because it keeps limits and the queue in
+    memory.
 
     Args:
         settings: Default: from the environment.
-        registry: Default: built-in and installed plug-ins, with hooks of third parties in a process of their own. A
-            given registry converts on its own engine, and runs hooks where it is set up to (default: in this process,
-            without a deadline).
+        registry: Default: built-in and installed plug-ins, with hooks of third parties in a separate process. A
+            registry that is passed converts on its own engine, and runs hooks where it is configured to (default: in
+            this process, without a deadline).
         keys: Default: the store that the settings name.
         engine: Engine of the default registry. Default: a process for every conversion.
     Returns:
@@ -154,7 +155,7 @@ def create_app(
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         on_startup=[state.jobs.resume],
         on_shutdown=[close],
-        # description/openapi.py creates the document: the framework cannot see the options of plug-ins
+        # description/openapi.py creates the document, because the framework cannot see the options of plug-ins
         openapi_config=None,
         logging_config=None,
         debug=False,

@@ -4,8 +4,8 @@ A preview of 100 000 triangles becomes 16 % smaller with brotli and gzip, 7 % wi
 download of 1 MB gains less. For JSON, zstd needs less CPU than brotli, but the result is larger, and Safari lacks it.
 
 Compression reveals a secret beside content that an attacker chooses, if the attacker can make the victim's browser send
-many requests with the secret (BREACH). Here it cannot: no cookies, keys are never in a response, and the id of a job is
-a secret that only requests with this id get.
+many requests with the secret (BREACH). This service is safe, because it has no cookies, keys are never in a response,
+and only requests with the id of a job, which is a secret, get this id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from meshhub.http.responses.conditions import choose_encoding
 from meshhub.http.responses.encodings import COMPRESSORS
 
 MIN_BYTES = 1024
-"""Bytes; a smaller body fits into one packet anyway."""
+"""Bytes; a smaller body fits into one packet even without compression."""
 
 _COMPRESSIBLE = re.compile(rb"(application/json|text/(?!event-stream))")
 
@@ -25,7 +25,7 @@ Message = dict[str, Any]
 
 
 class Compressor:
-    """Compressor of the body of one response, if it comes in one piece and the client accepts an encoding."""
+    """Compressor of the body of one response, if the body comes in one piece and the client accepts an encoding."""
 
     def __init__(self, accept_encoding: str) -> None:
         """Read the header Accept-Encoding of the request."""
@@ -48,7 +48,8 @@ class Compressor:
             return [{**start, "headers": headers}, message]
         body = COMPRESSORS[self._encoding](body)
         changed = {b"content-length": str(len(body)).encode(), b"content-encoding": self._encoding.encode()}
-        # an ETag stays: clients compare it only with If-None-Match, for which encodings are equal (RFC 9110 §13.1.2)
+        # the ETag stays, because clients compare it only with If-None-Match, for which encodings are equal (RFC 9110
+        # §13.1.2)
         kept = [(name, value) for name, value in headers if name.lower() not in changed]
         return [{**start, "headers": [*kept, *changed.items()]}, {**message, "body": body}]
 

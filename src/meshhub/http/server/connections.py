@@ -39,16 +39,17 @@ More are accepted if they arrive in one read (up to 256 KB).
 """
 
 MIN_CHECKED_CHUNK_COUNT = 1000
-"""Chunks of a body whose size is not checked; small bodies may use tiny chunks."""
+"""Chunks of a body whose size is not checked, because small bodies may use tiny chunks."""
 
 _MIN_MEAN_CHUNK_BYTES = 64
-"""Mean bytes of further chunks. Parsing a chunk takes as long as kilobytes in one piece, and blocks other requests."""
+"""Mean bytes of further chunks. A chunk takes as long to parse as kilobytes in one piece, and blocks other requests.
+"""
 
 UNCOUNTED = "-"
 """Key of connections without a limit: those of trusted proxies and Unix sockets."""
 
 FIRST_LIVENESS_CHECK_S = 0.2
-"""Seconds after the client's end of input until the first check whether it still reads; each wait is twice the last."""
+"""Seconds after the client's end of input to the first check whether it still reads; each wait is twice the last. """
 
 _MAX_LIVENESS_INTERVAL_S = 5.0
 """Seconds between two checks at most."""
@@ -93,7 +94,7 @@ class Peers:
 
 
 _AMBIGUOUS_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
-"""Bare LF, or a header that continues on the next line; proxies and servers split such headers differently."""
+"""Bare LF, or a header continued on the next line; rejected, because programs split such headers differently. """
 
 _LENGTH_LINE = re.compile(rb"\ncontent-length:[^\r]*", re.IGNORECASE)
 """Each header Content-Length as it was sent; h11 merges equal ones."""
@@ -130,12 +131,12 @@ class _Parser(h11.Connection):
 
 
 def _check_framing(request: h11.Request, head: bytes) -> None:
-    """Raise RemoteProtocolError if another server could see another end of the request in its head.
+    """Raise RemoteProtocolError if another server could find a different end of the request in its head.
 
-    Behind a proxy that sees another end, the rest of the body would be a request that the proxy has not checked.
+    If a proxy saw a different end, the rest of the body would be a request that the proxy has not checked.
     """
     names = {name for name, _ in request.headers}
-    # RFC 9112 §6.1: both are an attempt of request smuggling, and HTTP/1.0 does not define Transfer-Encoding
+    # RFC 9112 §6.1: both together are an attempt at request smuggling, and HTTP/1.0 does not define Transfer-Encoding
     is_coded = b"transfer-encoding" in names
     if is_coded and (b"content-length" in names or request.http_version < b"1.1"):
         raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length or in HTTP/1.0")

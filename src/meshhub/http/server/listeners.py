@@ -48,7 +48,7 @@ def describe(listener: socket.socket) -> str:
 
 
 def _take_inherited() -> list[socket.socket]:
-    """Return the sockets that the supervisor passes to this process; child processes must not take them, too."""
+    """Return the sockets that the supervisor passes to this process; child processes must not take them too."""
     process = os.environ.pop("LISTEN_PID", "")
     count = os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
@@ -75,7 +75,8 @@ def _adopt(descriptor: int) -> socket.socket:
 @contextlib.contextmanager
 def _listen(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only for sockets of this protocol; without it, later responses of a connection take 40 ms
+    # without it, later responses of a connection take 40 ms, because asyncio sets TCP_NODELAY only for sockets of this
+    # protocol
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         try:
             if sys.platform != "win32":

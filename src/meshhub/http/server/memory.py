@@ -1,8 +1,9 @@
 """Memory of the server process: one malloc heap, and few objects for the garbage collector to scan.
 
-glibc creates up to eight heaps per core for threads, and returns no free memory between two blocks in use. In a soak
-test of three minutes, the process grew by 7 % and used 20 % more memory with several heaps. The threads of the server
-process only move files, so they rarely contend for the heap. Workers are separate processes and keep their heaps.
+glibc creates up to eight heaps per core for threads, and does not return free memory between two blocks in use. In a
+soak test of three minutes, the process grew by 7 % and used 20 % more memory with several heaps. The threads of the
+server process only move files, so they rarely contend for the heap. Workers are separate processes and keep their
+heaps.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def freeze_objects() -> None:
 
 
 def trim_heap() -> None:
-    """Return free pages inside the heap to the system; by itself glibc returns only those at its end. Milliseconds."""
+    """Return free pages inside the heap to the system; glibc itself returns only those at its end. Milliseconds."""
     _call_glibc("malloc_trim", 0)
 
 

@@ -24,10 +24,10 @@ from meshhub.http.state import ServiceState
 access = logging.getLogger("meshhub.http.access")
 
 _MIN_DOWNLOAD_S = 5.0
-"""Seconds that a client always has to receive a response, also one that is sent just before the deadline."""
+"""Minimum seconds that a client has to receive a response, even if the response is sent just before the deadline."""
 
 _MIN_DOWNLOAD_BYTES_PER_S = 1 << 20
-"""Bytes per second (8 Mbit/s) for which the time is extended; a slower client has the time until the deadline."""
+"""Bytes per second (8 Mbit/s) for which the time is extended; a slower client has until the deadline."""
 
 Message = dict[str, Any]
 
@@ -113,7 +113,7 @@ def _strip_prefix(path: str, root_path: str) -> str:
 
 
 def _log_request(method: str, path: str, status: int, context: Context, exchange: _Exchange) -> None:
-    """Write the access log line of a request, as a warning if something failed inside the service."""
+    """Write the access log line of a request, as a warning after a failure inside the service."""
     milliseconds = (time.monotonic() - context.started) * 1000
     plan = context.caller.plan.id if context.caller else "-"
     access.log(
@@ -188,7 +188,7 @@ class _Exchange:
                 # send the response first, for clients that read while they send; then read the rest of the body,
                 # because closing a connection with unread bytes resets it, and the response may be lost
                 await self._send({**message, "more_body": True})
-                # other requests may wait for its disk space
+                # other requests may wait for the disk space of this one
                 self._context.cleanup.close()
                 await self._drain()
                 message = {"type": "http.response.body", "body": b"", "more_body": False}

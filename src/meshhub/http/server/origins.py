@@ -1,8 +1,8 @@
 """Checks of the headers Host and Origin, and the headers of CORS.
 
-A page of another site can send requests to a service on the machine of its visitor. By a DNS name that changes its
-address (rebinding), it could read the responses too. Services on other addresses have no such access to protect: they
-use no cookies, and their callers send keys themselves.
+A page of another site can send requests to a service on its visitor's machine. With a DNS name that changes its address
+(rebinding), the page could read the responses too. Services on other addresses need no such protection, because they
+use no cookies and their callers send keys themselves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REQUEST_HEADERS = (
 _KEY_HEADER = "X-Api-Key"
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _PROBES = "/health/"
-"""Start of the paths for probes; their responses hold no data of callers."""
+"""Prefix of the paths for probes; their responses contain no data of callers."""
 _EXPOSED = ", ".join(header.name for header in RESPONSE_HEADERS)
 
 
@@ -77,9 +77,9 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState, ac
 async def find_access(headers: Mapping[str, str], state: ServiceState) -> Access:
     """Return what the page that sent a request may do.
 
-    It may read the response, and send a key, if its origin is listed, or if it is that of a publishable key and the
-    request has such a key. A preflight request shows no key, only that one follows. `*` allows every origin without a
-    key.
+    It may read the response and send a key if its origin is listed, or if the request has a publishable key and the
+    origin is that of the key. A preflight request does not contain the key; it only announces one. `*` allows every
+    origin without a key.
     """
     origin, key = headers.get("origin"), headers.get(_KEY_HEADER.lower())
     origins = state.settings.cors_origins
@@ -98,7 +98,7 @@ def cors_headers(headers: Mapping[str, str], state: ServiceState, access: Access
     if access.can_read:
         origin = headers["origin"]
         return {"access-control-allow-origin": origin, "access-control-expose-headers": _EXPOSED, "vary": "Origin"}
-    # a cache must not give this response, which no page can read, to a page
+    # no page can read this response, so a cache must not give it to a page
     is_public = bool(state.settings.cors_origins) or is_publishable(headers.get(_KEY_HEADER.lower(), ""))
     return {"vary": "Origin"} if is_public else {}
 
@@ -141,7 +141,7 @@ def _host_name(host: str) -> str:
 
 
 def _is_local_name(name: str) -> bool:
-    # nobody can register a name without a dot: it is one of the local network or of a container
+    # nobody can register a name without a dot, so it is a name of the local network or of a container
     is_label = name != "" and not {".", ":"} & set(name)
     return is_label or name.endswith(".localhost") or _is_loopback(name)
 

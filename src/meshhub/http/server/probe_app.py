@@ -19,7 +19,7 @@ from meshhub.http.server.listeners import open_listeners
 from meshhub.http.server.serving import create_config
 
 _FINAL_RESPONSE_S = 5
-"""Seconds to send the responses of probes that still run at the end."""
+"""Seconds to send the responses of probes that are still running at the end."""
 
 
 @contextlib.asynccontextmanager
@@ -41,7 +41,7 @@ async def serve_probes(
         config = create_config(_create_app(check, export), peers)
         config.timeout_graceful_shutdown = _FINAL_RESPONSE_S
         config.load()
-        # Server.serve would handle signals, which are those of the process
+        # Server.serve would install signal handlers, but signals belong to the process
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup(listeners)

@@ -28,7 +28,7 @@ from meshhub.service.settings import Loaded, Settings, load
 log = logging.getLogger("meshhub.http")
 
 _MAX_OPEN_FILES_COUNT = 65_536
-"""Open files and sockets; well above the need of the connections and uploads of one machine."""
+"""Maximum open files and sockets; well above the need of the connections and uploads of one machine."""
 
 _TRIM_INTERVAL_S = 60.0
 """Seconds between two calls of malloc_trim, which take milliseconds."""
@@ -79,7 +79,7 @@ def serve(
 
 
 def create_config(app: object, peers: Peers) -> uvicorn.Config:
-    """Return the uvicorn configuration: no proxy headers, no logs of its own, no `Server` header.
+    """Return the uvicorn configuration: without proxy headers, its own logs, and a `Server` header.
 
     Args:
         app: ASGI application.
@@ -87,7 +87,7 @@ def create_config(app: object, peers: Peers) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        # not httptools, even if it is installed: Connection has the timeouts
+        # not httptools, even if it is installed, because Connection implements the timeouts
         http=partial(Connection, peers=peers),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
@@ -130,7 +130,7 @@ class Server(uvicorn.Server):
             log.info("meshhub serves %s, described at /schema", describe(listener))
 
     async def _warm_up(self) -> None:
-        """Check the key database, and convert a cube so that the first caller need not wait for imports."""
+        """Check the key database, and convert a cube, so that the first caller does not wait for imports."""
         state = self._state
         try:
             await state.resources.threads.run_lookup(state.keys.look)

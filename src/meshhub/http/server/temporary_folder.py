@@ -13,15 +13,15 @@ from meshhub.engine.scratch import Scratch, sweep
 from meshhub.service.settings import Settings
 
 _MAX_TEMPORARY_PATH_LENGTH = 60
-"""Characters; the path of a Unix socket is limited to about 100, and Python appends some 30."""
+"""Maximum characters of the path; the path of a Unix socket is limited to about 100, and Python appends some 30."""
 
 
 @contextlib.contextmanager
 def own_temporary_folder(settings: Settings) -> Iterator[Settings]:
     """Remove the folders of killed services, and put Python's own temporary files into such a folder.
 
-    The socket of the fork server is one of these files, and `kill -9` leaves it behind. The settings that this yields
-    name the folder for uploads.
+    The socket of the fork server is one of these files, and `kill -9` leaves it behind. The yielded settings name the
+    folder for uploads.
     """
     try:
         system_folder = tempfile.gettempdir()
