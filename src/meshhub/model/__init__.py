@@ -1,4 +1,4 @@
 """Data that flows through a conversion, and data that plug-ins declare.
 
-Import the modules of this package one by one: all load without numpy, except `scene`.
+Import the modules of this package one by one: all except `scene` load without numpy.
 """

@@ -8,11 +8,11 @@ API_VERSION = "1.0"
 """Version of the plug-in API: hooks, declarations, scenes, toolkit and conformance kit.
 
 The first number changes with an incompatible redesign. The second one grows with every addition and every deprecation.
-What is deprecated warns (DeprecationWarning) for one minor release, and is then removed.
+Deprecated features warn (DeprecationWarning) for one minor release, and are then removed.
 """
 
 OLDEST_API_VERSION = "1.0"
-"""Oldest version of which nothing has been removed; plug-ins for an older one are not loaded."""
+"""Oldest version whose features all still exist; plug-ins for an older one are not loaded."""
 
 DECLARATION = "MESHHUB_API"
 """Attribute of a plug-in that names the version for which it was written; default: "1.0"."""
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 
 
 def explain_incompatible(declared: object) -> str:
-    """Return why a plug-in with this declaration must not be loaded; "" if it may be.
+    """Return why a plug-in with this declaration must not be loaded; "" if it may be loaded.
 
     Args:
         declared: Value of the attribute DECLARATION.

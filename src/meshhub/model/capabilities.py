@@ -70,7 +70,7 @@ Extension = Annotated[
 """Extension of a file."""
 
 MediaType = Annotated[str, Meta(title="a media type", pattern=r"^[!-~]+/[!-~]+(; ?[!-~]+)*\Z", max_length=200)]
-"""Media type, which HTTP responses have as `Content-Type`."""
+"""Media type, which HTTP responses send as `Content-Type`."""
 
 Count = Annotated[int, Meta(title="a whole number of at least 0", ge=0)]
 """Number of bytes, files or requests."""
@@ -80,7 +80,8 @@ Score = Annotated[int, Meta(title="a whole number from 0 to 100", ge=0, le=100)]
 
 
 SCHEME = r"[a-z][a-z0-9+.-]+"
-"""Regular expression of a scheme (RFC 3986 §3.1) of two or more characters: one letter is a drive of Windows."""
+"""Regular expression of a scheme (RFC 3986 §3.1) of two or more characters, because one letter is a drive of Windows.
+"""
 
 
 class Frame(Struct, frozen=True):
@@ -98,13 +99,13 @@ class Stage(IntEnum):
     """Position of an operation in a chain. Operations of one stage run in the order of their ids.
 
     REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
-    TURN and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
-    follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces, follows
-    RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE, because its
-    walls are measured from the final surface. CUT follows HOLLOW: cuts and drilled holes open cavities. BASE follows
-    CUT, because it needs the side that the model stands on. DIVIDE, which makes several parts of one, follows BASE:
-    until then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need the original
-    colors. PLACE is last, because it needs the final bounding box.
+    TURN and RESIZE follow REDUCE, because the order does not change the result, and fewer vertices are faster to move.
+    RESIZE follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces,
+    follows RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE,
+    because its walls are measured from the final surface. CUT follows HOLLOW, because cuts and drilled holes open
+    cavities. BASE follows CUT, because it needs the side on which the model stands. DIVIDE, which makes several parts
+    of one, follows BASE, because all stages up to BASE need whole parts. COLOR follows DIVIDE, because it splits
+    triangles, and earlier operations need the original colors. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1
@@ -160,7 +161,8 @@ class Format(Struct, frozen=True, kw_only=True):
     generator_entry: str = ""
     """Entry of a ZIP archive that names the program which wrote the file; "": the beginning of the file names it.
 
-    A derived output replaces a file only if "meshhub" is in the first 64 KB: other files may be originals of a user.
+    A derived output replaces a file only if "meshhub" is in its first 64 KB, because other files may be originals of a
+    user.
     """
 
     is_compressed: bool = False
@@ -176,7 +178,7 @@ class Format(Struct, frozen=True, kw_only=True):
     """Further bytes of memory for each byte of the file; leave room for repair and reduction."""
 
     cores: Annotated[int, Meta(title="a whole number of at least 1", ge=1)] = 1
-    """Processor cores that a conversion of the format uses; each takes a slot of a cluster."""
+    """Processor cores that a conversion of the format uses; each core takes a slot of a cluster."""
 
 
 class Capability(Struct, frozen=True, kw_only=True):
@@ -194,16 +196,16 @@ class Capability(Struct, frozen=True, kw_only=True):
     preload: tuple[str, ...] = ()
     """Modules that `run` imports late, such as submodules of `needs`; a service imports them once for all workers.
 
-    Only those of built-in plug-ins: the process from which workers are forked runs no code of others.
+    Built-in plug-ins only, because the process from which workers are forked must not run other code.
     """
 
     requires: str | None = None
     """Entitlement that the caller's plan must grant, such as "pro"; None: none."""
 
     keeps_state: bool = False
-    """Whether a library keeps state between calls that no other process can compare, such as settings and caches.
+    """Whether a library keeps state between calls that cannot be compared, such as settings and caches.
 
-    The worker process then runs no other task. Workers run several tasks of built-in plug-ins alone.
+    The worker process then runs no other task. Only tasks of built-in plug-ins share a worker process.
     """
 
 
@@ -260,7 +262,8 @@ class Reader(Capability, frozen=True, kw_only=True):
     display_options: dict[str, str] = {}
     """Options for scenes that are only shown, in inspections, pictures and previews; requested ones take precedence.
 
-    A picture with operations shows what a conversion does, without them. Empty: scenes are shown as they are converted.
+    A picture with operations ignores them, because it shows the result of a conversion. Default: none, so scenes are
+    shown as they are converted.
     """
 
     sniff: Reference | None = None
@@ -318,7 +321,7 @@ class StoredFile(Protocol):
         """Write the content of the file to an open local file."""
 
     def store(self, files: Sequence[Path], *, overwrite: bool) -> None:
-        """Put local files into the storage, the result at the address and its companions beside it.
+        """Store local files: the result at the address, and its companions beside it.
 
         Args:
             files: The result, followed by its companions, which have their final names. A companion must not replace
@@ -329,7 +332,7 @@ class StoredFile(Protocol):
 
 @runtime_checkable
 class StoredFolderFile(StoredFile, Protocol):
-    """File whose storage lists the files beside it; a model then gets the companions that it mentions."""
+    """File whose storage can list the files beside it, so that a model gets the companions that it mentions."""
 
     def list_folder(self) -> Mapping[str, StoredFile]:
         """Return the files beside this one and in folders below, by relative path with slashes."""
@@ -338,7 +341,7 @@ class StoredFolderFile(StoredFile, Protocol):
 class Operation(Capability, frozen=True, kw_only=True):
     """Operation on a scene: `run(scene: Scene, options) -> Scene`, in millimeters, Z up.
 
-    An operation joins a chain if one of its options is set, and not to false.
+    An operation joins a chain if one of its options is set to a value other than false.
     """
 
     id: Id
@@ -357,13 +360,14 @@ class Operation(Capability, frozen=True, kw_only=True):
     """Features that the operation does not keep."""
 
     transfers: frozenset[Feature] = frozenset()
-    """Features of `drops` whose content the result has in another form, textures as materials: not a loss."""
+    """Features of `drops` whose content the result keeps in another form (textures as materials), which is not a loss.
+    """
 
     reduces_faces: str | None = None
-    """Option that reduces the number of faces; messages about models with too many faces advise it."""
+    """Option that reduces the number of faces; messages about models with too many faces recommend it."""
 
     reduces_colors: str | None = None
     """Option that sets the number of colors, or filaments; `texture_colors=paint` needs such an operation."""
 
     repairs_meshes: str | None = None
-    """Flag that makes meshes closed and consistently oriented; inspections of other meshes advise it."""
+    """Flag that makes meshes closed and consistently oriented; inspections of other meshes recommend it."""

@@ -30,7 +30,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """Id or extension of the target format of a conversion."""
 
     purpose: Purpose = "convert"
-    """Purpose; pictures ("render") and previews have options of their own."""
+    """Purpose; pictures ("render") and previews have their own options."""
 
     options: Mapping[str, object] = {}
     """Texts or values by option name."""
@@ -119,7 +119,7 @@ class Preview(Struct, frozen=True, tag="preview"):
 
 
 class Inspect(Struct, frozen=True, tag="inspect"):
-    """Ending: the scene of the file is inspected, which is not a step, because no plug-in does it."""
+    """Ending: the scene of the file is inspected; this is not a step, because no plug-in does it."""
 
 
 Ending: TypeAlias = Write | Render | Preview | Inspect
@@ -148,7 +148,7 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Up axis of the source, which overrides the file; None: as the file declares."""
 
     reduction: str | None = None
-    """Option that reduces the faces and that the request could still use; None: no such option."""
+    """Option that reduces the faces and that the request does not use yet; None: no such option."""
 
     @property
     def source_format(self) -> str:
@@ -195,11 +195,11 @@ class Position:
 
     @property
     def remedy(self) -> str:
-        """The advice after a crash: the file is only suspected if no code of a third party ran."""
+        """The advice after a crash: the file is named as a possible cause only if no third-party code ran."""
         foreign = [step for step in self._begun if step.is_foreign]
         if not foreign:
             return "the file may be damaged"
-        # the text of the position names the distribution of its own step
+        # the text of the position names the distribution of its step
         origin = f" ({foreign[-1].origin})" if foreign[-1] is not self.step else ""
         return f"report it to the maintainer of {foreign[-1].plugin!r}{origin}"
 

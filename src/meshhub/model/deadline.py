@@ -1,6 +1,6 @@
 """Deadline of the running conversion, for steps that can bound their own work.
 
-An engine stops every conversion at its deadline. A step that checks its result, or tries several methods, can read the
+An engine stops every conversion at its deadline. A step that checks its result or tries several methods can read the
 remaining time here. Outside a conversion, no deadline is set.
 """
 

@@ -1,4 +1,4 @@
-"""How notebooks show a scene. `meshhub` sets this: what draws a scene builds upon the model, and is imported late."""
+"""How notebooks show a scene; set by the package `meshhub`, because the code for it depends on the model."""
 
 from __future__ import annotations
 

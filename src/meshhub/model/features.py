@@ -59,7 +59,7 @@ class Hole(Struct, frozen=True, kw_only=True):
     """Diameter of the narrowest cylinder."""
 
     depth_mm: float
-    """Length along the axis with all steps, without a conical or round bottom."""
+    """Length along the axis including all steps, without a conical or round bottom."""
 
     end: Literal["through", "blind"]
     """Whether the hole is open on both sides."""
@@ -75,7 +75,7 @@ class Hole(Struct, frozen=True, kw_only=True):
 
 
 MAX_PLACES = 100
-"""Places of equal holes that a table lists; `count` has them all."""
+"""Maximum places of equal holes that a table lists; `count` counts them all."""
 
 
 class FeatureTable(Struct, frozen=True, kw_only=True):

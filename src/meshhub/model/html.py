@@ -1,4 +1,4 @@
-"""HTML for notebooks: tables of facts. All texts are escaped: names come from files of strangers."""
+"""HTML for notebooks: tables of facts. All texts are escaped, because names come from untrusted files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from meshhub.errors import format_number, printable
 
 MAX_LISTED_ROWS = 20
-"""Rows of one kind, such as notes; more are counted."""
+"""Maximum rows of one kind, such as notes; more are only counted."""
 
 _MAX_CELL_LENGTH = 200
 """Characters of one cell."""
@@ -38,7 +38,7 @@ def format_table(title: str, rows: Iterable[tuple[str, object]], picture: str = 
 
 
 def list_rows(label: str, values: Sequence[object]) -> list[tuple[str, object]]:
-    """Return a row for each value, and one that counts those that are too many."""
+    """Return a row for each value, and a row that counts the values beyond the maximum."""
     rows: list[tuple[str, object]] = [(label, value) for value in values[:MAX_LISTED_ROWS]]
     if len(values) > MAX_LISTED_ROWS:
         rows.append((label, f"and {len(values) - MAX_LISTED_ROWS:,} more"))

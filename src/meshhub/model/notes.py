@@ -1,8 +1,8 @@
 """Notes and figures that a running step reports.
 
-Readers, writers and operations call `note` and `did` anywhere below their `run`; the host collects both into the
-report. A context variable holds the collector, so plug-ins do not pass one along. Outside of a conversion, as in the
-tests of a plug-in, both functions do nothing.
+Readers, writers and operations call `note` and `did` anywhere below their `run`; the host collects the results of both
+in the report. A context variable holds the collector, so plug-ins do not pass it as an argument. Outside of a
+conversion, as in the tests of a plug-in, both functions do nothing.
 """
 
 # why this way: docs/decisions/0001-remarks.md
@@ -19,10 +19,11 @@ from msgspec import Struct, field
 from meshhub.errors import printable, spell_options
 
 MAX_NOTES_PER_CODE = 10
-"""Notes of one code that a step reports; more are only counted, because thousands of similar lines are useless."""
+"""Maximum notes of one code that a step reports; more are only counted, because thousands of similar lines are useless.
+"""
 
 _IN_QUOTES = re.compile(r"'(\w+)((?:=[\w-]+)?)'", re.ASCII)
-"""Option in the message of a note, with a value or without: 'input_unit', 'input_unit=mm'."""
+"""Option in the message of a note, with or without a value: 'input_unit', 'input_unit=mm'."""
 
 Figure = bool | int | float | str | list[float | str] | None
 """Value that a step reports under a name."""
@@ -62,7 +63,7 @@ class Remarks(Struct):
     """Id of the step."""
 
     reduction: str | None = None
-    """Option that reduces the faces, which the request could still use."""
+    """Option that reduces the faces and that the request does not use yet."""
 
     notes: list[Note] = field(default_factory=list)
     """Notes in the order of their reports, at most MAX_NOTES_PER_CODE of each code."""
@@ -74,7 +75,7 @@ class Remarks(Struct):
     """Different messages of each code, with those that are only counted."""
 
     def summarize_omitted(self) -> Iterator[Note]:
-        """Yield a note for each code with more than MAX_NOTES_PER_CODE messages, with the number of the others."""
+        """Yield a note for each code with more than MAX_NOTES_PER_CODE messages, with the number of further ones."""
         for code, messages in self.messages.items():
             if len(messages) > MAX_NOTES_PER_CODE:
                 yield Note(code, f"and {len(messages) - MAX_NOTES_PER_CODE:,} more of this kind", self.step)
@@ -114,7 +115,7 @@ def repeat(notes: Iterable[Note]) -> None:
 def advise_reduction() -> tuple[str, tuple[str, ...]]:
     """Return advice for a model with too many faces, and the options that it mentions, for notes and errors.
 
-    The option is one that is installed, that the plan of the caller grants, and that the request does not use yet.
+    The option is installed, granted by the caller's plan, and not yet used by the request.
     """
     remarks = _current.get()
     return describe_reduction(remarks.reduction if remarks is not None else None)
@@ -124,7 +125,7 @@ def describe_reduction(option: str | None) -> tuple[str, tuple[str, ...]]:
     """Return advice for a model with too many faces, and the options that it mentions.
 
     Args:
-        option: Option that reduces the faces; None if there is none to advise.
+        option: Option that reduces the faces; None if there is none to recommend.
     """
     if option is None:
         return "split the model, or simplify it in another program", ()

@@ -8,10 +8,10 @@ type with `msgspec.Meta(title=…, description=…)` and its bounds:
             float, Meta(title="Target height", description="…", ge=0.001, le=100_000)
         ] | None = None
 
-Rules that concern several options are declared, too. `Meta(extra={"requires": ("paint_color",)})` names options that
-must also be set, `Meta(extra={"conflicts_with": ("paint_auto",)})` options that must not be. A method `check` of the
-Struct raises ValueError, or InvalidOption, for any other combination that it rejects. An option is set unless it is
-absent or false.
+Rules between several options are declared, too. `Meta(extra={"requires": ("paint_color",)})` names options that must
+also be set, `Meta(extra={"conflicts_with": ("paint_auto",)})` options that must not be. A method `check` of the Struct
+raises ValueError, or InvalidOption, for any other combination that it rejects. An option is set unless it is absent or
+false.
 
 `Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
 value. Other interfaces take the content alone.
@@ -54,16 +54,16 @@ FALSE = frozenset(("false", "0", "no", "off"))
 """Texts that clear a flag; letter case is ignored."""
 
 MAX_LISTED_COUNT = 5
-"""Unknown options that one message lists; more do not fit into a line."""
+"""Maximum unknown options that one message lists; more do not fit into a line."""
 
 _RULES = frozenset(("requires", "conflicts_with", "file_extensions"))
 """Keys of `Meta(extra=…)`."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-"""Whole number; 18 digits always fit into a signed 64-bit integer."""
+"""Whole number of at most 18 digits, which always fits into a signed 64-bit integer."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-"""Decimal number; unlike `float`, without underscores, infinity, NaN and digits of other scripts."""
+"""Decimal number; unlike `float`, it excludes underscores, infinity, NaN and digits of other scripts."""
 
 
 def flag_of(name: str) -> str:
@@ -156,7 +156,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
     """Options that must not be set if this one is."""
 
     file_extensions: tuple[str, ...] = ()
-    """Extensions of files that the command line reads for the value; others pass their content as the value."""
+    """Extensions of files whose content the command line reads as the value; other arguments are the value itself."""
 
     @property
     def flag(self) -> str:
@@ -329,7 +329,7 @@ def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
         elif isinstance(field_type, shape.UnionType):
             others = [member for member in field_type.types if not isinstance(member, shape.NoneType)]
             if len(others) != 1:
-                raise TypeError("an option is one plain type, optionally `| None`")
+                raise TypeError("an option has one plain type, optionally `| None`")
             field_type = others[0]
         else:
             return field_type, metadata
@@ -399,7 +399,7 @@ def check_rules(fields: Mapping[str, OptionField], values: Mapping[str, Value]) 
         fields: Every option field, by name.
         values: Parsed values by name.
     Raises:
-        InvalidOption: A set option requires another one that is not set, or conflicts with one that is.
+        InvalidOption: A set option requires another one that is not set, or conflicts with another one that is set.
     """
     set_names = {name for name, value in values.items() if _is_set(value)}
     for name in sorted(set_names):
@@ -417,7 +417,7 @@ def find_problem(options: type[Struct], values: Mapping[str, Value]) -> InvalidO
     """Return the error that the method `check` of an options Struct raises for parsed values; None without one.
 
     Raises:
-        Exception: The method is broken: it raised something other than ValueError or InvalidOption.
+        Exception: The method is broken, because it raised something other than ValueError or InvalidOption.
     """
     if not has_check(options):
         return None
@@ -445,7 +445,7 @@ def _is_set(value: Value) -> bool:
 
 
 def schema(options: type[Struct]) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of an options Struct, as one flat object, so that a form can show it."""
+    """Return the JSON Schema (2020-12) of an options Struct as one flat object, so that a form can show it."""
     return {
         "type": "object",
         "properties": {field.name: field.schema() for field in option_fields(options)},

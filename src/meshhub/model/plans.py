@@ -16,7 +16,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Limits of a plan; None lifts a limit."""
 
     max_file_bytes: Count | None = None
-    """Size of one model file, and of an archive as it is sent."""
+    """Size of one model file, and of an archive before it is unpacked."""
 
     max_batch_files: Count | None = None
     """Files of one batch."""
@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Duration of a whole request."""
 
     max_unfinished_jobs: Count | None = None
-    """Jobs of one caller that wait or run."""
+    """Maximum unfinished jobs of one caller."""
 
     job_timeout_seconds: Seconds | None = 900.0
     """Duration of one job, after its wait in the queue."""
@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Time for which the result of a job is kept; None: until the caller deletes it."""
 
     job_requests_per_minute: Count | None = None
-    """Requests of one caller in a minute for states and results of its jobs, beside `requests_per_minute`."""
+    """Requests of one caller in a minute for states and results of its jobs, in addition to `requests_per_minute`."""
 
     job_weight: Count | None = None
     """Share of the workers that the jobs of one caller get, relative to other callers; None: 1."""
@@ -79,7 +79,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Limits of the plan."""
 
     def allows(self, requires: str | None) -> bool:
-        """Return whether the plan grants the entitlement that a capability requires; None requires nothing."""
+        """Return whether the plan grants the entitlement that a capability requires; True if it requires none."""
         return requires is None or requires in self.grants or "*" in self.grants
 
 
@@ -110,10 +110,10 @@ class Objection(Struct, frozen=True, kw_only=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """Target formats and operations that some plans, or all, must not use.
+    """Target formats and operations that some or all plans must not use.
 
     Requests for them are rejected with the objection. Unlike a review, a rule is known before any request, so listings
-    show what it rejects as not allowed.
+    can show the formats and operations that it forbids.
     """
 
     objection: Objection
@@ -134,4 +134,5 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)
-"""Caller of the command line and of Python: every entitlement, and no limit except the duration of a conversion."""
+"""Caller of the command line and of Python: it has every entitlement, and no limit except the duration of a conversion.
+"""

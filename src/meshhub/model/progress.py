@@ -1,8 +1,8 @@
 """Progress of a running conversion: steps report it, a callback of the caller receives it.
 
 Readers, writers and operations call `advance` or `track` anywhere below their `run`. A context variable holds the
-reporter, so plug-ins do not pass one along. If no caller listens, as in the tests of a plug-in, both cost next to
-nothing and report nothing.
+reporter, so plug-ins do not pass it as an argument. If no caller listens, as in the tests of a plug-in, both cost next
+to nothing and report nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from meshhub.model.chain import Chain, Inspect
 T = TypeVar("T")
 
 MIN_INTERVAL_S = 0.1
-"""Seconds between two fractions of one step; more would slow down the conversion, and a display shows no more."""
+"""Minimum seconds between two fractions of one step; more would slow the conversion, and no display shows them. """
 
 INSPECTION = "inspection"
 """Id of the last step of an inspection, which is not part of its chain."""
@@ -62,8 +62,8 @@ class ListenerFailed(BaseException):
 def advance(fraction: float) -> None:
     """Report the finished share of the running step to the caller.
 
-    Call it as often as is convenient: at most ten reports per second reach the caller, and a share that is not larger
-    than an earlier one of the step is left out.
+    Frequent calls are harmless: at most ten reports per second reach the caller, and a share that is not larger than an
+    earlier one of the step is left out.
 
     Args:
         fraction: From 0 to 1.
@@ -79,7 +79,7 @@ def track(items: Iterable[T], sizes: Iterable[float] | None = None) -> Iterator[
     While the caller processes an item, `advance` and `track` report shares of this item.
 
     Args:
-        items: What the step works on, one after the other.
+        items: Items that the step processes, one after the other.
         sizes: Work for each item, in any unit; the same for all by default.
     """
     items = list(items)
@@ -183,7 +183,7 @@ class Relay:
         elif now < self._next_s:
             return
         else:
-            # half: two reports of a worker may arrive closer to each other than it sent them
+            # half, because two reports of a worker may arrive closer together than it sent them
             self._next_s = now + MIN_INTERVAL_S / 2
         self._call(fraction)
 

@@ -10,7 +10,7 @@ from meshhub.model.capabilities import Id
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """Named list of options; a request that names it takes those that it does not set itself."""
+    """Named list of options; a request that names it gets those options that it does not set itself."""
 
     id: Id
     """Stable id in kebab-case, such as "print"."""

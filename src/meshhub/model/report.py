@@ -15,8 +15,8 @@ from meshhub.model.notes import Figure, Note
 class Loss(Struct, frozen=True):
     """Feature that the output cannot keep.
 
-    In a chain a loss is possible: the source format can hold the feature. In a report it is certain: the source file
-    holds the feature.
+    In a chain, a loss is possible, because the source format can hold the feature. In a report, it is certain, because
+    the source file holds the feature.
     """
 
     feature: Feature
@@ -231,7 +231,7 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
     """Whether every edge has exactly two faces, which are oriented alike."""
 
     volume_mm3: float | None
-    """Enclosed volume; None unless the faces use every edge as often in one direction as in the other."""
+    """Enclosed volume; None if the faces do not use every edge equally often in both directions."""
 
     area_mm2: float
     """Surface area."""

@@ -40,13 +40,13 @@ DESCRIPTIONS = ("Title", "Designer", "Description", "Copyright", "LicenseTerms",
 
 
 class InvalidIndex(ValueError):
-    """A face has a vertex that does not exist."""
+    """A face refers to a vertex that does not exist."""
 
 
 def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], name: str) -> Any:
     """Return a read-only, contiguous view of an array; None in `shape` allows any length.
 
-    A writable array is copied: its owner may change it later.
+    A writable array is copied, because its owner may change it later.
 
     Raises:
         ValueError: The array has another shape; the message names it.
@@ -68,10 +68,12 @@ def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Triangles that the faces of a mesh divide into pieces of one color, for formats with paint inside triangles."""
+    """Triangles that contain the faces of a mesh, for formats with paint inside triangles; the faces divide each
+    triangle into pieces of one color.
+    """
 
     triangles: Int32
-    """(c, 3) int32 vertex indices of the triangles, counter-clockwise; the faces cover them."""
+    """(c, 3) int32 vertex indices of the triangles, counter-clockwise; the faces cover them exactly."""
 
     owner: Int32
     """(m,) int32 indices of the triangles that contain the faces."""
@@ -91,7 +93,7 @@ class Mesh:
 
     Raises:
         ValueError: An array has another shape.
-        InvalidIndex: A face has a vertex that does not exist; a ValueError.
+        InvalidIndex: A face refers to a vertex that does not exist; a ValueError.
     """
 
     vertices: Float64
@@ -116,7 +118,7 @@ class Mesh:
     """Name for people."""
 
     division: Division | None = field(default=None, init=False)
-    """Triangles before their division into faces; `dataclasses.replace` drops it, because faces may change."""
+    """Triangles before their division into faces; `dataclasses.replace` drops it, because the faces may change."""
 
     def __post_init__(self) -> None:
         """Convert the arrays to read-only views of the declared types."""
@@ -124,7 +126,7 @@ class Mesh:
         put(self, "vertices", _freeze(self.vertices, np.float64, (None, 3), "vertices"))
         put(self, "faces", _freeze(self.faces, np.int32, (None, 3), "faces"))
         n, m = len(self.vertices), len(self.faces)
-        # negative indices are huge as unsigned numbers, so one pass finds them and those that are too large
+        # negative indices are huge as unsigned numbers, so one pass finds them and indices that are too large
         if m and self.faces.view(np.uint32).max() >= n:
             raise InvalidIndex(
                 f"faces have indices from {self.faces.min()} to {self.faces.max()}, but there are {n} vertices"
@@ -139,7 +141,7 @@ class Mesh:
             put(self, "face_material", _freeze(self.face_material, np.int32, (m,), "face_material"))
 
     def __repr__(self) -> str:
-        """Describe the mesh in one line; arrays would fill the screen."""
+        """Describe the mesh in one line, because its arrays would fill the screen."""
         attributes = ("normals", "uv", "colors", "face_material")
         present = [name for name in attributes if getattr(self, name) is not None]
         named = [f"name={self.name!r}"] if self.name else []
@@ -173,7 +175,7 @@ class Part:
     """Names of the groups that contain the part, outermost first."""
 
     material: int | None = None
-    """Index of the material of the faces without one; None for no material."""
+    """Index of the material of faces that have no material themselves; None for no material."""
 
     def __post_init__(self) -> None:
         """Convert the matrix to a read-only view."""
@@ -227,7 +229,7 @@ class Material:
     """Whether the base color is shown without lighting (KHR_materials_unlit)."""
 
     wrap: tuple[Literal["repeat", "clamp", "mirror"], Literal["repeat", "clamp", "mirror"]] = ("repeat", "repeat")
-    """Continuation of all images outside 0 to 1, horizontally and vertically."""
+    """Wrap mode of all images outside 0 to 1, horizontally and vertically."""
 
     filter: Literal["linear", "nearest"] = "linear"
     """Interpolation between the pixels of all images."""
@@ -264,7 +266,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Project:
-    """File of which a scene is only a part: a writer of the same format can keep the whole of an unchanged scene."""
+    """File of which a scene is only a part; a writer of the same format can keep all of it for an unchanged scene."""
 
     format: str
     """Id of the format."""
@@ -276,7 +278,7 @@ class Project:
     """The file."""
 
     notes: tuple[Note, ...] = ()
-    """Notes on the content that is not in the scene; they apply if the project is not kept."""
+    """Notes on the content that is not in the scene; they are reported if the project is not kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +298,7 @@ class Scene:
     """Images that materials refer to."""
 
     frame: Frame | None = None
-    """Unit and up axis of all coordinates; None: the frame that the reader declares, else millimeters, Z up."""
+    """Unit and up axis of all coordinates; None: the frame that the reader declares, otherwise millimeters, Z up."""
 
     name: str = ""
     """Name for people."""
@@ -305,7 +307,7 @@ class Scene:
     """Texts by name, such as author and license."""
 
     project: Project | None = field(default=None, init=False)
-    """Project that holds exactly this scene; `dataclasses.replace` drops it, because it makes another scene."""
+    """Project that holds exactly this scene; `dataclasses.replace` drops it, because it makes a different scene."""
 
     def __post_init__(self) -> None:
         """Convert sequences to tuples."""
@@ -334,7 +336,7 @@ class Scene:
         return sum(len(self.meshes[part.mesh].faces) for part in self.parts)
 
     def features(self) -> frozenset[Feature]:
-        """Return the features that the scene has. "units" is never among them: it is a property of files."""
+        """Return the features that the scene has; never "units", which is a property of files."""
         features: set[Feature] = set()
         placed = [self.meshes[part.mesh] for part in self.parts]
         if any(part.name for part in self.parts) or any(mesh.name for mesh in placed):

@@ -18,14 +18,14 @@ HEAD_BYTES = 65_536
 """Bytes from the start of a file that sniffers receive; text formats may begin with long comments."""
 
 _DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""Paths of descriptors of this process; they mean another file in a worker process."""
+"""Paths of descriptors of this process; in a worker process, they refer to another file."""
 
 _OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors for lack of disk space."""
 
 
 class _Companions:
-    """Companions of a file, normalized once, because a model may refer to thousands of them.
+    """Companions of a file, normalized only once, because a model may refer to thousands of them.
 
     Attributes:
         files: Path or content by normalized name.
@@ -76,7 +76,7 @@ class Source:
     def from_path(cls, path: str | os.PathLike[str]) -> Source:
         """Create a source from a file, which finds companions in its folder and below.
 
-        A pipe or a descriptor such as /dev/stdin is read at once, and has no companions.
+        A pipe or a descriptor such as /dev/stdin is read immediately, and has no companions.
 
         Raises:
             FileNotFoundError: The path does not exist.
@@ -143,13 +143,13 @@ class Source:
     def sibling(self, reference: str) -> Source | None:
         """Find a companion by the name that the model refers to.
 
-        Backslashes, percent-encoding, a leading `./` and letter case do not matter. If a reference leads elsewhere
-        (absolute, with a drive, above the root of the companions), only its last component counts.
+        Backslashes, percent-encoding, a leading `./` and letter case do not matter. If a reference leads elsewhere (an
+        absolute path, a drive, a path above the root of the companions), only its last component counts.
 
         Args:
-            reference: Name as the model has it, relative to this file.
+            reference: Name as it is in the model, relative to this file.
         Returns:
-            The companion, which finds the same companions; None if no companion has this name.
+            The companion, which finds the same companions as this file; None if no companion has this name.
         """
         for name in _list_spellings(reference):
             companion = self._find_companion(name) or self._find_in_folder(name)
@@ -180,7 +180,7 @@ class Source:
             resolved = path.resolve(strict=True)
         except OSError:
             return None
-        # a symlink may lead out of the folder
+        # a symlink may point outside the folder
         if not resolved.is_relative_to(self._folder.resolve()) or not resolved.is_file():
             return None
         return Source(path.name, path=resolved, folder=self._folder)
@@ -204,7 +204,7 @@ def _normalize(name: str) -> str:
 
 
 def _list_spellings(reference: str) -> Iterator[str]:
-    """Yield the relative names that a reference may mean, the most literal first."""
+    """Yield the relative names to which a reference may refer, the most literal first."""
     tried: set[str] = set()
     for text in (reference, unquote(reference)):
         parts = [part for part in text.strip().strip('"').replace("\\", "/").split("/") if part not in ("", ".")]

@@ -16,7 +16,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class OptionTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Texts of an option; those that are absent stay English."""
+    """Texts of an option; absent ones stay English."""
 
     title: Text = ""
     """Short label."""
@@ -29,7 +29,7 @@ class OptionTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RecipeTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Texts of a recipe; those that are absent stay English."""
+    """Texts of a recipe; absent ones stay English."""
 
     label: Text = ""
     """Name for people."""
@@ -41,10 +41,10 @@ class RecipeTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Texts in one language: the file `translations/<language>.toml` in the package of a plug-in, such as `de.toml`.
 
-    Texts are found by the name of the option, or the id of the format, operation, recipe or plan; those that are absent
-    stay English. A catalog may translate the declarations of other plug-ins. Where two catalogs translate the same
-    text, that of the plug-in that is loaded first stays. A file is read when its language is first requested; an
-    invalid one is a fault of the plug-in.
+    Texts are found by the name of the option, or by the id of the format, operation, recipe or plan; absent ones stay
+    English. A catalog may translate the declarations of other plug-ins. If two catalogs translate the same text, the
+    plug-in that is loaded first takes precedence. A file is read when its language is first requested; an invalid one
+    is a fault of the plug-in.
     """
 
     options: Mapping[str, OptionTexts] = {}

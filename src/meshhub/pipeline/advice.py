@@ -1,4 +1,4 @@
-"""Advice of notes and errors that names options that are not installed, or flags that the request has set."""
+"""Removal of advice that names options that are not installed, or flags that are set, from notes and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def drop_useless_alternatives(error: MeshhubError, chain: Chain, known: Collecti
     """
     useless = _find_useless(error.options, chain, known)
     finding, separator, advice = error.template.rpartition("; ")
-    # an error about the request is about its options
+    # the advice of an error about the request names options of the request
     if not useless or not separator or isinstance(error, RequestError):
         return
     kept = [text for text in advice.split(", or ") if not any(f"{{{name}" in text for name in useless)]

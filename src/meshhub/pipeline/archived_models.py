@@ -24,14 +24,14 @@ ZIP_SIGNATURES = (b"PK\3\4", b"PK\5\6")
 """First bytes of a ZIP archive with entries, and of one without (APPNOTE 4.3)."""
 
 MAX_LISTED_COUNT = 3
-"""Models that a message lists; more do not fit into a line."""
+"""Maximum models that a message lists; more do not fit into a line."""
 
 _MAX_TOTAL_HIT_COUNT = 20_000
-"""Occurrences to examine in all files of an archive; the sender chooses both the names and how often they occur."""
+"""Maximum occurrences to examine in an archive; the sender chooses the names and how often they occur. """
 
 
 class SeveralModels(UnsupportedFormat):
-    """An archive holds several models where one is expected; the message ends with REMEDY."""
+    """An archive holds several models where only one is expected; the message ends with REMEDY."""
 
     REMEDY = "unpack it, or take its models from Registry.open_models"
 
@@ -77,7 +77,8 @@ def sort_files(paths: Mapping[str, Path], declarations: Declarations, sniff: Sni
 
 @contextmanager
 def opened_models(source: Source, declarations: Declarations, sniff: Sniff) -> Iterator[list[Source]]:
-    """Yield the models of a ZIP archive in its order, each with its companions; a model alone yields itself.
+    """Yield the models of a ZIP archive in its order, each with its companions; for a single model, yield the model
+    itself.
 
     Raises:
         EmptyModel, UnsupportedFormat: The archive holds no model.
@@ -120,7 +121,7 @@ def _is_archive(source: Source, declarations: Declarations, sniff: Sniff) -> boo
 
 
 def _check_content(source: Source, declarations: Declarations, sniff: Sniff) -> UnsupportedFormat | None:
-    """Return the error for a file whose content is not a known format; other errors occur when it is converted."""
+    """Return the error for a file whose content has no known format; other errors occur when the file is converted."""
     try:
         identify(declarations, source, sniff=sniff)
     except UnsupportedFormat as error:

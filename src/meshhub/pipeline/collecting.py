@@ -55,7 +55,7 @@ class Collected(Struct, frozen=True):
 def collect(plugins: Plugins) -> Collected:
     """Call the declaring hooks of every plug-in once, and sort the valid declarations; add faults for the others.
 
-    The order of registration matters only where two declarations have the same id: the first one stays.
+    The order of registration matters only if two declarations have the same id: the first one stays.
     """
     return _Collector(plugins).collect()
 
@@ -217,7 +217,7 @@ class _Collector:
 
 
 def _check_options(options: type[Struct]) -> tuple[OptionField, ...]:
-    """Return the fields of an options Struct that forms, flags, JSON and the plug-in itself can take."""
+    """Return the fields of an options Struct, if forms, flags, JSON and the plug-in itself can take them."""
     try:
         fields = option_fields(options)
     except TypeError as error:
@@ -236,7 +236,7 @@ def _check_options(options: type[Struct]) -> tuple[OptionField, ...]:
 
 
 def _check_accepted(field: OptionField, name: str, value: Value) -> None:
-    """Check that an option accepts its own default or example. Empty text, which no request can send, is a default."""
+    """Check that an option accepts its own default or example. Empty text is a default that requests cannot send."""
     try:
         accepted = not value or field.parse(value) == value
     except InvalidOption:
@@ -247,7 +247,7 @@ def _check_accepted(field: OptionField, name: str, value: Value) -> None:
 
 
 def _check_module(reference: str) -> None:
-    """Check that the module of "package.module:function" exists; the function is imported when it is needed."""
+    """Check that the module of "package.module:function" exists; the function is imported only when it is needed."""
     if not find_module(reference.partition(":")[0]):
         raise InvalidDeclaration(f"the module of {reference!r} does not exist")
 

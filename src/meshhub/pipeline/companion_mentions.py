@@ -17,7 +17,7 @@ MAX_HIT_COUNT = 5_000
 """Occurrences of an extension to examine in one file."""
 
 _MAX_EXTENSION_COUNT = 32
-"""Different extensions to search for; each one needs a pass over every file."""
+"""Maximum different extensions to search for, because each one needs a pass over every file."""
 
 _NAME_DELIMITER = re.compile(r"[\s\"'=<>,;:()\[\]{}]")
 
@@ -26,7 +26,7 @@ def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[se
     """Search a file for file names.
 
     The search looks for the extensions of the names, which is fast even in long runs of numbers, and then examines the
-    text before each one.
+    text before each match.
 
     Args:
         names: File names without folders, case-folded.
@@ -52,7 +52,7 @@ def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[se
 
 
 def has_mention(path: Path, extensions: Collection[str]) -> bool:
-    """Return whether one of the extensions occurs in a file, as it would in a file name."""
+    """Return whether one of the extensions occurs in a file in the way it would in a file name."""
     spellings = [extension.encode() for extension in extensions]
     return any(spelling in window for window in _windows(path) for spelling in spellings)
 

@@ -1,4 +1,4 @@
-"""Check the values of declarations against their types: a plug-in may put anything into any field.
+"""Check the values of declarations against their types, because a plug-in may put anything into any field.
 
 The types in `meshhub.model` are the only rules. Their bounds and patterns are `msgspec.Meta`, whose title says what a
 value must be.
@@ -25,7 +25,7 @@ from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
 T = TypeVar("T", bound=Struct)
 
 MAX_TEXT_CHARS = 100_000
-"""Characters of one text; the largest option of a recipe may hold a file."""
+"""Maximum characters of one text, because an option of a recipe may hold a file."""
 
 MAX_ITEMS_COUNT = 10_000
 """Items of one tuple, set or dict."""
@@ -34,7 +34,7 @@ _MAX_PROBLEMS_COUNT = 10
 """Invalid fields of one declaration that a fault lists."""
 
 _SIZE_OF_INTEGER = 1 << 63
-"""Bound of the integers that JSON and msgpack hold."""
+"""Bound of the integers that JSON and msgpack can hold."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a UTF-16 pair, which UTF-8 cannot hold."""
@@ -89,7 +89,7 @@ def subject_of(kind: type[Struct], item: object) -> str:
 
 
 def _read_field(item: object, name: str) -> object:
-    """Return a field of a Struct; None if it is not set. Ignore a property of a subclass: it is code of the plug-in."""
+    """Return a field of a Struct; None if it is not set. Ignore properties of subclasses: plug-ins define them."""
     for kind in type.__dict__["__mro__"].__get__(type(item)):
         member = kind.__dict__.get(name)
         if isinstance(member, MemberDescriptorType):
@@ -114,7 +114,7 @@ def _convert(hint: Any, value: object, path: str) -> Any:
 
 
 def _convert_plain(hint: Any, origin: Any, value: Any, path: str) -> Any:
-    """Convert a value whose own type is the declared one, and its items."""
+    """Convert a value that already has the declared type, and its items."""
     if origin in (tuple, frozenset):
         items = _list_items(value, path)
         member = get_args(hint)[0]
@@ -162,7 +162,7 @@ def _convert_bounded(hint: Any, value: object, path: str) -> Any:
         raise _mismatch(hint, value, path)
     result = _convert(get_args(hint)[0], value, path)
     try:
-        # only the bounds are left to check: containers of other declarations are not types for msgspec
+        # only the bounds are left to check, because containers of other declarations are not types for msgspec
         bounds = tuple(meta for meta in get_args(hint)[1:] if isinstance(meta, Meta))
         plain = tuple[Any, ...] if type(result) is tuple else type(result)
         msgspec.convert(result, Annotated[(plain, *bounds)])
@@ -235,10 +235,10 @@ def _to_float(value: float) -> float:
 
 
 _SCALARS: dict[object, Callable[[Any], Any]] = {
-    # methods of the types themselves: those of a subclass are code of the plug-in
+    # methods of the types themselves, because those of a subclass are code of the plug-in
     str: str.__str__,
     bytes: lambda value: bytes(memoryview(value)),
     int: int.__index__,
     float: _to_float,
 }
-"""Return a value of exactly the type, by type."""
+"""Converters by type: each returns a value of exactly the type."""

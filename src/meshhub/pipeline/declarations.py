@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Capability)
 
 
 class Declared(Struct, Generic[C], frozen=True):
-    """A capability, the plug-in that declares it, and the dependencies that this machine lacks.
+    """A capability, the plug-in that declares it, and the dependencies that are missing on this machine.
 
     origin: distribution and version of the plug-in, or "built-in"
     """
@@ -46,14 +46,14 @@ def is_importable(module: str) -> bool:
     """Return whether a module can be found, without importing it."""
     try:
         return find_module(module)
-    # to find a module in a package, Python imports the package
+    # Python imports the package to find a module in it
     except (Exception, SystemExit):
         return False
 
 
 def find_module(module: str) -> bool:
-    """Return whether a module exists. Raises what its package raises while it is imported."""
-    # the main program is loaded, but has no specification to be found by
+    """Return whether a module exists. Raises the exceptions that its package raises while it is imported."""
+    # the main program is loaded, but has no specification by which it could be found
     if sys.modules.get(module) is not None:
         return True
     try:
@@ -61,7 +61,7 @@ def find_module(module: str) -> bool:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             return False
-        # the package exists, and lacks a module that it needs
+        # the package exists, but lacks a module that it needs
         raise
     except ValueError:
         return False

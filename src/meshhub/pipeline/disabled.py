@@ -19,7 +19,7 @@ def list_path() -> Path:
 
 
 def read_disabled() -> frozenset[str]:
-    """Return the names of the disabled plug-ins. A file that cannot be read disables none."""
+    """Return the names of the disabled plug-ins. A file that cannot be read disables no plug-in."""
     return split_names(os.environ.get(VARIABLE, "")) | read_list()
 
 

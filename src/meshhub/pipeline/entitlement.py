@@ -1,4 +1,4 @@
-"""Choose the best candidate that the caller's plan allows and this machine has installed."""
+"""Choice of the best candidate that the caller's plan allows and that is installed on this machine."""
 
 # why this way: docs/decisions/0005-entitlements.md
 from __future__ import annotations

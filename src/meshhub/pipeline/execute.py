@@ -1,6 +1,6 @@
 """Run a resolved chain: read, validate, convert to millimeters and Z up, operate, end, report.
 
-This module needs the chain, a source and a target, but no registry: a worker process calls it too.
+This module needs the chain, a source and a target, but no registry, because a worker process calls it too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 
-# np.unique imports it at its first call, where no lock protects forked children
+# imported here, because np.unique imports it at its first call, where no lock protects forked children
 import numpy.ma
 from msgspec import Struct
 
@@ -49,19 +49,19 @@ from meshhub.toolkit.surface_colors import bake_textures
 log = logging.getLogger(__name__)
 
 MAX_PLACED_EXTENT_MM = 1e13
-"""Millimeters from the origin; broken files of real programs place parts two million kilometers away."""
+"""Maximum millimeters from the origin; broken files of real programs place parts two million kilometers away."""
 
 MAX_METER_LIKE_EXTENT_MM = 0.5
-"""Millimeters; a print is larger than this, and half a meter written as meters is not."""
+"""Millimeters up to which the numbers are probably meters, as 0.5 for half a meter; prints are larger."""
 
 MAX_INCH_LIKE_EXTENT_MM = 3.0
-"""Millimeters; most prints are larger, and three inches written as inches are not."""
+"""Millimeters up to which the numbers are probably inches, as 3 for three inches; most prints are larger."""
 
 MIN_MILLIMETER_LIKE_EXTENT_MM = 10_000.0
-"""Millimeters; a glTF longer than ten meters probably holds millimeters instead of meters."""
+"""Millimeters; if a glTF is longer than ten meters, its numbers are probably millimeters instead of meters."""
 
 MIN_USUAL_EXTENT_MM, MAX_USUAL_EXTENT_MM = 2.0, 2000.0
-"""Millimeters; nozzles cannot print less, and hardly any printer has room for more."""
+"""Millimeters; nozzles cannot print anything smaller, and hardly any printer has room for more."""
 
 MAX_NAME_LENGTH = 80
 """Characters of a file name that a message shows, counted from its end."""
@@ -82,7 +82,7 @@ _FEATURE_WORDS: dict[Feature, str] = {
 }
 
 Check = Callable[[int], None]
-"""Called with the number of each step before it, and with their count after the last; raises EngineError to stop."""
+"""Called with the number of each step before it, and with their count after the last; raises EngineError to stop. """
 
 
 def _no_check(step: int) -> None:
@@ -279,7 +279,7 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
         stated = _find_frame(position, scene)
         frame = Frame(cast(Unit, chain.input_unit or stated.unit), cast(Up, chain.input_up or stated.up))
         project = scene.project
-        # another unit or axis than that of the file makes another scene
+        # with another unit or axis than in the file, the scene is another one
         kept_project = project if frame == stated else None
         scene = replace(scene, frame=frame)
         if frame != HOST_FRAME:
@@ -299,7 +299,7 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
 
 
 def _find_frame(position: Position, scene: Scene) -> Frame:
-    """Return the frame of a file: the one that its scene states, else the one that its reader declares.
+    """Return the frame of a file: the frame that its scene states, otherwise the frame that its reader declares.
 
     Raises:
         PluginError: The two contradict each other.
@@ -388,7 +388,7 @@ def attributed(error: BaseException, subject: str, position: Position) -> Meshhu
             options=position.options,
         )
     if number in _DISK_FULL:
-        # not the fault of the file: the same request may succeed later
+        # not the fault of the file, because the same request may succeed later
         return ConversionFailed(f"{subject} ran out of disk space; free some space and try again", code=ServerBusy.code)
     if isinstance(error, InvalidIndex):
         if position.step.kind == "read":
@@ -416,7 +416,7 @@ def _frame_words(frame: Frame) -> str:
 
 
 def _describe_loss(loss: Loss, ending: Write) -> str:
-    """Name a lost feature; a writer that keeps colors may have kept those of the materials."""
+    """Name a lost feature; if the writer keeps colors, it may have kept those of the materials."""
     if loss.feature == "materials" and "colors" in ending.carried:
         return "materials"
     return _FEATURE_WORDS[loss.feature]

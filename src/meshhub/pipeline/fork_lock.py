@@ -11,8 +11,9 @@ from contextlib import contextmanager
 class ForkLock:
     """Reentrant lock that no other thread holds while this process forks.
 
-    A child has only the thread that forked. A lock that another thread held at that moment stays locked in the child
-    forever, and Python does not release its own: those of imports, of `tempfile` and of `multiprocessing`.
+    A child has only the thread that forked. If another thread holds a lock at that moment, the lock stays locked in the
+    child forever. Python does not release its own locks there: those of imports, of `tempfile` and of
+    `multiprocessing`.
     """
 
     def __init__(self, order: int) -> None:
@@ -20,7 +21,7 @@ class ForkLock:
 
         Args:
             order: A fork acquires all locks in ascending order. A thread that holds a lock may fork or acquire a lock
-                of a higher order, never one of a lower order: two threads could wait for each other.
+                of a higher order, but never one of a lower order, because two threads could then wait for each other.
         """
         self._lock = threading.RLock()
         self._order = order
@@ -30,7 +31,7 @@ class ForkLock:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the lock."""
-        # a child that is forked inside leaves the block with the lock of its parent
+        # if a child is forked inside the block, it leaves the block with the lock of its parent
         with self._lock:
             yield
 
@@ -59,7 +60,7 @@ def _renew_all() -> None:
 
 
 IMPORTING = ForkLock(3)
-"""Held while a conversion imports a module: Python's own lock of the module would stay locked in a forked child."""
+"""Lock for imports in a conversion, because Python's own lock of a module would stay locked in a forked child. """
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_acquire_all, after_in_parent=_release_all, after_in_child=_renew_all)

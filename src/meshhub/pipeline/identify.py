@@ -26,7 +26,7 @@ from meshhub.pipeline.program_scenes import SCENE_READER, SceneSource
 log = logging.getLogger(__name__)
 
 MIN_CONTENT_SCORE = 50
-"""Score of 100 from which content beats the extension; weaker scores only count without a known extension."""
+"""Score from which content takes precedence over the extension; weaker scores count only without a known extension."""
 
 MAX_NAME_LENGTH = 80
 """Characters of a file name that a message shows, counted from its end."""
@@ -47,7 +47,7 @@ Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | SniffFailu
 
 
 class NamedSource(Source):
-    """Source whose content has not been sent, for explanations: only its name identifies it."""
+    """Source whose content has not been sent, for explanations; only its name identifies it."""
 
     def __init__(self, name: str) -> None:
         """Create a source without content."""
@@ -112,7 +112,8 @@ def score_of(sniffer: str, head: bytes, size: int) -> int:
 def identify(
     declarations: Declarations, source: Source, input_format: Value = None, sniff: Sniff = sniff_here
 ) -> Identification:
-    """Choose the reader of a file: `input_format`, else content, else extension, else weaker content.
+    """Choose the reader of a file: by `input_format`, otherwise by content, by extension, or by weaker content, in this
+    order.
 
     Args:
         declarations: Registered readers.
@@ -123,7 +124,7 @@ def identify(
         InvalidOption: `input_format` does not name a readable format.
         EmptyModel: The file has no bytes.
         UnsupportedFormat: Neither content nor extension names a readable format.
-        UnreadableFile: The extension names a readable format, but the content is of a well-known other kind.
+        UnreadableFile: The extension names a readable format, but the content is of another well-known kind.
         MissingDependency: The reader needs a package that is not installed.
     """
     if isinstance(source, SceneSource):
@@ -143,7 +144,7 @@ def identify(
     best = max((match.score for match in matches), default=0)
     if best >= MIN_CONTENT_SCORE or (best > 0 and not by_extension):
         return _choose_by_content([match for match in matches if match.score == best], by_extension, extension, notes)
-    # a reader without signature and sniffer cannot tell its files from others
+    # a reader without signature and sniffer cannot distinguish its files from others
     can_tell = all(reader.capability.format.magic or reader.capability.sniff for reader in by_extension)
     foreign = name_foreign_file(head) if has_content and best == 0 and can_tell else ""
     if foreign:

@@ -46,8 +46,8 @@ def describe_archive(value: Input) -> str:
 def as_source(value: Input) -> Source:
     """Return the source for an input.
 
-    Bytes have no name, so their content alone determines the format. A binary file is read from its position; the
-    extension of its name, if any, is considered. To pass companions, use `Source.from_bytes`.
+    Bytes have no name, so their content alone determines the format. A binary file is read from its current position;
+    the extension of its name, if it has one, is considered. To pass companions, use `Source.from_bytes`.
 
     Raises:
         TypeError: The value has another type.

@@ -14,10 +14,11 @@ from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, transforme
 from meshhub.toolkit.topology import Edges, Index, components, fans_at, following
 
 MAX_LISTED_PARTS = 100
-"""Count of parts that an inspection lists one by one; the totals count all."""
+"""Maximum parts that an inspection lists one by one; the totals count all."""
 
 SIMILARITY_RATIO = 1e-9
-"""Relative difference of a matrix's axes in length and angle up to which the matrix is a uniform scale."""
+"""Relative difference of the axes of a matrix, in length and angle, up to which the matrix counts as a uniform scale.
+"""
 
 
 class _MeshMeasures(NamedTuple):
@@ -114,7 +115,7 @@ def _triple(values: Float64) -> tuple[float, float, float]:
 
 
 def _measure_part_area(scene: Scene, part: Part, mesh_area: float) -> float:
-    """Return the area of a part: scaled from its mesh's, unless the matrix is not a uniform scale."""
+    """Return the area of a part: that of its mesh, scaled; computed anew if the matrix is not a uniform scale."""
     linear = part.transform[:3, :3]
     square = linear.T @ linear
     scale = float(np.trace(square)) / 3
@@ -177,7 +178,7 @@ def _find_unbalanced_edges(faces: Int32, mesh_edges: Edges) -> IntIndex:
 
 
 def _find_hole_owners(faces: Int32, mesh_edges: Edges, half: Index, twin: Index, owner: IntIndex) -> IntIndex:
-    """Return the mesh of each hole: a connected part of the border; loops that only touch are separate."""
+    """Return the mesh of each hole (a connected part of the border); loops that only touch are separate holes."""
     border = mesh_edges.border()
     if len(border) == 0:
         return np.empty(0, np.intp)

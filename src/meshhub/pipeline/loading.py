@@ -1,4 +1,4 @@
-"""Load plug-ins one by one, so that a broken one becomes a fault and affects no other."""
+"""Loading of plug-ins one by one, so that a broken one becomes a fault and does not affect others."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from meshhub.pipeline.plugin_errors import (
 log = logging.getLogger(__name__)
 
 GROUP = "meshhub"
-"""The entry-point group that third-party distributions register under."""
+"""Entry-point group under which third-party distributions register."""
 
 LISTENER = "meshhub_finished"
 """The hook whose result is ignored."""
 
 MAX_ITEMS_COUNT = 1000
-"""Items that one call of a hook may return; a generator might never end."""
+"""Maximum items that one call of a hook may return, because a generator might never end."""
 
 _PREFIX = "meshhub_"
 """Start of the names of hooks."""
 
 
 DESCRIPTOR_OUTPUT: ContextVar[FileIO | None] = ContextVar("descriptor_output", default=None)
-"""File to which the program redirects descriptor 1 while plug-ins load, to name those that print past `sys.stdout`."""
+"""File to which the program redirects descriptor 1 while plug-ins load; shows which plug-in bypasses `sys.stdout`. """
 
 
 class Plugin(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Plugin(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """Defect of a plug-in, or of one of its declarations or hooks; the rest of it still works.
+    """Defect of a plug-in, or of one of its declarations or hooks; the rest of the plug-in still works.
 
     origin: its distribution and version; "built-in", "given" or "entry point" for a plug-in without one
     hook:   the hook that is not called for now; "" for any other defect
@@ -145,7 +145,7 @@ class Plugins:
         items: list[Any] = []
         results = self._caller(name, hook)(**arguments)
         if not results and not arguments:
-            # hooks without arguments declare, and pluggy leaves out None
+            # hooks without arguments declare capabilities, and pluggy drops a result of None
             raise InvalidDeclaration("it must return a list, got None")
         for returned in results:
             if hook == LISTENER:
@@ -159,14 +159,15 @@ class Plugins:
 
     @contextlib.contextmanager
     def guarding(self, plugin: Plugin, subject: str) -> Iterator[None]:
-        """Run code of a plug-in: an exception becomes a fault, and so does output.
+        """Run code of a plug-in; an exception or output becomes a fault.
 
         Args:
             plugin: Plug-in that the fault names.
             subject: Start of the message about an exception.
         """
         output = _Output()
-        # standard output may carry a model, or JSON; a plug-in that a program passes is a part of the program
+        # standard output may carry a model or JSON; a plug-in that a program passes is exempt, because it is a part of
+        # the program
         is_foreign = bool(plugin.entry_point)
         try:
             with contextlib.redirect_stdout(cast(TextIO, output)) if is_foreign else contextlib.nullcontext():
@@ -206,7 +207,7 @@ class Plugins:
             for point in sorted(points)
             if not self._is_given(point) and not self._leave_out(Plugin(point.name, origin_of(point), point.value))
         }
-        # probe all before loading any: a probe may fork, and a loaded plug-in may have started threads
+        # probe all before loading any, because a probe may fork, and a loaded plug-in may have started threads
         reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
         for (name, value), point in sorted(unique.items()):
             plugin = Plugin(name, origin_of(point), value)
@@ -230,7 +231,7 @@ class Plugins:
         return any(implementation is given or implementation is type(given) for given in self._given)
 
     def _leave_out(self, plugin: Plugin) -> bool:
-        """Return whether a plug-in is disabled; keep it in `disabled` then."""
+        """Return whether a plug-in is disabled; if so, record it in `disabled`."""
         if plugin.name not in self._disabled_names:
             return False
         if plugin not in self.disabled:
@@ -300,7 +301,7 @@ def _package_of(implementation: object) -> str:
 def _hold_hooks(name: str, implementation: object) -> ModuleType:
     """Return a module with the functions of a plug-in.
 
-    pluggy compares and hashes what is registered, and reads all its attributes, at each call of any plug-in's hook.
+    pluggy would compare and hash a registered plug-in, and read all its attributes, at each call of any plug-in's hook.
     """
     holder = ModuleType(name)
     for attribute in dir(implementation):

@@ -1,4 +1,4 @@
-"""Call the checks of options that plug-ins declare."""
+"""Calls of the checks of options that plug-ins declare."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_here(declared: Declared[Any], options: Mapping[str, Value]) -> None:
 
 
 def raise_problem(declared: Declared[Any], problem: InvalidOption | None) -> None:
-    """Raise the error of a check, if there is one, with the options that it may mean."""
+    """Raise the error of a check, if there is one, with the options to which it may refer."""
     if problem is not None:
         names = (field.name for field in opt.option_fields(declared.capability.options))
         raise InvalidOption(problem.template, options=problem.options or tuple(names))

@@ -1,4 +1,4 @@
-"""Write an output file with its companions: completely or not at all, and never overwrite a file that was not named."""
+"""Output file with its companions: written completely or not at all, without overwriting a file that was not named."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Itera
 
 
 def check_output(path: Path, *, overwrite: bool) -> Path:
-    """Return the place of an output that could be written now: the target of a symlink, or the path itself.
+    """Return the path of an output that could be written now: the target of a symlink, or the path itself.
 
     Raises:
         OutputExists: The file exists and `overwrite` is false.
@@ -88,12 +88,14 @@ def check_output(path: Path, *, overwrite: bool) -> Path:
 
 @contextlib.contextmanager
 def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
-    """Yield a target in a temporary folder beside `path`; move it to its place when the block ends without an error.
+    """Yield a target in a temporary folder beside `path`; move its files into place when the block ends without an
+    error.
 
     Args:
-        path: File to write. A symlink stays, and its target is written, as a shell redirect does.
-        overwrite: Whether to replace an existing file. An existing file with the name of a companion and other
-            content always stays.
+        path: File to write. If the path is a symlink, the link stays and its target is written, as a shell redirect
+            does.
+        overwrite: Whether to replace an existing file. An existing file that has the name of a companion and other
+            content is never replaced.
     Raises:
         OutputExists: The file exists and `overwrite` is false.
         OSError: The file cannot be written; the error names `path`, not the temporary file.
@@ -114,7 +116,7 @@ def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Make errors of the system name the file that the caller asked for."""
+    """Make system errors name the file that the caller requested."""
     try:
         yield
     except OSError as error:
@@ -134,10 +136,10 @@ def _no_folder(path: Path) -> NotADirectoryError:
 
 
 def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> None:
-    """Move a finished target with its companions from its folder to its place."""
+    """Move a finished target with its companions from its folder to its final place."""
     if not overwrite and os.path.lexists(place):
         raise _exists(place)
-    # all companions are checked before the first one is moved: a conflict leaves nothing behind
+    # all companions are checked before the first one is moved, so that a conflict leaves no files behind
     new = [name for name in target.names[1:] if not _has_companion(folder / name, place.parent / name)]
     for name in new:
         try:
@@ -157,7 +159,8 @@ def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> N
 def _has_companion(file: Path, place: Path) -> bool:
     """Return whether the place of a companion holds the same content. Raises FileExistsError for other content.
 
-    Companions are named by their content, so other content belongs to another program, or was edited by hand.
+    Companions are named by their content, so a file with other content belongs to another program, or was edited by
+    hand.
     """
     if not os.path.lexists(place):
         return False

@@ -1,4 +1,4 @@
-"""Describe what a plug-in did wrong, whatever its exceptions and values do when they are formatted."""
+"""Descriptions of faults of a plug-in, which are safe even if formatting its exceptions and values fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, TracebackType
 from meshhub.errors import MeshhubError, printable
 
 MAX_TEXT_CHARS = 300
-"""Characters of an exception's text in a message."""
+"""Maximum characters of an exception's text in a message."""
 
 MAX_VALUE_CHARS = 60
 """Characters of a value in a message."""
@@ -23,7 +23,7 @@ BUILTINS = "meshhub.builtin_plugins"
 """Package of the built-in plug-ins."""
 
 _SHOWN = (str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset)
-"""Types whose values a message shows; the representation of others says little, or runs code of the plug-in."""
+"""Types whose values a message shows; for other types, the representation is useless, or runs code of the plug-in."""
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = MAX_VALUE_CHARS
@@ -42,7 +42,7 @@ def describe_error(error: BaseException) -> str:
     """Describe an exception of a plug-in in one line: type, text, and the last line of its own code."""
     try:
         text = " ".join(str(error).split())
-    # the text is code of the plug-in, too
+    # the text of an exception is code of the plug-in, too
     except BaseException as failure:
         text = f"its text cannot be read ({name_type(failure)})"
     place = _find_place(error)
@@ -111,7 +111,7 @@ def _find_place(error: BaseException) -> str:
     for frame, line in traceback.walk_tb(frames):
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] == package:
-            # the path from the package on: an absolute one would reveal folders of this machine
+            # the path from the package on, because an absolute one would reveal folders of this machine
             path = PurePath(frame.f_code.co_filename).parts
             is_package = path[-1:] == ("__init__.py",)
             place = f"{'/'.join(path[-len(module.split('.')) - is_package :])}:{line}"

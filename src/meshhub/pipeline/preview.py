@@ -23,7 +23,7 @@ DEFECTS_NODE = "meshhub:defects"
 """Name of the root node whose children are the defects."""
 
 MAX_TEXTURE_SIDE = 1024
-"""Pixels of a side of a texture; enough for a preview on a phone."""
+"""Maximum pixels of a side of a texture; enough for a preview on a phone."""
 
 _FRAME = Frame("m", "y")
 """Frame of GLB files (glTF 2.0 §3.4)."""

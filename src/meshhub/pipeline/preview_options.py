@@ -17,7 +17,7 @@ class PreviewOptions(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             title="Most triangles",
-            description="A model with more is reduced to this number: vertices that are close together are merged.",
+            description="A model with more is reduced to this number by merging vertices that are close together.",
             ge=1000,
             le=2_000_000,
         ),

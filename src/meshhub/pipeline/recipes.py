@@ -13,8 +13,8 @@ from meshhub.pipeline.declarations import Declarations
 def expand_recipe(declarations: Declarations, request: Request) -> tuple[Mapping[str, object], frozenset[str]]:
     """Return the options of a request with those of its recipe, and the names of the added ones.
 
-    Options of the request take precedence. Inspections and scenes for the program take only those of the host and of
-    readers.
+    Options of the request take precedence. Inspections and scenes for the program get only the options of the host and
+    of readers.
 
     Raises:
         InvalidOption: No recipe has the name.

@@ -1,4 +1,4 @@
-"""Resolve a request: which reader, which operations in which order, which writer, and why.
+"""Resolution of a request: which reader, which operations in which order, which writer, and why.
 
 Nothing here touches geometry. The chain is plain data that serializes to JSON: it can be shown, logged, hashed, and
 sent to a worker, which needs no registry to execute it.
@@ -77,7 +77,7 @@ def check_request(
         UnsupportedTarget: The target is not a format that can be written.
         PremiumRequired, MissingDependency: The plan does not grant the writer, or a package of it is missing.
         InvalidOption: An option is unknown, its value is invalid, or it cannot be combined with others.
-        PremiumRequired, MissingDependency: The same of an operation, then of the reader of `input_format`.
+        PremiumRequired, MissingDependency: The same for an operation, then for the reader of `input_format`.
         InvalidOption, PluginError: The check of an operation's or the writer's options rejects them, or failed.
     """
     purpose = request.purpose
@@ -104,7 +104,7 @@ def check_request(
         check_options(writer, options)
     if options.get("input_format") is not None:
         readers = readers_named(declarations, options["input_format"])
-        # a missing package concerns one file: `identify` reports it
+        # `identify` reports a missing package, because it concerns only one file
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
     return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe)
@@ -144,7 +144,8 @@ def resolve(
     if checked.purpose == "render" and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(declarations, reader.capability)}
     read = _make_step("read", reader, because, options)
-    # a picture does not show the table; input_unit and input_up contradict its lengths and axes
+    # a picture does not show the feature table, and input_unit and input_up contradict the lengths and axes of the
+    # table
     if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
         read = structs.replace(read, features=reader.capability.features)
     operations = (
@@ -178,7 +179,7 @@ def _check_filaments(declarations: Declarations, operations: Iterable[Declared[O
 
 
 def find_reduction(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> str | None:
-    """Return an option that reduces the faces, if the caller could use it and the request does not; else None."""
+    """Return an option that reduces the faces, if the caller may use it and the request does not; otherwise None."""
     candidates = [operation for operation in declarations.operations if operation.capability.reduces_faces is not None]
     if any(operation in checked.operations for operation in candidates):
         return None
@@ -215,7 +216,7 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
 
 
 def _is_requested(operation: Declared[Operation], options: Mapping[str, Value]) -> bool:
-    """Return whether an operation joins the chain: an option of it is set, and its own flag is not false."""
+    """Return whether an operation joins the chain: one of its options is set, and its own flag is not false."""
     struct = operation.capability.options
     own, plugin = operation.capability.id.replace("-", "_"), operation.plugin.replace("-", "_")
     switches = {own, plugin, f"{plugin}_{own}"}
@@ -293,7 +294,7 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
-    """Return the options of a request; if it only shows the scene of the file, with those of the reader for that."""
+    """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
     if checked.purpose in ("convert", "read") or (checked.purpose == "render" and checked.operations):
         return checked.options
     fields = {field.name: field for field in opt.option_fields(reader.options)}
@@ -327,9 +328,9 @@ def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> froz
 
 
 def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Value]) -> str | None:
-    """Return where the colors of textures go, "vertex" or "face"; None if textures stay or the writer has no colors."""
+    """Return where to write the colors of textures: "vertex" or "face"; None if textures stay or colors are lost."""
     requested = _text_or_none(options.get("texture_colors"))
-    # reduced colors, which can be painted, leave no textures
+    # reduced colors can be painted, so no textures remain
     if "colors" not in carried or requested in ("texture", "paint"):
         return None
     if requested is None and carried & {"materials", "textures"}:
@@ -354,7 +355,7 @@ def _find_possible_losses(reader: Declared[Reader], checked: CheckedRequest, end
 
 
 def _note_unused_options(declarations: Declarations, steps: Iterable[Step], checked: CheckedRequest) -> Iterable[Note]:
-    """Yield a note for each option of the request itself that no step uses; a recipe serves many formats."""
+    """Yield a note for each unused option of the request, but not for those of a recipe, which serves many formats."""
     used = {field.name for field in opt.option_fields(opt.HostOptions)}
     for step in steps:
         used |= set(step.options)

@@ -8,13 +8,13 @@ from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, format_n
 from meshhub.model.scene import Mesh, Part, Scene
 
 MAX_READ_EXTENT = 1e12
-"""Units of the file; no model has coordinates beyond this."""
+"""Maximum coordinate in units of the file; real models stay far below."""
 
 MAX_RESULT_EXTENT = 1e30
-"""Millimeters; beyond this, an operation's result nears the end of float32, which most formats store."""
+"""Maximum millimeters after an operation; larger results approach the limit of float32, which most formats store. """
 
 MAX_PLACED_FACES = 20_000_000
-"""Triangles, counted per instance; a small file can place one mesh without end."""
+"""Maximum triangles, counted per instance, because a small file can place one mesh without end."""
 
 
 def check_read_scene(scene: Scene, name: str) -> None:

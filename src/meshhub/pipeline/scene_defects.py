@@ -17,10 +17,10 @@ from meshhub.toolkit.geometry import IntIndex, extremes, transformed
 from meshhub.toolkit.topology import Index, components, following
 
 MAX_PLACES_COUNT = 50
-"""Places that a finding lists; more do not fit on a page."""
+"""Maximum places that a finding lists; more do not fit on a page."""
 
 MAX_SHOWN_COUNT = 20_000
-"""Edges or faces of one kind whose geometry is returned; 1.4 MB as float32 triangles."""
+"""Maximum edges or faces of one kind whose geometry is returned: 1.4 MB as float32 triangles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _face_items(topology: SceneTopology, corners: Index, mask: NDArray[np.bool_]
 
 
 def _fragment_items(topology: SceneTopology, corners: Index, is_fragment: NDArray[np.bool_]) -> dict[int, _Items]:
-    """Return the faces of shells, which count as one defect each: several may touch in a point, and form one group."""
+    """Return the faces of shells; each shell is one defect, even if several touch in a point and form one group."""
     counts = np.bincount(topology.shells.owner[is_fragment])
     items = _face_items(topology, corners, is_fragment[topology.shells.label])
     return {mesh: own._replace(total=int(counts[mesh])) for mesh, own in items.items()}
@@ -102,7 +102,7 @@ def _group_items(topology: SceneTopology, ends: Index, vertices: Index, face: In
     owner = topology.owner[face]
     order = np.argsort(owner, kind="stable")
     owner, vertices, points = owner[order], vertices[order], topology.faces.ravel()[ends[order]]
-    # a mask and a count: `np.unique` takes ten times as long
+    # a mask and a count, because `np.unique` takes ten times as long
     is_used = np.zeros(int(points.max(initial=-1)) + 1, np.bool_)
     is_used[points] = True
     index = (np.cumsum(is_used) - 1)[points]
@@ -122,7 +122,7 @@ def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
     """Return the (k,) faces whose orientation contradicts most of their shell, and those of shells that are inside out.
 
     Each face has two nodes, one for each orientation; pairs of half-edges connect nodes that agree. On an orientable
-    surface the nodes form two components, and the smaller area is flipped.
+    surface, the nodes form two components; the faces of the component with the smaller area are flipped.
     """
     shells, half, twin = topology.shells, topology.half, topology.twin
     is_inside_out = shells.closed & ((shells.volume < 0) != shells.hollow)
@@ -143,7 +143,7 @@ def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
     own, other = label[:size], label[size:]
     areas = np.linalg.norm(topology.normals[~topology.joined.collapsed][chosen], axis=1)
     area = np.bincount(own, areas, minlength=count)
-    # equal areas: the component of the first face stays
+    # with equal areas, the component of the first face stays
     is_minority = (area[own] < area[other]) | ((area[own] == area[other]) & (own > other))
     flipped[chosen] = is_minority
     return flipped

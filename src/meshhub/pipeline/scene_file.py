@@ -1,10 +1,10 @@
-"""Lossless scene files, which pass scenes into and out of a chain, even one that runs in another process.
+"""Lossless scene files, which pass scenes into and out of a chain, even if the chain runs in another process.
 
     b"meshhub-scene\\n" · length of the header (8 bytes, little-endian) · header (JSON) · arrays and images
 
-The header describes everything but the content of arrays and images, which follow in the order in which the header
-mentions them. The layout may change with every version: the file is not for storage. A worker that reads a hostile
-file may be compromised, so `decode_scene` checks everything and, unlike `pickle`, cannot run code.
+The header describes everything except the content of arrays and images, which follow in the order of the header. The
+layout may change with every version, so the file is not for storage. A worker that reads a hostile file may be
+compromised, so `decode_scene` checks everything and, unlike `pickle`, cannot run code.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def decode_scene(data: bytes) -> Scene:
         raise UnreadableFile("the scene file is damaged") from error
 
 
-# made at import: msgspec can crash if two threads decode a type for the first time
+# made at import, because msgspec can crash if two threads decode a type for the first time
 _HEADERS = msgspec.json.Decoder(_Header)
 
 

@@ -110,7 +110,7 @@ def analyze(meshes: tuple[Mesh, ...]) -> SceneTopology:
 def _signed_volumes(meshes: tuple[Mesh, ...], joined: JoinedMeshes, normals: Float64) -> Float64:
     """Return the signed volume (m,) of the tetrahedron between each face and a corner of its mesh.
 
-    A corner of the mesh, not the origin: far from the origin, digits would be lost.
+    A corner of the mesh replaces the origin, because digits would be lost far from the origin.
     """
     corner = np.array([mesh.vertices[mesh.faces[0, 0]] if len(mesh.faces) else np.zeros(3) for mesh in meshes])
     offset = joined.vertices[joined.faces[:, 0]] - corner.reshape(-1, 3)[joined.owner]

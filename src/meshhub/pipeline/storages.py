@@ -20,7 +20,8 @@ _ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
 COMPANION_EXTENSIONS = frozenset(
     ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),
 )
-"""Extensions of materials, buffers and images. Models beside a model are not fetched, however large the folder is."""
+"""Extensions of materials, buffers and images. Other models in the folder are not fetched, however large the folder is.
+"""
 
 Storages = Mapping[str, Declared[Storage]]
 

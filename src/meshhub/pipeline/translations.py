@@ -100,7 +100,7 @@ class Translations:
         return Texts(language=self._languages[language], **tables)  # type: ignore[arg-type]
 
     def _list_unknown(self, catalog: Catalog) -> Iterator[str]:
-        """Yield what a catalog translates although it does not exist."""
+        """Yield the names that a catalog translates although they do not exist."""
         for table, known in self._known.items():
             for key in getattr(catalog, table):
                 if key not in known:
