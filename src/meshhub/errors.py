@@ -25,7 +25,7 @@ class ErrorCode(NamedTuple):
     """Sentences for the caller, in Markdown."""
 
     retry_after_s: int | None = None
-    """Seconds until the same request may succeed; None where a retry does not help."""
+    """Seconds until the same request may succeed; None if a retry does not help."""
 
 
 ERROR_CODES: Mapping[str, ErrorCode] = {
@@ -43,7 +43,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "premium_format_required": ErrorCode(403, 2, "The plan does not grant the entitlement that the request needs."),
     "request_refused": ErrorCode(
-        403, 2, "A review plug-in rejected the request; it may use a code of its own, with the same status."
+        403, 2, "A review plug-in rejected the request; it may use its own code, with the same status."
     ),
     "origin_not_allowed": ErrorCode(
         403,
@@ -94,7 +94,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         422, 5, "The service ended several times while it ran the job; the model may need too much memory."
     ),
     "too_many_jobs": ErrorCode(
-        429, 5, "The caller has as many unfinished jobs as its plan allows; wait until one ends.", 5
+        429, 5, "The caller already has the maximum number of unfinished jobs; wait until one ends.", 5
     ),
     "rate_limit_exceeded": ErrorCode(
         429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds.", 60
@@ -119,10 +119,10 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
 """Every error code of meshhub, by HTTP status. Plug-ins may use codes of their own."""
 
 MAX_MESSAGE_CHARS = 2000
-"""Characters of a message; more than any message needs, less than a line of a hostile file."""
+"""Maximum characters of a message; more than any message needs, but less than a line of a hostile file."""
 
 MAX_QUOTED_CHARS = 40
-"""Characters of a quoted value; leaves room for the rest of the message on one line."""
+"""Maximum characters of a quoted value; leaves room for the rest of the message on one line."""
 
 _MESSAGE_TAIL_CHARS = 200
 """Characters kept from the end of a message that is cut; the end often names the remedy."""
@@ -217,7 +217,7 @@ class MeshhubError(Exception):
     """HTTP status of an error whose code has no HTTP status in ERROR_CODES, such as a plug-in's own code."""
 
     own_exit_status: ClassVar[int | None] = None
-    """Exit status of the class where it differs from that of its code in ERROR_CODES."""
+    """Exit status of the class if it differs from that of its code in ERROR_CODES."""
 
     def __init__(self, message: str, *, code: str | None = None, options: tuple[str, ...] = ()) -> None:
         self.template = printable(message)
@@ -229,7 +229,7 @@ class MeshhubError(Exception):
 
     @property
     def http_status(self) -> int:
-        """The status of the HTTP response: that of the code, or that of the class for a code of a plug-in."""
+        """The status of the HTTP response: that of the code or, for a code of a plug-in, that of the class."""
         row = ERROR_CODES.get(self.code)
         return row.http_status if row is not None and row.http_status is not None else self.fallback_http_status
 
@@ -299,7 +299,7 @@ class RequestRefused(RequestError):
 
 
 class TooManyJobs(RequestError):
-    """The caller has as many unfinished jobs as its plan allows."""
+    """The caller already has the maximum number of unfinished jobs."""
 
     code = "too_many_jobs"
 
@@ -440,7 +440,7 @@ def exit_status_of(error: MeshhubError) -> int:
     """Return the exit status of the command line for an error.
 
     The class decides, not the code of the instance: MissingDependency has one exit status and several codes.
-    A class that a plug-in defines has the exit status of the nearest class of this module.
+    A class that a plug-in defines has the exit status of its nearest base class in this module.
     """
     kind = next(base for base in type(error).__mro__ if base.__module__ == __name__)
     assert issubclass(kind, MeshhubError)

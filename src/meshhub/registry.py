@@ -1,4 +1,4 @@
-"""The object to embed: load plug-ins, resolve requests, run chains.
+"""Registry, the object to embed: it loads plug-ins, resolves requests and runs chains.
 
 with Registry() as registry:
     report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_height_mm=40)
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """Plug-ins and their declarations; immutable. Two registries share nothing, unless one was made from the other.
+    """Plug-ins and their declarations; immutable. Two registries are independent, unless one was made from the other.
 
     Args:
         plugins: Modules or objects with hook implementations, in addition to the installed ones. One that is also
@@ -85,7 +85,7 @@ class Registry:
         self._hooks.attach(self._loaded)
 
     def using(self, engine: Engine, hooks: Hooks) -> Registry:
-        """Return a registry with the same plug-ins that runs chains and hooks elsewhere. The caller closes it."""
+        """Return a registry with the same plug-ins, another engine and other hooks. The caller closes it."""
         registry = copy.copy(self)
         registry._engine, registry._hooks = engine, hooks
         hooks.attach(self._loaded)
@@ -259,7 +259,7 @@ class Registry:
     ) -> Report:
         """Convert one model.
 
-        A target path appears whole or not at all: the file is written to a temporary folder beside it and then
+        A target path appears whole or not at all, because the file is written to a temporary folder beside it and then
         renamed.
 
         Args:
@@ -267,8 +267,8 @@ class Registry:
                 companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
             target: Path, address of a storage, binary file, or a target in memory or in a folder.
             to: Target format (default: the target's extension).
-            overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
-                content always stays.
+            overwrite: Whether to replace an existing target. An existing file that has the name of a companion and
+                other content is never replaced.
             keywords: Those of `RunOptions`: caller, timeout, cancel, progress, options, and every built-in option.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.

@@ -57,13 +57,13 @@ class FormatSupport(TypedDict):
     """Whether the caller may write the format."""
 
     objection: str | None
-    """Why a rule of a plug-in rejects the format as a target, or None."""
+    """Reason for which a rule of a plug-in rejects the format as a target, or None."""
 
     carries: list[str]
     """Features that a reader or a writer keeps."""
 
     features: dict[str, FeatureSupport]
-    """Every feature, by name. A conversion notes those of the file that the target does not keep."""
+    """Every feature, by name. A conversion adds notes for the features of the file that the target does not keep."""
 
     remedy: str | None
     """Command that installs missing packages, or None."""
@@ -94,7 +94,7 @@ class OperationSupport(TypedDict):
     """Whether the caller may use the operation."""
 
     objection: str | None
-    """Why a rule of a plug-in rejects the operation, or None."""
+    """Reason for which a rule of a plug-in rejects the operation, or None."""
 
     available: bool
     """Whether the operation can run on this machine."""
@@ -146,7 +146,7 @@ class Supported(TypedDict):
     """Capabilities of a registry for one caller."""
 
     language: str
-    """Language of labels, titles and descriptions; those that no plug-in translates are English."""
+    """Language of labels, titles and descriptions; untranslated ones are English."""
 
     plan: str
     """Id of the caller's plan."""

@@ -33,7 +33,7 @@ def async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
         except asyncio.CancelledError:
             assert isinstance(cancel, Cancel)
             cancel()
-            # no task awaits the work now: mark its error as retrieved
+            # no task waits for the work any longer, so its error is marked as retrieved
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 

@@ -20,8 +20,9 @@ from meshhub.model.source import Source, Target
 from meshhub.pipeline.fork_lock import IMPORTING
 
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
-"""Public id of the caller for whom hooks and tasks run: failures of hooks are counted by caller, and a worker may run
-several tasks of one caller. Default: unknown."""
+"""Public id of the caller for whom hooks and tasks run; failures of hooks are counted by caller, and a worker may run
+several tasks of one caller. Default: unknown.
+"""
 
 
 class Meter:
@@ -39,7 +40,7 @@ class Meter:
 
 
 METER: ContextVar[Meter | None] = ContextVar("meshhub_meter", default=None)
-"""Meter to which engines add the processor time of the tasks of this context, failed ones included."""
+"""Meter to which engines add the processor time of the tasks of this context, including failed ones."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class Task(Struct, frozen=True, kw_only=True):
 class Cancel:
     """Signal that stops a task from another thread, now or before it starts. Close it when the task is over.
 
-    A forked process has its own copy, which does not stop a task of the parent.
+    A forked process has its own copy, which does not stop the tasks of the parent.
     """
 
     def __init__(self) -> None:
@@ -88,7 +89,7 @@ class Cancel:
     def close(self) -> None:
         """Close the pipe."""
         pipe = self._read, self._write
-        # first, so that a child that is forked during the close does not close the numbers again
+        # first, so that a child that is forked during the close does not close the same descriptor numbers again
         self._read = self._write = -1
         for descriptor in pipe:
             if descriptor >= 0:
@@ -121,7 +122,8 @@ class Engine(Protocol):
         Returns:
             The report; the inspection for a chain that inspects.
         Raises:
-            MeshhubError: Error of the task, or an EngineError: no room, closed, deadline, crash, canceled.
+            MeshhubError: Error of the task, or an EngineError: queue full, engine closed, deadline passed, crash, or
+                canceled.
             Exception: The callback for the progress raised it. No other exception is raised.
         """
 

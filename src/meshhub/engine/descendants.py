@@ -1,10 +1,10 @@
 """Find and kill every process that a job started, even if it has detached.
 
-A child that calls setsid and is orphaned by a second fork leaves the process group and the family of its worker, and
-not every user may use cgroups or process namespaces. A child keeps its resource limits through fork, setsid and exec.
-So each worker gets a unique number as its limit of file locks, which Linux has ignored since 2.4.25. Every process
-with that number belongs to the job. On other systems nothing is marked; there, killing the session of the worker must
-suffice.
+This is necessary, because a child that calls setsid and is orphaned by a second fork leaves the process group and the
+family of its worker, and not every user may use cgroups or process namespaces. A child keeps its resource limits
+through fork, setsid and exec. Therefore, each worker gets a unique number as its limit of file locks, which Linux has
+ignored since 2.4.25. Every process with that number belongs to the job. On other systems, processes are not marked;
+killing the session of the worker must suffice there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PF_EXITING = 0x4
 """Flag of a thread that exits, see proc_pid_stat(5)."""
 
 _MAX_STAT_BYTES = 4096
-"""Bytes of /proc/PID/stat; it has about 50 numbers."""
+"""Bytes to read from /proc/PID/stat, which has about 50 numbers."""
 
 _MIN_PAUSE_S, _MAX_PAUSE_S = 0.0005, 0.05
 """Seconds between two checks whether killed processes have ended; doubled after each check."""
@@ -89,7 +89,7 @@ def sweep_processes() -> None:
     _kill_all(
         lambda mark: mark >> 48 == _PREFIX and not is_running(mark >> 26 & 0x3FFFFF),
         _SWEEP_S,
-        # in another container, the same id belongs to another process
+        # the same id belongs to another process in another container
         lambda process: _read_namespace(process) == namespace,
     )
 
@@ -140,7 +140,7 @@ def _is_exiting(stat: str) -> bool:
 def _read_stat(stat: str) -> tuple[bytes, int]:
     """Return the state and the flags of a thread; a thread that has ended is dead (X)."""
     try:
-        # not Path.read_bytes: it takes five times as long, and each small task reads several of these files
+        # Path.read_bytes would take five times as long, and each small task reads several of these files
         descriptor = os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
         try:
             text = os.read(descriptor, _MAX_STAT_BYTES)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 CALLERS_COUNT = 3
-"""Callers for whom a hook must fail before it is disabled for all: one caller alone cannot disable it for others."""
+"""Callers for whom a hook must fail before it is disabled for all, so that one caller cannot disable it for others."""
 
 OFF_S = 60.0
-"""Seconds for which a hook is disabled; after them it is tried again."""
+"""Seconds for which a hook is disabled; it is tried again afterwards."""
 
 _REMEMBERED_S = 600.0
 """Seconds for which a failure counts, so that rare failures over days do not add up."""
@@ -54,7 +54,7 @@ class Failures:
             self._times[hook] = callers
             if len(callers) < CALLERS_COUNT:
                 return False
-            # restart the count: the first failure after OFF_S must not disable the hook again
+            # restart the count, because the first failure after OFF_S must not disable the hook again
             del self._times[hook]
             self._off[hook] = _Off(now + OFF_S, why)
             return True

@@ -26,7 +26,8 @@ _START_S = 30.0
 """Seconds for a process to start and load its plug-ins; a fork server loads libraries first."""
 
 _BEGIN_S = 0.5
-"""Seconds beyond its budget that a call may wait to begin in a running process; calls that block it time out first."""
+"""Seconds beyond its budget that a call may wait to begin in a running process; calls that block it time out earlier.
+"""
 
 _END_S = 10.0
 """Seconds to wait for the end of killed processes."""
@@ -68,7 +69,8 @@ class _Call:
 class HookConnection:
     """Hook process and its pending calls. Safe to use from several threads.
 
-    One of the waiting threads reads the pipe. A separate reader thread is not possible: the command line forks workers.
+    One of the waiting threads reads the pipe. A separate reader thread is not possible, because the command line forks
+    workers.
     """
 
     def __init__(self, starter: Starter, points: Sequence[tuple[str, str]], folder: str | None) -> None:
@@ -112,7 +114,7 @@ class HookConnection:
     def ask(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question within `budget` seconds after the call of the hook.
 
-        Raises HookFailed if this hook is the cause of a failure, CallLost if another hook may be.
+        Raises HookFailed if this hook is the cause of a failure, CallLost if another hook may be the cause.
         """
         number = next(self._numbers)
         call = self._calls[number] = _Call()
@@ -136,7 +138,7 @@ class HookConnection:
             if self._is_closed:
                 return
             self._is_closed = True
-            # children that hold the pipe open must end before the threads that send and read notice
+            # the threads that send and read notice the end only after all children that hold the pipe open have ended
             self._worker.kill()
             kill_marked(self._worker.mark, _END_S)
             with self._changed:
@@ -194,7 +196,7 @@ class HookConnection:
             for reply in replies:
                 self._take(reply)
             if end:
-                # a process that is being killed because of one call ended through no fault of the others
+                # if a process is killed because of one call, the other calls are not the cause of its end
                 self._finish(_STOPPED if self._is_closed else end)
             self._changed.notify_all()
         return True

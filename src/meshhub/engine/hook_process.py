@@ -51,13 +51,13 @@ _MIN_REPEAT_S = 0.6
 attempt and the start of that process, a call exceeds its budget by at most a second."""
 
 _MAX_ATTEMPTS_COUNT = 10
-"""Attempts at a call that never began because another call ended the process."""
+"""Maximum attempts at a call that never began because another call ended the process."""
 
 _LIMITS = Limits(memory_bytes=2 << 30, cpu_seconds=1 << 30)
 """2 GiB, including the stacks of the threads. Processor time adds up over days, so it is practically unlimited."""
 
 _MAX_WAITING_REPORTS_COUNT = 1000
-"""Reports that may wait for the listener of one plug-in; further ones are dropped to bound the memory."""
+"""Maximum reports that wait for the listener of one plug-in; further ones are dropped to bound the memory."""
 
 
 class _Failed(PluginError):
@@ -105,12 +105,12 @@ class HookProcess(Hooks):
         self._open: set[HookConnection] = set()
         self._is_closed = False
         self._forget_calls()
-        # for a program that ends without a call of `close`
+        # for a program that ends without calling `close`
         weakref.finalize(self, _close_all, self._open)
         _INSTANCES.add(self)
 
     def _forget_calls(self) -> None:
-        """Begin without calls, failures and processes: those that a forked child inherits belong to the parent."""
+        """Begin without calls, failures and processes; those that a forked child inherits belong to the parent."""
         self._failures = Failures()
         self._errors = Failures()
         self._lock = threading.Lock()
@@ -120,7 +120,7 @@ class HookProcess(Hooks):
         self._listeners: dict[str, _Listener] = {}
 
     def refusal(self, point: metadata.EntryPoint) -> str:
-        """Return why an entry point must not be loaded: its import hangs or ends the process; "" otherwise."""
+        """Return why an entry point must not be loaded (its import hangs or ends the process); "" otherwise."""
         if self._records is None:
             return ""
         origin = origin_of(point)
@@ -264,7 +264,7 @@ class HookProcess(Hooks):
         try:
             reply = self._reply(question, budget)
         except HookFailed as error:
-            # a sniffer that had less than the full time is not blamed
+            # a sniffer that had less than the full time does not count as failed
             if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
                 self._count(self._failures, name, str(error))
             raise _failed(what, str(error)) from None
@@ -274,7 +274,7 @@ class HookProcess(Hooks):
             failure = _Failed(what, SniffFailure(reply.summary, reply.error), reply.traceback)
             failure.add_note(reply.traceback)
             raise failure
-        # the file of one caller may cause errors, so a success for any caller resets their count
+        # a success for any caller resets the count of errors, because the file of one caller may have caused them
         self._errors.forget(name)
         return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
@@ -301,7 +301,7 @@ class HookProcess(Hooks):
         raise EngineError("the hook process ended repeatedly; find the faulty plug-in with `meshhub plugins`")
 
     def _reply_alone(self, question: Question, budget: float | None, alone_s: float | None, *, is_late: bool) -> Reply:
-        """Ask in a separate process, for `alone_s` seconds, where no other hook can be the cause of a failure."""
+        """Ask in a separate process, for `alone_s` seconds, so that no other hook can be the cause of a failure."""
         connection = self._start(self._points())
         try:
             return connection.ask(question, alone_s)

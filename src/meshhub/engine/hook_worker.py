@@ -37,7 +37,7 @@ from meshhub.pipeline.plugin_errors import (
 )
 
 SNIFF = "sniff"
-"""Name of a sniffer's call, in place of the name of a hook."""
+"""Name of the call of a sniffer, which replaces the name of a hook."""
 
 CHECK = "check of options"
 """Name of the call of a check; its result is empty, or the message and the options that it names."""
@@ -52,7 +52,7 @@ _POLL_S = 0.0005
 """Seconds between two looks at the pending signals."""
 
 _THREADS_COUNT = 16
-"""Concurrent calls; a hook that waits for the network does not delay others."""
+"""Maximum concurrent calls, so that a hook that waits for the network does not delay others."""
 
 
 class Question(Struct, frozen=True, array_like=True):
@@ -182,7 +182,7 @@ class _Server:
         # processes that a plug-in started during its import do not count as children of a call
         self._watches = not _has_children()
         self._send(Reply(LOADING, "done"))
-        # without memory for another stack, calls wait for the threads that run
+        # without memory for another stack, calls wait for the threads that already run
         with contextlib.suppress(RuntimeError):
             for _ in range(_THREADS_COUNT - 1):
                 threading.Thread(target=self._answer_questions, daemon=True).start()
@@ -250,7 +250,7 @@ def _format(error: BaseException) -> str:
 def _take_stop() -> None:
     """Let a SIGSTOP that a hook sent to its own process take effect before the reply.
 
-    Another thread may take it, and later. The next hook would then be late instead of this one.
+    Another thread may take it, and later. Otherwise the next hook would be late instead of this one.
     """
     # a signal that is not pending here stops this thread on return from the system call
     with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from meshhub.model.report import Inspection, Report
 class InProcess:
     """Runs in the calling process and thread.
 
-    A step that has begun runs to its end: native code cannot be stopped from inside its own process. Deadlines and
+    A step that has begun runs to its end, because native code cannot be stopped from inside its process. Deadlines and
     cancellation take effect between steps. An `Isolated` engine stops a step in the middle.
     """
 

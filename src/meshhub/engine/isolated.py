@@ -47,7 +47,7 @@ _MAX_STOP_S = 10.0
 processes end late."""
 
 _MAX_SHARED_BYTES = 1 << 20
-"""Bytes of a source up to which tasks may share a worker; the start of a process is a small part of a larger task."""
+"""Maximum bytes of a source whose tasks may share a worker; the start of a process is a small part of a larger task."""
 
 _END_S = 60.0
 """Seconds to wait for the end of a killed process, which may be waiting for a disk."""
@@ -56,10 +56,11 @@ _END_S = 60.0
 class Isolated:
     """Runs each task in a worker process with limits, and kills it with all its children when the task is over.
 
-    A worker may run several small tasks of the same caller (`CALLER`) if only built-in plug-ins run, each succeeds, and
-    none leaves anything behind in the process.
+    A worker may run several small tasks of the same caller (`CALLER`) if only built-in plug-ins run, each task
+    succeeds, and each leaves the process unchanged.
 
-    After a fork of its program, an engine starts its own workers in the child; those of the parent serve the parent.
+    After a fork of its program, an engine starts its own workers in the child, because those of the parent serve the
+    parent.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Isolated:
         """Create an engine; its first task starts the first process.
 
         Args:
-            workers: Tasks at once (default: number of CPU cores).
+            workers: Maximum parallel tasks (default: number of CPU cores).
             queue: Tasks that may wait for a worker, each until its timeout; further ones fail with `server_busy`. None:
                 any number, each without a timeout.
             method: "forkserver" for a service (libraries are loaded once), "fork" for a program that has loaded only
@@ -149,7 +150,7 @@ class Isolated:
         _kill(self._workers)
 
     def _forget_tasks(self) -> None:
-        """Begin without tasks, workers and folders: those that a forked child inherits belong to the parent."""
+        """Begin without tasks, workers and folders, because those that a forked child inherits belong to the parent."""
         for worker in (*self._workers, *self._spares):
             worker.close_pipe()
         self._workers.clear()
@@ -162,7 +163,7 @@ class Isolated:
         self._refilling = threading.Lock()
 
     def _stage(self, job: _Job, task: Task) -> Task:
-        """Return the task with a target that the worker may write to, in the folders of the job."""
+        """Return the task with a target to which the worker may write, in the folders of the job."""
         scratch = self._create_scratch()
         job.folders.callback(scratch.remove)
         job.scratch = scratch.path
@@ -234,7 +235,7 @@ class Isolated:
         return worker
 
     def _start_first_spare(self) -> None:
-        """Start a spare worker before the first task: a fork server imports libraries for seconds before it forks."""
+        """Start a spare worker before the first task, because a fork server first imports libraries for seconds."""
         if self._spare_count and not self._has_loaded:
             with self._refilling:
                 if not self._has_loaded:
@@ -244,7 +245,7 @@ class Isolated:
     def _start_spares(self) -> None:
         try:
             while len(self._spares) < self._spare_count and not self._slots.is_closed:
-                # one thread at a time, or each thread would start all missing workers
+                # one thread at a time, because otherwise each thread would start all missing workers
                 with self._refilling:
                     if len(self._spares) < self._spare_count:
                         self._spares.append(self._starter.start(serve))
@@ -257,7 +258,7 @@ class Isolated:
     def _clean_up_reserved(self, job: _Job) -> None:
         """Free the slot of a job that has ended, reserve its worker for the same caller, and remove its folders.
 
-        The response does not wait for the folders: some disks need milliseconds to remove one.
+        The response does not wait for the folders, because some disks need milliseconds to remove one.
         """
         assert job.worker is not None
         assert self._cleaning is not None
@@ -330,9 +331,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _create_thread() -> ThreadPoolExecutor:
-    """Return a thread that removes folders; a thread for each task takes half a millisecond more.
+    """Return a thread that removes folders; one thread is kept, because a thread for each task would take half a
+    millisecond more.
 
-    The import sets up a lock that each fork takes. A program that forks workers could deadlock with it.
+    The import is late, because it sets up a lock that each fork takes: a program that forks workers could deadlock with
+    it.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -365,7 +368,7 @@ def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
         worker.is_unchanged = False
         worker.pipe.send(
             Assignment(
-                # the callback stays here: it belongs to this process
+                # the callback stays in this process, to which it belongs
                 task=msgspec.structs.replace(task, progress=None),
                 scratch=job.scratch,
                 request=REQUEST.get(),
@@ -409,7 +412,7 @@ def _is_main_importable() -> bool:
 
 @contextlib.contextmanager
 def _report_busy() -> Iterator[None]:
-    """Turn a lack of processes, files or disk into ServerBusy: the machine is busy, not broken."""
+    """Turn a lack of processes, files or disk into ServerBusy, because the machine is busy, not broken."""
     try:
         yield
     except (OSError, EOFError) as error:

@@ -12,22 +12,23 @@ from pathlib import Path
 from msgspec import Struct
 
 _RESERVE_BYTES = 64 << 20
-"""Bytes of memory beyond the limit, kept for reporting that the limit was reached."""
+"""Bytes of memory beyond the limit, which are kept for reporting that the limit was reached."""
 
 MAX_GROWTH_BYTES = 64 << 20
-"""Bytes by which the tasks of a reused worker may enlarge it. The limit of memory moves with it, so that the next task
-has as much as the first."""
+"""Bytes by which the tasks of a reused worker may enlarge it. The memory limit grows by the same amount, so that the
+next task has as much memory as the first.
+"""
 
 MAX_REUSED_CPU_S = 5
-"""Seconds of processor time after which a worker is not used again; the limit of processor time moves with it, too."""
+"""Seconds of processor time after which a worker is not used again; the limit of processor time also grows with it."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """Limits of one job.
 
     Attributes:
-        memory_bytes: Memory in addition to the memory that is mapped before the job starts; of each of its processes,
-            and of all together.
+        memory_bytes: Memory in addition to the memory that is mapped before the job starts, for each of its processes
+            and for all together.
         file_bytes: Size of one file, and of all files in the folders of the job.
         files: Files in the folders of the job.
         open_files: Open files of one process.
@@ -44,7 +45,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 def apply_limits(limits: Limits, *, is_reusable: bool = False) -> None:
-    """Limit this process, starting from the memory that it has mapped and the processor time that it has used now.
+    """Limit this process, in addition to the memory that it has mapped and the processor time that it has used so far.
 
     Args:
         limits: Limits of the task.
@@ -74,7 +75,7 @@ def apply_limits(limits: Limits, *, is_reusable: bool = False) -> None:
     if hard == resource.RLIM_INFINITY or hard > seconds:
         bound = _cap_to_hard_limit(resource.RLIMIT_CPU, seconds + 1 + (MAX_REUSED_CPU_S if is_reusable else 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, bound))
-    # beyond the file size limit a write fails with an error instead of a deadly signal
+    # beyond the file size limit, a write fails with an error instead of a deadly signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
@@ -100,7 +101,7 @@ def count_unmapped_bytes(process: int, limits: Limits) -> int:
     with contextlib.suppress(OSError, ValueError):
         soft, hard = resource.prlimit(process, resource.RLIMIT_AS)
         _, own_hard = resource.getrlimit(resource.RLIMIT_AS)
-        # a worker with the hard limit of this process has not limited itself yet, or could not
+        # a worker whose hard limit is that of this process has not limited itself yet, or could not do so
         if hard != own_hard:
             return soft - read_mapped_bytes(process)
     return limits.memory_bytes

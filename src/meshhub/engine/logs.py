@@ -24,7 +24,7 @@ FIELDS = "fields"
 """Attribute of a record (`extra`) with a dict of values for its JSON line."""
 
 _MAX_FRAMES = 12
-"""Count of the innermost frames of an exception in a JSON line; deep recursion would make the line long."""
+"""Maximum innermost frames of an exception in a JSON line, which deep recursion would make long."""
 
 
 class JsonLines(logging.Formatter):

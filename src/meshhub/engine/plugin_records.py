@@ -25,7 +25,8 @@ from meshhub.pipeline.loading import GROUP, Fault, origin_of
 T = TypeVar("T", bound=Struct)
 
 _RETRY_S = 600.0
-"""Seconds after which a distribution that could not be loaded is probed again: the machine may have been busy."""
+"""Seconds after which a distribution that could not be loaded is probed again, because the machine may have been busy.
+"""
 
 
 class _Probe(Struct, frozen=True):
@@ -44,7 +45,7 @@ class _Faults(Struct, frozen=True):
 
 
 class PluginRecords:
-    """Files in the user's cache folder. Where it cannot be written, nothing is recorded."""
+    """Files in the user's cache folder. If the folder cannot be written, nothing is recorded."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` is the user's cache folder by default."""
@@ -103,7 +104,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
 
 
 def points_of(point: metadata.EntryPoint) -> list[metadata.EntryPoint]:
-    """Return the entry points of the distribution that an entry point belongs to."""
+    """Return the entry points of the distribution to which an entry point belongs."""
     origin = origin_of(point)
     return [other for other in metadata.entry_points(group=GROUP) if origin_of(other) == origin]
 
@@ -117,9 +118,9 @@ def _key(points: Sequence[metadata.EntryPoint]) -> str:
 
 
 def _module_of(point: metadata.EntryPoint) -> tuple[str, ...]:
-    """Return where the top-level module lies and when it was changed: authors edit without a new version."""
+    """Return the path and the time of the top-level module, because authors edit code without a new version."""
     try:
-        # not `point.module`, which raises for a malformed value
+        # not `point.module`, because it raises for a malformed value
         spec = find_spec(re.split("[.:]", point.value, maxsplit=1)[0])
         origin = spec.origin if spec is not None else None
         return (origin, str(Path(origin).stat().st_mtime_ns)) if origin else ()

@@ -23,7 +23,7 @@ from meshhub.pipeline.resolve import resolve
 from meshhub.toolkit.columns import read_rows
 
 MODULES = (
-    # the toolkit imports these where it needs them
+    # the toolkit imports these modules where it needs them
     "manifold3d",
     "scipy.sparse.csgraph",
     "scipy.spatial",
@@ -51,7 +51,7 @@ def preload() -> None:
 def reap_orphans() -> None:
     """Make the fork server reap the children of dead workers.
 
-    In a container, the service itself may have process id 1, and it does not reap processes that it did not start.
+    In a container, the service itself may have process id 1, but it does not reap processes that it did not start.
     Python's fork server reaps every child, and warns about those that it did not start.
     """
     adopt_orphans()
@@ -60,7 +60,7 @@ def reap_orphans() -> None:
 
 
 def start_threads() -> None:
-    """Start the thread with which pyarrow reads numbers: a worker that is used again must have it from the start."""
+    """Start the thread with which pyarrow reads numbers; a worker that is used again must have it from the start."""
     with contextlib.suppress(Exception):
         read_rows(b"0 0\n", 2, "f8")
 
@@ -68,8 +68,8 @@ def start_threads() -> None:
 def warm_up() -> None:
     """Convert a tetrahedron. A spare worker does so while it waits for its task.
 
-    Otherwise the first conversion spends most of its time copying shared memory pages and running code for the first
-    time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
+    Otherwise, the first conversion would spend most of its time copying shared memory pages and running code for the
+    first time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
     """
     with contextlib.suppress(Exception):
         source = Source.from_bytes(_TETRAHEDRON, "a.stl")

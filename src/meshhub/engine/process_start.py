@@ -33,8 +33,9 @@ SINGLE_THREADED = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MALLOC_ARENA_MAX": "2",
 }
-"""Environment of the fork server, which must not have threads when it forks. Each further arena of glibc would take
-64 MB of the address space that the processes are limited to: 16 threads of a hook process took half of it."""
+"""Environment of the fork server, which must not have threads when it forks. Each further arena of glibc would take 64
+MB of the limited address space of a process: 16 threads of a hook process took half of it.
+"""
 
 _NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
 """Names of processes; those with the first name do not import the main program."""
@@ -43,7 +44,7 @@ _RETRY_S = 0.05
 """Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""
 
 _MAX_PATH_LENGTH = 60
-"""Maximum characters of a temporary folder's path: that of a socket may have about 100, and Python adds about 30."""
+"""Maximum characters of a temporary folder's path; that of a socket may have about 100, and Python adds about 30."""
 
 _SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other users cannot open
 
@@ -138,8 +139,9 @@ def _get_fork_server() -> Any:
 def _forget_lost_fork_server() -> None:
     """Let Python start another fork server if the known one is not a child of this process.
 
-    It belongs to the parent if this process was forked before it imported this module. It was reaped if the program
-    waits for all its children. In both cases, Python raises ChildProcessError at each start of a process.
+    The known fork server belongs to the parent if this process was forked before it imported this module. It was reaped
+    if the program waits for all its children. In both cases, Python raises ChildProcessError at each start of a
+    process.
     """
     process = _get_fork_server()._forkserver_pid
     if process is not None:
@@ -196,7 +198,7 @@ def _set_environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _block_interrupt() -> Iterator[None]:
-    """Block SIGINT in processes that are started inside: Ctrl-C goes to all of them, and each prints a traceback."""
+    """Block SIGINT in processes that are started inside; Ctrl-C goes to all, and each would print a traceback."""
     if sys.platform == "win32":
         yield
         return
@@ -222,7 +224,7 @@ def _shorten_paths() -> Iterator[None]:
 def _prepare_worker(name: str) -> dict[str, object]:
     """Return the data that multiprocessing sends to a new process, without the main program unless a worker needs it.
 
-    A worker would import the main program again. This took longer than most conversions, and a script without
+    A worker would import the main program again. That import took longer than most conversions, and a script without
     `if __name__ == "__main__"` would start again. `multiprocessing` has no setting for this. Hiding
     `sys.modules["__main__"]` during the start breaks unpickling in other threads.
     """

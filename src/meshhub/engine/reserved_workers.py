@@ -13,7 +13,7 @@ from msgspec import Struct
 from meshhub.engine.worker_process import Worker
 
 _MAX_IDLE_S = 5.0
-"""Seconds without a task after which a worker is ended: its memory still holds parts of the last model."""
+"""Seconds without a task after which a worker is ended, because its memory still holds parts of the last model."""
 
 _END_S = 60.0
 """Seconds to wait for the end of a worker."""
@@ -42,7 +42,7 @@ class ReservedWorkers:
         return iter([reserved.worker for reserved in self._reserved])
 
     def forget(self) -> None:
-        """Begin without workers: those that a forked child inherits belong to the parent."""
+        """Begin without workers, because those that a forked child inherits belong to the parent."""
         for worker in self:
             worker.close_pipe()
         self._reserved.clear()
@@ -61,7 +61,7 @@ class ReservedWorkers:
         return None
 
     def add(self, caller: str, worker: Worker) -> None:
-        """Reserve a stopped worker for the next task of a caller. End the oldest one if there are too many."""
+        """Reserve a stopped worker for the next task of a caller. End the oldest worker if there are too many."""
         surplus = None
         with self._changed:
             self._reserved.append(_Reserved(caller, worker, time.monotonic() + _MAX_IDLE_S))

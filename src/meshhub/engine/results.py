@@ -17,7 +17,7 @@ from meshhub.model.source import Target
 
 
 def stage_target(target: Target, scratch: Path) -> Target:
-    """Return a target for the worker: an empty folder of its own, on the file system of the real target."""
+    """Return a target for the worker: a separate empty folder on the file system of the real target."""
     if target.folder is None:
         return Target("model", folder=Path(tempfile.mkdtemp(prefix="out-", dir=scratch)))
     return Target(target.name, folder=Path(tempfile.mkdtemp(prefix=".out-", dir=target.folder)))
@@ -26,8 +26,8 @@ def stage_target(target: Target, scratch: Path) -> Target:
 def take_result(answer: Answer, task: Task, target: Target) -> Report | Inspection:
     """Move the files that a worker wrote for a task to the target, and return its report or inspection.
 
-    All processes of the job must have ended. Only regular files are taken: a symlink could lead out of the folder, and
-    reading a named pipe would block.
+    All processes of the job must have ended. Only regular files are taken, because a symlink could point outside the
+    folder, and reading a named pipe would block.
 
     Raises:
         MeshhubError: Error that the worker reported.

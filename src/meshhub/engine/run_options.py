@@ -29,7 +29,7 @@ class RunOptions(ConvertOptions, total=False):
     at the end. An exception that it raises stops the engine and reaches the caller."""
 
     options: Mapping[str, object]
-    """Options by name; for those of installed plug-ins, and for names that a program computes."""
+    """Options by name, for options of installed plug-ins and for names that a program computes."""
 
 
 class RenderRunOptions(RunOptions, PictureOptions, total=False):
@@ -55,5 +55,5 @@ def split_keywords(
     options: Mapping[str, object] = MappingProxyType({}),
     **keywords: object,
 ) -> tuple[RunSettings, dict[str, object]]:
-    """Return the settings of a run that its keywords hold, and its options by name."""
+    """Return the settings of a run among its keywords, and its options by name."""
     return RunSettings(caller, timeout, cancel, progress), {**options, **keywords}

@@ -28,7 +28,7 @@ def run_task(
     Args:
         engine: Where the task runs.
         hooks: Calls the listeners.
-        options: Options of the registry; notes and errors advise no others.
+        options: Options of the registry; notes and errors recommend no others.
         timeout: Seconds; None for no deadline.
         cancel: Stops the task.
     """

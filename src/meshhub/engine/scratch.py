@@ -1,6 +1,6 @@
 """Temporary folders, and the removal of those that a killed program left.
 
-A folder is locked while its program runs. The system releases the lock however the program ends, and the next program
+A folder is locked while its program runs. However the program ends, the system releases the lock, and the next program
 that starts removes folders without a lock.
 """
 
@@ -24,14 +24,15 @@ _NAME = re.compile(r"meshhub-(?:job|service)-(\d+)-[A-Za-z0-9_]+", re.ASCII)
 
 _MIN_AGE_S = 60.0
 """Seconds after which a folder without a lock counts as abandoned; a program in another container may be about to lock
-a younger one."""
+a younger one.
+"""
 
 _CREATING = ForkLock(2)
-"""Held while a folder is created and locked, so that a sweep in another thread does not remove it before it is
-locked."""
+"""Held while a folder is created and locked, so that a sweep in another thread does not remove it in between. """
 
 _LOCKS: set[int] = set()
-"""Descriptors of the locks of this process. A forked child closes them: only the creator of a folder keeps its lock."""
+"""Descriptors of the locks of this process. A forked child closes them: only the creator of a folder keeps its lock.
+"""
 
 
 def _close_parents_locks() -> None:
@@ -60,7 +61,8 @@ class Scratch:
             try:
                 self._lock = _lock_folder(self.path)
             except OSError:
-                # too many files are open; without a lock, no sweep would remove the folder while this program runs
+                # too many files are open; without the lock, another program's sweep could remove the folder while this
+                # program runs
                 self.path.rmdir()
                 raise
             if self._lock is not None:
@@ -87,7 +89,7 @@ def remove_tree(root: Path) -> None:
         shutil.rmtree(root, ignore_errors=True)
         return
     if root.is_symlink():
-        # keep the folder that the symlink leads to
+        # keep the folder to which the symlink points
         with contextlib.suppress(OSError):
             root.unlink()
         return
@@ -105,7 +107,7 @@ def remove_tree(root: Path) -> None:
                     if not stat.S_ISDIR(entry.lstat().st_mode):
                         entry.unlink()
                         continue
-                    # moving a folder needs write permission in it
+                    # moving a folder needs write permission for it
                     _allow_access(entry)
                     folders.append(entry.rename(root / f"{prefix}{next(numbers)}"))
     for folder in reversed(emptied):

@@ -23,7 +23,7 @@ from meshhub.model.progress import Relay
 _CHECK_INTERVAL_S = 0.2
 """Seconds between two checks of files and processes of a job; a check takes milliseconds."""
 
-# made at import: msgspec can crash if two threads decode a type for the first time
+# made at import, because msgspec can crash if two threads decode a type for the first time
 _ANSWERS = msgspec.json.Decoder(Answer)
 
 
@@ -63,7 +63,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
     def wait_for_answer(self, worker: Worker) -> Answer:
         """Wait until a worker has responded to its task. The caller ends the worker.
 
-        The worker cannot block this method: data is read as it arrives.
+        The worker cannot block this method, because data is read as it arrives.
 
         Raises:
             MeshhubError: The worker crashed or exceeded a limit, or the task was canceled.
@@ -89,7 +89,7 @@ class _Wait:
         next_check = time.monotonic() + _CHECK_INTERVAL_S
         with watch_end(self._worker.process) as end:
             sources: list[Connection | int] = [pipe, end]
-            # Windows cannot wait for the descriptor of a pipe; the next check of `requested` notices the signal
+            # Windows cannot wait for the descriptor of a pipe, so the next check of `requested` notices the signal
             if cancel is not None and sys.platform != "win32":
                 sources.append(cancel.fileno())
             while True:
@@ -114,7 +114,7 @@ class _Wait:
                     raise cancellation_error()
 
     def _end_at_deadline(self) -> Answer:
-        """Return a response that arrived in time; this thread may have had no processor. Raises ConversionTimeout."""
+        """Return a response that arrived in time, even if this thread could not run. Raises ConversionTimeout."""
         answer = self._receive() if self._worker.pipe.poll() else None
         if answer is None:
             raise deadline_error(self._supervision.timeout_s, self._position)

@@ -23,7 +23,7 @@ class TaskSlots:
         self.forget_tasks()
 
     def forget_tasks(self) -> None:
-        """Free all slots: in a forked child, the tasks of the parent do not run."""
+        """Free all slots, because the tasks of the parent do not run in a forked child."""
         self._changed = threading.Condition()
         self._running = 0
         self._waiting = 0

@@ -15,8 +15,10 @@ from meshhub.errors import ModelTooComplex, PluginError
 from meshhub.model.chain import Position
 
 _MEMORY_CRASH_RATIO = 1 / 3
-"""Share of the memory limit above which a crash is attributed to memory. Native code often crashes without a message
-when an allocation fails, and an array that doubles its size cannot grow beyond a third of the limit."""
+"""Share of the memory limit above which a crash is attributed to memory. The share is low, because native code often
+crashes without a message when an allocation fails, and an array that doubles its size cannot grow beyond a third of the
+limit.
+"""
 
 
 class Usage:
@@ -70,7 +72,7 @@ class Usage:
             raise PluginError(f"more than {limits.processes} processes were started{position.text}; {position.remedy}")
         if len(processes) < 2:
             return
-        # the first sum is fast and counts shared memory for each process; the second is exact
+        # the first sum is fast, but counts shared memory for each process; the second one is exact
         if all(sum(map(measure, processes)) > limits.memory_bytes for measure in (_read_resident, _read_proportional)):
             raise ModelTooComplex(
                 f"the conversion's processes need more memory than one conversion may take{position.text}; "
@@ -102,7 +104,7 @@ def _read_resident(process: int) -> int:
 
 
 def _read_proportional(process: int) -> int:
-    """Return the memory of a process in bytes, where each shared page counts in proportion."""
+    """Return the memory of a process in bytes; each shared page counts in proportion."""
     try:
         return int(Path(f"/proc/{process}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]) * 1024
     except (OSError, ValueError, IndexError):

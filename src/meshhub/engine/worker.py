@@ -39,19 +39,19 @@ _FAULT_STATUS = 70
 """Exit status of a worker after a fault of meshhub itself: EX_SOFTWARE of sysexits.h."""
 
 MAX_ANSWER_BYTES = 8 << 20
-"""Bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
+"""Maximum bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
 
 _MAX_RECORD_COUNT = 200
-"""Count of log records from one worker; a plug-in that logs in a loop must not fill the log."""
+"""Maximum log records from one worker, because a plug-in that logs in a loop must not fill the log."""
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Message of a worker, as JSON: unlike a pickle, a corrupt message cannot run code in the parent.
+    """Message of a worker, as JSON, because a corrupt message, unlike a pickle, cannot run code in the parent.
 
     Attributes:
         step: Number of the step that begins, if the response follows later.
         progress: Number of a step and its fraction, if the response follows later.
-        is_unchanged: Whether the task left nothing behind in the worker; sent before the response.
+        is_unchanged: Whether the task left the worker unchanged; sent before the response.
         report: Report of a conversion.
         companions: Names of the companions that were written.
         error_class: Class of the error in `meshhub.errors`; "" without an error.
@@ -82,7 +82,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
         task: The task, without its callback.
         request: Id of the request, for the log.
         has_listener: Whether to report the progress.
-        is_reusable: Whether the worker may get another task if this one leaves nothing behind.
+        is_reusable: Whether the worker may get another task if this one leaves it unchanged.
     """
 
     task: Task
@@ -95,9 +95,9 @@ class Assignment(Struct, frozen=True, kw_only=True):
 def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
     """Receive tasks, run them and respond; never returns.
 
-    A worker gets another task only if the last one succeeded and left nothing behind. Otherwise it waits until the
-    parent kills its session. While the leader of a session lives, `killpg` of the parent cannot hit another process.
-    On Linux, the kernel kills the worker when its parent ends, even during a task.
+    A worker gets another task only if the last one succeeded and left the worker unchanged. Otherwise it waits until
+    the parent kills its session. While the leader of a session lives, `killpg` of the parent cannot hit another
+    process. On Linux, the kernel kills the worker when its parent ends, even during a task.
 
     Args:
         connection: Pipe to the parent.
@@ -134,7 +134,7 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
 
 
 def _wait_for_end() -> NoReturn:
-    """Wait to be killed; end if the parent was killed itself, which only Linux reports with a signal."""
+    """Wait to be killed; end if the parent is killed, which only Linux reports with a signal."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -183,7 +183,7 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
             os.setsid()
-        # the parent has blocked it; no terminal sends it to a process in its own session
+        # the parent has blocked the signal, and no terminal sends it to a process in its own session
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for number in (signal.SIGTERM, signal.SIGHUP):
             # a handler of the program would end a forked process with another status
@@ -285,7 +285,7 @@ def _find_public_class(kind: type[MeshhubError]) -> str:
 def _redirect_output(log_as: logs.Kind | None) -> None:
     """Let the log reach standard error, and discard everything else that is printed.
 
-    Libraries print to the output of the program, which may be a model or JSON.
+    This is necessary, because libraries print to the output of the program, which may be a model or JSON.
     """
     if log_as is None:
         # without a handler, Python's last resort would print tracebacks between the lines of the program
@@ -318,7 +318,7 @@ class _RecordLimit(logging.Filter):
 def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # when memory runs out, the system kills this process before the service
+        # if memory runs out, the system kills this process before the service
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -326,8 +326,8 @@ def _die_with_parent() -> None:
 def _release_fork_server() -> None:
     """Close the inherited end of the pipe that keeps the fork server alive.
 
-    Python passes it to each child, so that children can start children. If the program were killed, its fork server
-    would wait for this end to close, and a worker that hangs ends only with its fork server.
+    Python passes this end to each child, so that children can start children. If the program were killed, its fork
+    server would wait until this end is closed, and a worker that hangs ends only with its fork server.
     """
     server = getattr(forkserver, "_forkserver", None)
     descriptor = getattr(server, "_forkserver_alive_fd", None)
@@ -337,6 +337,6 @@ def _release_fork_server() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of processes whose parent has died."""
+    """Make this process the parent of processes whose own parent has ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)

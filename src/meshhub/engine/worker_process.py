@@ -56,12 +56,13 @@ class Worker:
     def read_cpu_seconds(self) -> float:
         """Return the processor time of the process, and of its children that have ended. Linux only; 0 elsewhere.
 
-        After the end of the process, return the last reading.
+        After the end of the process, return the last value.
         """
         process = self.process.pid
         if sys.platform == "linux" and process is not None and not self._is_gone:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                # the clock of that process, as clock_getcpuclockid(3) returns it; /proc has steps of 10 ms
+                # the clock of that process, as clock_getcpuclockid(3) returns it, because /proc has a resolution of 10
+                # ms
                 own = time.clock_gettime((~process << 3) | 2)
                 # the fields cutime and cstime (proc(5)); the list begins after the name, the second field
                 fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
@@ -80,8 +81,8 @@ class Worker:
 
     def close_pipe(self) -> None:
         """Close this process's end of the pipe."""
-        # Set first: a child that is forked while another thread closes the pipe must not close it again. By then the
-        # number may belong to another file, such as the pipe through which that child receives its own task.
+        # Set first, because a child that is forked while another thread closes the pipe must not close it again. By
+        # then the number may belong to another file, such as the pipe through which that child receives its own task.
         if not self._is_pipe_closed:
             self._is_pipe_closed = True
             self.pipe.close()
@@ -130,7 +131,7 @@ class Worker:
             self.process.join(timeout_s)
             if not self.process.is_alive():
                 self._is_gone = True
-                # releases its files now instead of at the next garbage collection
+                # releases the files of the process now instead of at the next garbage collection
                 self.process.close()
         return self._is_gone
 
@@ -139,8 +140,8 @@ class Worker:
 def watch_end(process: BaseProcess) -> Iterator[int]:
     """Open a descriptor that becomes readable when the process ends.
 
-    A fork server reports the end itself. Otherwise the sentinel of Python is a pipe, which children of the worker that
-    outlive it keep open; then a pidfd is used instead.
+    A fork server reports the end itself. Elsewhere, the sentinel of Python is a pipe, which children of the worker that
+    outlive it keep open, so a pidfd is used instead.
     """
     if hasattr(os, "pidfd_open") and "forkserver" not in type(process).__name__.lower() and process.pid is not None:
         pidfd = None

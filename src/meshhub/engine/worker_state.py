@@ -22,7 +22,7 @@ _UNSTABLE = frozenset({"meshhub.engine.preload", "meshhub.pipeline.fork_lock"})
 second."""
 
 _CONTAINERS = (dict, list, set)
-"""Types of global variables whose length is compared, too."""
+"""Types of global variables whose length is also compared."""
 
 
 class GlobalVariables:
@@ -54,7 +54,7 @@ def _is_changed(module: ModuleType, recorded: dict[str, object]) -> bool:
         if not recorded.items() <= variables.items():
             return True
     except Exception:
-        # another value, whose comparison with the recorded one fails, such as an array
+        # a different value whose comparison with the recorded one fails, such as an array
         return True
     return len(recorded) != len(variables) and not all(
         isinstance(variables[name], ModuleType) for name in variables.keys() - recorded.keys()
@@ -73,7 +73,7 @@ class WorkerState:
     def find_change(self) -> str:
         """Return what a task left behind, or "". Objects in cycles are freed before.
 
-        Modules that the task has imported may stay: they are the same for all tasks.
+        Modules that the task has imported may stay, because they are the same for all tasks.
         """
         gc.collect()
         values = _read_values()
@@ -112,7 +112,7 @@ def _read_values() -> Mapping[str, object]:
 
 
 def _read_descriptors() -> dict[str, str]:
-    """Return what each descriptor leads to; that of the listing itself no longer exists."""
+    """Return the target of each descriptor, except that of the listing itself, which no longer exists."""
     targets = {}
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def _read_descriptors() -> dict[str, str]:
 
 
 def _read_limits() -> list[tuple[int, ...]]:
-    """Return all resource limits; of those that each task sets anew, only the hard limit."""
+    """Return all resource limits; for those that each task sets anew, only the hard limit."""
     import resource
 
     renewed = (resource.RLIMIT_AS, resource.RLIMIT_CPU)

@@ -6,8 +6,8 @@
     def meshhub_readers():
         return [Reader(...)]
 
-Hooks return plain data, and none is `firstresult`. The registry calls each plug-in separately: if one raises, the
-registry records a fault, and the other plug-ins still load.
+Hooks return plain data, and none is `firstresult`. The registry calls each plug-in separately, so that if one raises,
+the registry records a fault, and the other plug-ins still load.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def meshhub_plans() -> Iterable[Plan]:  # type: ignore[empty-body]
 def meshhub_rules() -> Iterable[Rule]:  # type: ignore[empty-body]
     """Declare objections that depend only on the plan, the target format and the operations.
 
-    Called once, when a registry is built. Listings show what a rule rejects as not allowed; they never call reviews.
+    Called once, when a registry is built. Listings show what a rule rejects as not allowed, because they never call
+    reviews.
     """
 
 

@@ -36,7 +36,7 @@ _WRITE_TIMEOUT_S = 10.0
 """Seconds that a change waits for other changes of a SQLite file; requests only read."""
 
 _READ_DEADLINE_S = 1.2
-"""Seconds for a lookup in a database server. A request with a key has 2 s for all stores, and Redis needs a part."""
+"""Seconds for a lookup in a database server. A request with a key has 2 s for all stores, including Redis. """
 
 _WRITE_DEADLINE_S = 5.0
 """Seconds for a change in a database server, including the connection."""
@@ -190,11 +190,11 @@ class KeyDatabase:
             raise self._unavailable(error) from error
 
     def _within(self, seconds: float, work: Callable[[], T]) -> T:
-        """Run database work in a thread of its own. Raise KeyStoreUnavailable at the deadline.
+        """Run database work in a separate thread. Raise KeyStoreUnavailable at the deadline.
 
         A server that is frozen keeps its connections open, and drivers wait for it without limit. The thread is a
         daemon, so it does not delay the end of the program; the connection pool bounds the number of threads. SQLite
-        has no server, and a timeout of its own.
+        runs in this thread, because it has no server and has its own timeout.
         """
         if self._is_sqlite:
             return work()

@@ -3,8 +3,8 @@
 A key is `mh_<id>_<secret>`. The id finds the row; the secret has 256 random bits. The database stores only a SHA-256
 hash of the whole key. A slow password hash is unnecessary, because a random secret cannot be guessed.
 
-A publishable key is `mhp_<id>_<secret>`. Pages contain it, so everybody can read it: it is bound to origins and quotas,
-which have a table of their own.
+A publishable key is `mhp_<id>_<secret>`. Pages contain it, so everybody can read it. Therefore, it is bound to origins
+and quotas, which have a separate table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PUBLISHABLE_PREFIX = "mhp_"
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 _ID_CHARS = 12
-"""Characters of an id after the prefix: 36^12 ids, so that collisions are rare."""
+"""Characters of an id after the prefix: 36^12 ids, so collisions are rare."""
 
 _KEY_ID = re.compile(rf"mhp?_[a-z0-9]{{{_ID_CHARS}}}(?![A-Za-z0-9-])", re.ASCII)
 _KEY = re.compile(rf"(mhp?_[a-z0-9]{{{_ID_CHARS}}})_[A-Za-z0-9_-]{{22,100}}", re.ASCII)
@@ -44,7 +44,7 @@ _MAX_LABEL_CHARS = 200
 """Characters of a label in the database; longer labels are cut."""
 
 _MAX_ID_ATTEMPTS = 5
-"""Random ids that are tried for a new key; a second is almost never needed."""
+"""Maximum random ids to try for a new key; a second one is almost never needed."""
 
 _KEYS = sql.Table(
     "api_keys",
@@ -102,7 +102,7 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
     """Time from which the key is invalid; None: never."""
 
     revoked: int | None = None
-    """Time from which the key is invalid because it was revoked or replaced; may lie in the future."""
+    """Time from which the key is invalid because it was revoked or replaced; may be in the future."""
 
     publishable: Publishable | None = None
     """Bounds of a publishable key; None: the key is secret."""
@@ -163,7 +163,8 @@ class KeyStore(KeyDatabase):
         Args:
             key_id: Id of the old key, or the whole key.
             grace: Seconds for which the old key stays valid.
-            expires: Seconds since 1970; default: the new key is valid for as long as the old one was at its creation.
+            expires: Seconds since 1970; default: the new key has the same period of validity as the old one had at its
+                creation.
         Returns:
             The new key, which cannot be retrieved again, and its record.
         Raises:
@@ -222,7 +223,7 @@ class KeyStore(KeyDatabase):
         self._find_row("")
 
     def revoke(self, key_id: str) -> KeyRecord:
-        """Revoke a key for good; a second call keeps the time of the first.
+        """Revoke a key permanently; a second call keeps the time of the first.
 
         Raises:
             InvalidKey: The key does not exist.

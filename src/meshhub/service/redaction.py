@@ -16,7 +16,7 @@ _SEPARATORS = re.compile(r"[:@/,]")
 """Characters at which URL parsers split a password that is not escaped."""
 
 _MIN_SECRET_CHARS = 3
-"""Characters of a piece of a password that is masked; shorter ones occur in ordinary words."""
+"""Minimum characters of a part of a password to mask it; shorter parts occur in ordinary words."""
 
 
 def redact_url(url: str) -> str:

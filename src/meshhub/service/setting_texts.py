@@ -14,7 +14,7 @@ _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#
 """Header of a table, or the key of a line of a TOML file."""
 
 _MAX_LIMIT = 1 << 62
-"""Exclusive bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
+"""Exclusive upper bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
 
 _MIN_SIMILARITY_RATIO = 0.75
 """Similarity, as difflib computes it, from which a name is suggested; one or two letters of a word may differ."""
@@ -26,7 +26,7 @@ def find_line(text: str, names: tuple[str, ...]) -> int | None:
     Args:
         names: Tables and key.
     Returns:
-        Line of the key, or else of the innermost table; None if only a full TOML parser could find it.
+        Line of the key, otherwise of the innermost table; None if only a full TOML parser could find it.
     """
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

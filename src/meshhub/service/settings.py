@@ -44,22 +44,22 @@ _PATTERNS = {
         "an address like 0.0.0.0:9000",
     ),
 }
-"""Patterns of settings that are text, and what they describe."""
+"""Patterns of settings that are text, and descriptions of valid values."""
 
 MAX_WORKERS_COUNT = 1000
-"""Worker processes; more is certainly a typing error."""
+"""Maximum worker processes; more is certainly a typing error."""
 
 MAX_CONVERSIONS_PER_WORKER_COUNT = 1000
-"""Conversions; the start of a process is then less than a hundredth of their cost."""
+"""Maximum conversions of one process; so many make the start of the process less than a hundredth of their cost."""
 
 MIN_MEMORY_BYTES = 64 << 20
-"""Bytes of memory of a conversion; with less, a worker cannot load its libraries."""
+"""Minimum bytes of memory of a conversion; with less, a worker cannot load its libraries."""
 
 _MIN_DEFAULT_MEMORY_BYTES, _MAX_DEFAULT_MEMORY_BYTES = 512 << 20, 6 << 30
 """Bytes of memory of a conversion by default: enough for a mesh of a million triangles, and for all real files."""
 
 _CONVERSION_MEMORY_RATIO = 0.75
-"""Share of the memory that conversions may use together by default; the service and the system have the rest."""
+"""Share of the memory that conversions may use together by default; the rest is for the service and the system."""
 
 PlanLimits = Mapping[str, Mapping[str, int | float | None]]
 """Limits by plan and by name; None lifts a limit."""
@@ -244,7 +244,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def slot_limits(self) -> SlotLimits:
-        """How many conversions run at once, and for whom."""
+        """How many conversions run in parallel, and for whom."""
         return SlotLimits.of_workers(self.worker_count)
 
     @property
@@ -273,7 +273,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def batch_worker_count(self) -> int:
-        """The number of parallel conversions of one request; default: half of the workers, for the sake of others."""
+        """The number of parallel conversions of one request; default: half of the workers, so that others get some."""
         return min(self.batch_workers or max(1, self.worker_count // 2), self.worker_count)
 
     def plan(self, declared: Plan) -> Plan:
@@ -397,7 +397,7 @@ class _Reader:
             elif name in NAMES:
                 self._set_value(name, text, origin, strict=False)
             elif hint := suggest(name, NAMES, spelling=lambda setting: PREFIX + setting.upper()):
-                # a variable that resembles no setting may belong to another program
+                # a variable that does not resemble a setting may belong to another program
                 raise InvalidSettings(f"unknown setting {variable}{hint} (environment)")
 
     def _set_value(self, name: str, value: Any, origin: str, *, strict: bool) -> None:
@@ -428,7 +428,7 @@ def _split_plan_variable(variable: str, name: str) -> tuple[str, str]:
 
 
 NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limits")
-"""Settings with a variable and a key of their own; limits of plans have one for each plan."""
+"""Settings that each have one variable and one key; limits of plans have one for each plan."""
 
 LIMITS = Limits.__struct_fields__
 """Names of the limits of a plan."""

@@ -1,7 +1,7 @@
 """How callers share slots: one rule for the service and for each worker of a cluster.
 
-A caller takes shared slots while some are free. A caller without a slot may start beyond them: in one slot more, beside
-conversions that have run for a while, and in slots that are reserved for callers with a key or without one.
+A caller takes shared slots while some are free. A caller without a slot may start beyond them: in one more slot, beside
+conversions that have run for a while, or in slots that are reserved for callers with or without a key.
 """
 
 # why this way: docs/decisions/0031-sharing-by-time.md
@@ -16,16 +16,17 @@ KEY = "key:"
 
 LONG_S = 1.0
 """Seconds after which another conversion may start beside a running one; a caller without a slot waits no longer. Most
-conversions are shorter, and jobs are looked for once per second, so that a job waits for two."""
+conversions are shorter; jobs are looked for once per second, so a job waits for two seconds.
+"""
 
 _RESERVED_RATIO = 0.25
 """Reserved slots of a class of callers, for each shared slot."""
 
 _OVERLAP_RATIO = 0.5
-"""Conversions that may start beside long ones, for each shared slot; each takes memory from all others."""
+"""Maximum conversions beside long ones, for each shared slot; bounded, because each takes memory from others. """
 
 _MIN_OVERLAP_COUNT = 2
-"""Minimum of the same: three callers with long conversions, one of whom has all shared slots, leave room for others."""
+"""Minimum of the same number: even three callers with long conversions, one with all shared slots, leave room. """
 
 
 def has_key(caller: str) -> bool:
@@ -38,8 +39,8 @@ class SlotUse(Struct, frozen=True, kw_only=True):
 
     Attributes:
         total: Slots of all callers.
-        own_class: Slots of all callers with a key if the caller has one; else of those without.
-        long: Slots of all callers for longer than LONG_S.
+        own_class: Slots of all callers with a key if the caller has one; otherwise of all callers without a key.
+        long: Slots that all callers have held for longer than LONG_S.
     """
 
     total: int
@@ -53,8 +54,9 @@ class SlotLimits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         shared: Slots for all callers; one more is for a caller without a slot.
-        reserved: Slots that callers with a key have, and callers without one, if the others take all of the above.
-        overlap: Long conversions that do not count when a caller without a slot asks.
+        reserved: Slots that callers with a key, and callers without one, have in reserve, if the others take all shared
+            slots.
+        overlap: Long conversions that are ignored when a caller without a slot asks for one.
     """
 
     shared: int
@@ -72,7 +74,7 @@ class SlotLimits(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """Maximum number of slots in use. Only one class can need its reserve: the other has all other slots."""
+        """Maximum number of slots in use. Only one class can need its reserve, as the other has all other slots."""
         return self.shared + 1 + self.overlap + self.reserved
 
     def can_start(self, use: SlotUse, cores: int = 1) -> bool:

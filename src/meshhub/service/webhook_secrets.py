@@ -1,7 +1,7 @@
 """Secrets that sign the webhooks of an API key: create, list, rotate and revoke.
 
 A secret is `whsec_` and 256 random bits in Base64, as Standard Webhooks writes it. A signature needs the secret itself,
-so the database stores it, not a hash.
+so the database stores the secret instead of a hash.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SecretRecord(Struct, frozen=True, kw_only=True):
     """Time of creation."""
 
     revoked: int | None = None
-    """Time from which the secret signs nothing; may lie in the future."""
+    """Time from which the secret no longer signs; may be in the future."""
 
 
 class WebhookSecrets:
@@ -54,7 +54,7 @@ class WebhookSecrets:
 
         Args:
             key_id: Public id of the key.
-            grace: Seconds for which the old secrets sign, too.
+            grace: Seconds for which the old secrets also sign.
         Returns:
             The secret, which cannot be retrieved again.
         """

@@ -16,7 +16,7 @@ from meshhub.errors import JobStoreUnavailable
 from meshhub.service.jobs.schema import create_tables
 
 _MAX_REASON_CHARS = 200
-"""Characters of the text of a database error in a message."""
+"""Maximum characters of a database error's text in a message."""
 
 T = TypeVar("T")
 
@@ -28,10 +28,10 @@ class JobDatabase(ABC):
         """Use a database, whose tables are created at the first use.
 
         Args:
-            clock: Returns the time in seconds since 1970; None: the database has a clock.
+            clock: Returns the time in seconds since 1970; None: use the clock of the database.
         """
         self._engine = engine
-        # without a transaction, a question is one message to the server instead of three
+        # without a transaction, a query is one message to the server instead of three
         self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._clock = clock
         self._creating = threading.Lock()
@@ -75,7 +75,7 @@ class JobDatabase(ABC):
         return float(connection.execute(sql.select(self._clock_value())).scalar_one())
 
     def _clock_value(self) -> sql.ColumnElement[float]:
-        """Return the time for a statement, which saves a statement of its own."""
+        """Return the time as an SQL expression for a statement, which saves a separate statement."""
         if self._clock is not None:
             return sql.literal(self._clock(), sql.Double)
         return sql.cast(sql.extract("epoch", sql.func.clock_timestamp()), sql.Double)

@@ -1,7 +1,7 @@
 """Delivery of placed jobs to the workers of a cluster, by Procrastinate in the database of jobs.
 
-Each worker has a queue of its own, and starts a job as soon as it arrives. The row of the job decides whether it
-starts: a delivery that arrives twice, late or at the wrong worker has no effect, so its loss only costs time.
+Each worker has its own queue, and starts a job as soon as it arrives. The row of the job decides whether it starts: a
+delivery that arrives twice, late or at the wrong worker has no effect, so its loss only costs time.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _STALLED_S = 4.0
 """Seconds without a heartbeat after which a delivery is repeated; its default finds lost ones after 30 s or never."""
 
 _POLL_S = 0.25
-"""Seconds between two looks for deliveries. Procrastinate forgets a notification that arrives during a look, as it does
-between two short jobs; a worker then waits for the next look, which costs it 2 ms of processor time."""
+"""Seconds between two looks for deliveries. Procrastinate forgets a notification that arrives during a look, as happens
+between two short jobs; a worker then waits for the next look, which costs 2 ms of processor time.
+"""
 
 _POOL_TIMEOUT_S = 1.0
 """Seconds to wait for a connection; with the default, a process waits for 30 s in each outage."""
 
 _CALL_TIMEOUT_S = 2.0
-"""Seconds for a call, because a frozen server ends nothing."""
+"""Seconds for a call, because a frozen server does not end a call itself."""
 
 _MAX_CONNECTIONS_COUNT = 4
 """Connections of one process, without that of LISTEN."""
@@ -50,7 +51,7 @@ _CONNECTION_OPTIONS = {
     "connect_timeout": 2,
     "client_encoding": "utf8",
     "tcp_user_timeout": 5000,
-    # a connection that waits for notifications notices by itself that the server is gone
+    # a connection that waits for notifications also notices that the server is gone
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -67,10 +68,11 @@ def create_tables(connection: sql.Connection) -> None:
 def check_open(connection: psycopg.BaseConnection[Any]) -> None:
     """Raise psycopg.Error if the server has closed an idle connection.
 
-    This only looks at what has arrived: a statement costs a third of a millisecond, as often as a connection is used.
+    It only looks at data that has arrived, because a statement for each use of a connection would cost a third of a
+    millisecond.
     """
     for _ in range(2):
-        # the first look may only read the last message of the server, and the second one the end
+        # the first look may only read the last message of the server, and the second one the end of the connection
         connection.pgconn.consume_input()
 
 
@@ -149,7 +151,7 @@ class JobDelivery:
             await self._start_job(job_id)
 
     async def repeat_stalled(self, workers: Collection[str]) -> None:
-        """Repeat the deliveries to workers that stopped meanwhile, and remove those to workers that are gone."""
+        """Repeat the deliveries to workers that stopped meanwhile, and remove those to workers that no longer exist."""
         await self._open()
         async with _reporting():
             manager = self._app.job_manager

@@ -137,7 +137,7 @@ def describe_job(job: Job, position: int | None = None, *, root_path: str = "") 
 
 
 def summarize_report(report: Report, notes: Sequence[Note]) -> dict[str, Any]:
-    """Return the report of one converted file that responses and jobs have, with these notes."""
+    """Return the report of one converted file, with these notes, as responses and jobs contain it."""
     return {
         "source": report.source.format,
         "target": report.target.format,

@@ -14,7 +14,7 @@ from typing import Protocol
 from meshhub.engine.scratch import remove_tree
 
 ORPHAN_AGE_S = 3600.0
-"""Seconds after which files without a job are removed; a job's inputs are stored before its row is written."""
+"""Seconds after which files without a job are removed; inputs are stored before the row of their job. """
 
 
 class JobFiles(Protocol):
@@ -31,7 +31,7 @@ class JobFiles(Protocol):
         """Store the inputs of a job, in order; the paths are moved or copied."""
 
     def fetch_inputs(self, job_id: str, count: int, folder: Path) -> list[Path]:
-        """Return paths of the inputs, which nothing else changes during a run; they may be in `folder`."""
+        """Return paths of the inputs, which do not change during a run; they may be in `folder`."""
 
     def add_result(self, job_id: str, token: str, path: Path) -> None:
         """Store the result of a run; the path is moved or copied."""
@@ -129,7 +129,7 @@ class LocalJobFiles:
 
     def _create(self, *names: str) -> Path:
         path = self._root
-        # mkdir with `parents` would not set the mode of the parents; the files belong to callers
+        # mkdir with `parents` would not set the mode of the parents, but the files belong to callers
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in names:
             path /= name
@@ -146,7 +146,7 @@ def hash_file(path: Path) -> str:
 def _move(source: Path, target: Path) -> None:
     """Move a file, also to another file system; a killed program leaves no incomplete target.
 
-    The content reaches the disk first: the row that follows survives a power failure, so its files must too.
+    The content reaches the disk first, because the row that follows survives a power failure, so its files must too.
     """
     try:
         _sync(source)

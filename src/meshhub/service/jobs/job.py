@@ -55,7 +55,7 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Entitlements of the caller at the time of the request."""
 
     can_share_worker: bool = False
-    """Whether jobs of the caller may run in one process, one after the other: the caller is certainly one party."""
+    """Whether jobs of the caller may share a process, because the caller is certainly a single party. """
 
 
 class NewJob(Struct, frozen=True, kw_only=True):
@@ -86,13 +86,13 @@ class NewJob(Struct, frozen=True, kw_only=True):
     """Seconds for which the result is kept; None: until it is deleted."""
 
     max_unfinished: int | None = None
-    """Unfinished jobs that the caller may have, with this one."""
+    """Maximum unfinished jobs of the caller, including this one."""
 
     idempotency_key: str | None = None
     """A second job of the caller with the same key is the same job."""
 
     fingerprint: str = ""
-    """Hash of the request, to notice another request with the same idempotency key."""
+    """Hash of the request, which distinguishes another request with the same idempotency key."""
 
     webhook_url: str | None = None
     """Address that is informed of the end of the job."""
@@ -250,7 +250,7 @@ class WorkerNode(Struct, frozen=True):
     """Name."""
 
     slots: int | None
-    """Parallel jobs; None: the process starts no more."""
+    """Maximum parallel jobs; None: the process starts no more."""
 
     memory_bytes: int
     """Memory that its jobs may use together."""
@@ -272,7 +272,7 @@ class Statistics(Struct, frozen=True):
     """Seconds for which the oldest queued job has waited; 0 without one."""
 
     workers: tuple[WorkerNode, ...] = ()
-    """Workers of a cluster that live; empty on one machine."""
+    """Live workers of a cluster; empty on one machine."""
 
 
 class Swept(Struct, frozen=True):

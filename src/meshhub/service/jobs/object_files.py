@@ -22,13 +22,13 @@ _REQUEST_TIMEOUT = timedelta(seconds=30)
 """Time for one request; a part of an upload has 5 MB."""
 
 _RETRY_TIMEOUT = timedelta(seconds=60)
-"""Time for a request with its repetitions; a run that fails then starts again."""
+"""Maximum time for a request with its retries; if it passes, the run fails and starts again."""
 
 _MAX_RETRIES_COUNT = 5
 """Repetitions of a request."""
 
 _MAX_REASON_CHARS = 200
-"""Characters of the text of an error of the store in a message."""
+"""Maximum characters of a storage error's text in a message."""
 
 _KNOWN_BATCH_COUNT = 500
 """Ids in one question to the store of jobs."""
@@ -51,7 +51,7 @@ class ObjectJobFiles:
         try:
             self._store = S3Store.from_url(
                 url,
-                # plain HTTP needs an endpoint that begins with http://, which no default does
+                # plain HTTP needs an endpoint that begins with http://, which no default endpoint does
                 client_options={"allow_http": True, "timeout": _REQUEST_TIMEOUT},
                 retry_config={"max_retries": _MAX_RETRIES_COUNT, "retry_timeout": _RETRY_TIMEOUT},
             )

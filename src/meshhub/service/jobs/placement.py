@@ -1,8 +1,8 @@
 """Placement of jobs on the workers of a cluster, inside a transaction.
 
-Callers take turns, and share the slots of each worker, as on one machine; a caller has the slots that it has on all
-workers. A job goes to the worker with the most free slots among those with enough free slots and memory. The oldest job
-that fits on no worker now keeps one for itself after a while: smaller jobs could otherwise take its slots and memory
+Callers take turns, and share the slots of each worker, as on one machine; the slots of a caller on all workers count. A
+job goes to the worker with the most free slots among those with enough free slots and memory. The oldest job that fits
+on no worker now keeps one for itself after a while, because smaller jobs could otherwise take its slots and memory
 forever.
 """
 
@@ -28,7 +28,7 @@ _MAX_WAIT_S = 10.0
 """Seconds after which a job that needs many cores or much memory keeps a worker for itself."""
 
 _MAX_PLACED_COUNT = 200
-"""Jobs that one placement considers; bounds the duration of its transaction."""
+"""Maximum jobs that one placement considers; bounds the duration of its transaction."""
 
 _FORGET_S = 60.0
 """Seconds after its lease until the row of a worker is deleted."""
@@ -62,20 +62,20 @@ class _Room:
         """Return whether a job may start, if its memory is free.
 
         Args:
-            job: Row of the job. If it needs more cores than the worker has slots, it takes all of them.
+            job: Row of the job. A job that needs more cores than the worker has slots takes all slots.
             own: Slots of its caller on all workers.
         """
         if self.is_kept and own:
             return False
         total, cores = self.held.total(), self.count_slots(job)
         if not self.long:
-            # a slot is free soon, and the weights of the callers decide who gets it
+            # a slot will be free soon, and the weights of the callers decide who gets it
             return total + cores <= self.limits.shared
         use = SlotUse(total=total, own=own, own_class=self.held[has_key(job.caller)], long=self.long)
         return self.limits.can_start(use, cores)
 
     def has_memory(self, job: Any, own: int) -> bool:
-        """Return whether the memory of a job is free; a caller with slots leaves some for a small job of another."""
+        """Return whether the memory of a job is free; a caller with slots must leave some for a small job of others."""
         reserve = DEFAULT_MEMORY_BYTES if own else 0
         memory_bytes = int(job.memory)
         return self.memory_bytes >= min(memory_bytes + reserve, max(memory_bytes, self.total_memory_bytes))
@@ -104,7 +104,7 @@ def retire(connection: sql.Connection, worker: str) -> None:
 
 
 def withdraw_placements(connection: sql.Connection, now: float) -> None:
-    """Take back old placements, and delete workers that ended without a word."""
+    """Take back old placements, and delete workers that ended without signing off."""
     _withdraw(connection, JOBS.c.placed < now - LEASE_S)
     connection.execute(WORKERS.delete().where(WORKERS.c.lease_until < now - _FORGET_S))
 
@@ -150,7 +150,7 @@ def place_jobs(connection: sql.Connection, now: float) -> list[Placement]:
 
 
 def _measure_rooms(connection: sql.Connection, now: float) -> tuple[list[_Room], Counter[str]]:
-    """Return the workers that live with their slots and memory, and the slots that each caller has."""
+    """Return the live workers with their slots and memory, and the slots that each caller has."""
     rooms = {
         node.worker: _Room(
             node.worker, SlotLimits.of_workers(node.slots), node.memory_bytes, total_memory_bytes=node.memory_bytes
@@ -177,7 +177,7 @@ def _measure_rooms(connection: sql.Connection, now: float) -> tuple[list[_Room],
 
 
 def _keep_room(rooms: list[_Room], first: Iterable[Any], now: float) -> None:
-    """Keep one worker, if the oldest of the first jobs waits for so large a worker.
+    """Keep one worker free, if the oldest of the first jobs waits for a worker of its size.
 
     Only callers without a slot may start jobs there, if no other worker is free.
     """

@@ -24,20 +24,22 @@ _CONNECT_TIMEOUT_S = 2
 """Seconds for a connection; the minimum that psycopg accepts."""
 
 _WAIT_TIMEOUT_S = 2.0
-"""Seconds for a statement on this side: a server that is frozen does not end its statements, and the kernel of its
-machine still acknowledges packets."""
+"""Seconds for a statement, measured by this side, because a frozen server does not end its statements, and the kernel
+of its machine still acknowledges packets.
+"""
 
 _STATEMENT_TIMEOUT_S = 5
-"""Seconds after which the server ends a statement whose client has given up, and the kernel a silent connection."""
+"""Seconds after which the server ends a statement whose client has given up, and the kernel ends a silent connection.
+"""
 
 _POOL_TIMEOUT_S = 1.0
-"""Seconds to wait for a free connection; the threads for jobs are hardly more than the connections."""
+"""Seconds to wait for a free connection; short, because there are hardly more threads for jobs than connections."""
 
 _POOL_SIZE = 8
 """Connections of one process: one for each thread that uses the store."""
 
 _CREATION_LOCK = 0x6D657368
-"""Key of the advisory lock of those who create tables: "mesh"."""
+"""Key of the advisory lock for the creation of tables: "mesh"."""
 
 _PLACEMENT_LOCK = _CREATION_LOCK + 1
 """Key of the advisory lock of placements."""
@@ -49,7 +51,7 @@ class PostgresJobStore(SqlJobStore):
     """Jobs in a PostgreSQL database, which processes of several machines may use."""
 
     deadline_s = 0.8
-    """Seconds; with the rest of a request, a caller has an answer within a second."""
+    """Seconds; with the rest of a request, a caller gets a response within a second."""
 
     def __init__(self, url: str, *, clock: Callable[[], float] | None = None, root_path: str = "") -> None:
         """Use a database, to which the first use connects.
@@ -105,7 +107,7 @@ class PostgresJobStore(SqlJobStore):
             return place_jobs(connection, now)
 
     def claim_placed(self, worker: str, job_id: str) -> Job | None:
-        """Start a job with a new token and a lease; None if it is not placed on this worker any more."""
+        """Start a job with a new token and a lease; None if the job is no longer placed on this worker."""
         with self._writing() as connection:
             row = connection.execute(
                 sql.select(JOBS.c.number, JOBS.c.caller)
@@ -122,7 +124,7 @@ class PostgresJobStore(SqlJobStore):
 
     @contextlib.contextmanager
     def _begin(self, *, durable: bool) -> Iterator[sql.Connection]:  # noqa: ARG002 - every commit is durable
-        # synchronous_commit = off for claims ran 1 or 2 jobs twice in an outage
+        # with synchronous_commit = off for claims, 1 or 2 jobs ran twice in an outage
         with self._engine.begin() as connection:
             yield connection
 

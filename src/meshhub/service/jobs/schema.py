@@ -1,7 +1,7 @@
-"""Version of the tables, so that programs of two versions never misread one database.
+"""Version of the tables, which ensures that programs of two versions never misread one database.
 
-A later version only adds tables, and columns that may be NULL, so that programs of the version before can go on beside
-it; one that removes a column raises `MIN_VERSION`, which excludes the programs that still use it.
+A later version only adds tables, and columns that may be NULL, so that programs of the previous version can continue
+beside it; a version that removes a column raises `MIN_VERSION`, which excludes the programs that still use the column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIN_VERSION = 1
 
 
 def create_tables(connection: sql.Connection) -> None:
-    """Create the tables where they are missing; the caller excludes others that do the same.
+    """Create missing tables; the caller excludes other processes that do the same.
 
     Raises:
         JobStoreUnavailable: The tables belong to a version with which this program does not work.

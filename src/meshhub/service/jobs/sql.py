@@ -2,7 +2,7 @@
 
 A subclass opens the database and the transactions. Callers take turns by stride scheduling: each has a `pass`, a start
 adds 1/weight to it, and the caller with the lowest pass is next. A caller that was idle restarts at the lowest pass of
-the others, so that it neither saves up turns nor waits for those that it missed.
+the others, so that it neither accumulates turns nor waits because of missed ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from meshhub.service.jobs.transitions import (
 )
 
 _MAX_SWEPT_COUNT = 500
-"""Jobs that one sweep changes; bounds the duration of its transaction."""
+"""Maximum jobs that one sweep changes; bounds the duration of its transaction."""
 
 _UNFINISHED: tuple[JobState, ...] = ("queued", "running")
 
@@ -73,7 +73,7 @@ class SqlJobStore(JobDatabase):
         self._root_path = root_path
 
     def exists(self) -> bool:
-        """Return whether the store has ever been used: a database of its own always counts as used."""
+        """Return whether the store has ever been used; True if the store has a separate database."""
         return True
 
     def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
@@ -135,7 +135,7 @@ class SqlJobStore(JobDatabase):
         """Return the row of the caller of a new job, which no other transaction changes until the end of this one."""
         insert = sqlite.insert if self._engine.dialect.name == "sqlite" else postgresql.insert
         statement = insert(CALLERS).values(caller=new.caller, turn=0.0, weight=new.weight, queued=0, running=0, bytes=0)
-        # one statement: a sweep can delete the row of an idle caller between two
+        # one statement, because a sweep could delete the row of an idle caller between two
         return connection.execute(
             statement.on_conflict_do_update(index_elements=[CALLERS.c.caller], set_={"weight": new.weight}).returning(
                 CALLERS
@@ -341,7 +341,7 @@ class SqlJobStore(JobDatabase):
         return [Usage(**row) for row in rows]
 
     def _lock_run(self, connection: sql.Connection, job_id: str, token: str) -> Any:
-        """Return the row of a job that still runs with a token, None otherwise."""
+        """Return the row of a job that is still running with a token, None otherwise."""
         return connection.execute(
             sql.select(JOBS)
             .where(JOBS.c.id == job_id, JOBS.c.token == token, JOBS.c.state == "running")
@@ -370,7 +370,7 @@ def _next_callers(limit: int) -> sql.Select[Any]:
 
 
 def _some(condition: sql.ColumnElement[bool]) -> sql.Select[Any]:
-    """Return the query of some jobs to sweep, without those that another transaction changes now."""
+    """Return the query of some jobs to sweep, without those that another transaction is changing."""
     return (
         sql.select(JOBS)
         .where(condition)

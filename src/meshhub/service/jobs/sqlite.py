@@ -15,13 +15,13 @@ from sqlalchemy.engine import URL
 from meshhub.service.jobs.sql import SqlJobStore
 
 _LOCK_TIMEOUT_S = 30.0
-"""Seconds that a transaction waits for those of other processes. Each takes a millisecond, but SQLite has no queue: an
-unlucky process waits long."""
+"""Seconds that a transaction waits for others. Each takes a millisecond, but without a queue, some wait long. """
 
 _PRAGMAS = (
-    # readers do not wait for the writer, and a killed process leaves a file that the next one recovers
+    # readers do not wait for the writer, and the next process recovers the file that a killed process leaves
     "PRAGMA journal_mode = WAL",
-    # a commit survives the end of the process, and only `durable` ones a power failure: 0.03 instead of 6 ms
+    # a commit survives the end of the process; only `durable` commits survive a power failure, in 6 ms instead of 0.03
+    # ms
     "PRAGMA synchronous = NORMAL",
 )
 
@@ -39,12 +39,12 @@ class SqliteJobStore(SqlJobStore):
         engine = sql.create_engine(
             URL.create("sqlite", database=str(file)),
             connect_args={"timeout": _LOCK_TIMEOUT_S},
-            # `_begin` sends BEGIN itself: a transaction that reads first and writes later could fail as locked
+            # `_begin` sends BEGIN itself, because a transaction that reads first and writes later could fail as locked
             isolation_level="AUTOCOMMIT",
         )
         super().__init__(engine, clock=clock, root_path=root_path)
         self._file = file
-        # threads of this process take turns, and do not poll the lock of the file
+        # threads of this process take turns instead of polling the lock of the file
         self._writer = threading.Lock()
         sql.event.listen(engine, "connect", _set_pragmas)
 

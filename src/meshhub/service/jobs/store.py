@@ -1,8 +1,8 @@
 """Interface of every store of jobs. The row of a job states which worker runs it, whether it has ended, and its cost.
 
 Every start of a job gets a fresh random token and a lease. `finish` and `release` change the row only if the job still
-runs with this token, so a worker that was stopped for longer than its lease, and whose job runs elsewhere, has no
-effect. The end of a job, its row in the usage ledger and its webhook message are written in one transaction.
+runs with this token. A worker that was stopped for longer than its lease, and whose job runs elsewhere, therefore has
+no effect. The end of a job, its row in the usage ledger and its webhook message are written in one transaction.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from meshhub.service.jobs.job import (
 )
 
 LEASE_S = 5.0
-"""Seconds after the last beat until a job of a silent worker runs again."""
+"""Seconds after the last heartbeat until a job of a silent worker runs again."""
 
 BEAT_S = 1.0
-"""Seconds between two beats; several fit into a lease, so that one slow beat loses no job."""
+"""Seconds between two heartbeats; several fit into a lease, so that one slow heartbeat does not lose a job."""
 
 SWEEP_S = 2.0
-"""Seconds between two sweeps. A worker that has not beaten for a lease itself waits for one lease before it sweeps:
-after an outage of the store or of the machine, all leases look lost."""
+"""Seconds between two sweeps. A worker that has missed its heartbeats for a lease waits for one lease before it sweeps,
+because all leases look lost after an outage of the store or of the machine.
+"""
 
 MAX_ATTEMPTS_COUNT = 3
-"""Runs of a job; a job that ends the service with it must not do so forever."""
+"""Maximum runs of a job, because a job that crashes the service must not do so forever."""
 
 EXPIRED_ROW_S = 86_400.0
-"""Seconds for which the row of an expired job is kept, so that its caller learns what happened; one day."""
+"""Seconds for which the row of an expired job is kept, so that its caller can learn the outcome; one day."""
 
 MAX_QUEUED_S = 7 * 86_400.0
 """Seconds after which a job that never ran expires; longer than the outage of a weekend."""
 
 DELIVERY_LEASE_S = 60.0
-"""Seconds for one attempt to deliver a webhook; then another process may try."""
+"""Seconds for one attempt to deliver a webhook; another process may try afterwards."""
 
 
 class JobStore(Protocol):
@@ -58,10 +59,10 @@ class JobStore(Protocol):
         """Seconds that a request waits for the store; None for a store on this machine, which responds or fails."""
 
     def migrate(self) -> None:
-        """Create the tables where they are missing. Every other method does the same at its first use."""
+        """Create the tables where they are missing. Every other method does this at its first use."""
 
     def exists(self) -> bool:
-        """Return whether the store has ever been used; a service without jobs creates nothing."""
+        """Return whether the store has ever been used, because a service without jobs creates nothing."""
 
     def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
         """Add a job to the queue.
@@ -72,7 +73,7 @@ class JobStore(Protocol):
         Returns:
             The job, and whether it is new: a job of the caller with the same idempotency key is returned instead.
         Raises:
-            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            TooManyJobs: The caller already has the maximum number of unfinished jobs.
             ServerBusy: The queue is full.
         """
 
@@ -118,9 +119,10 @@ class JobStore(Protocol):
 
         Args:
             worker: Name of the process.
-            progress: Progress that changed since the last beat, by token.
+            progress: Progress that changed since the last heartbeat, by token.
         Returns:
-            Tokens of the jobs that the worker still owns. It stops all others: they were canceled, or run elsewhere.
+            Tokens of the jobs that the worker still owns. The worker stops all other jobs, because they were canceled
+            or run elsewhere.
         """
 
     def finish(self, job_id: str, token: str, outcome: Outcome) -> bool:
@@ -129,14 +131,14 @@ class JobStore(Protocol):
     def cancel(self, job_id: str) -> Job | None:
         """Cancel an unfinished job, or expire a finished one; return it, or None if the id is unknown.
 
-        A running worker loses its token at once, and stops at its next beat.
+        A running worker loses its token immediately, and stops at its next heartbeat.
         """
 
     def sweep(self) -> Swept:
         """Return jobs with lost leases to the queue, expire jobs, and delete old rows."""
 
     def select_known(self, job_ids: Iterable[str]) -> set[str]:
-        """Return those of the ids whose jobs exist and are not expired: all other files are orphans."""
+        """Return those of the ids whose jobs exist and are not expired; all other files are orphans."""
 
     def claim_deliveries(self, limit: int) -> list[Delivery]:
         """Return webhook messages that are due; no other process gets them for DELIVERY_LEASE_S."""
@@ -158,7 +160,7 @@ class JobStore(Protocol):
 
 
 class ClusterStore(JobStore, Protocol):
-    """Store whose jobs run on several machines: it chooses the worker of each job before an engine delivers it.
+    """Store whose jobs run on several machines: it chooses the worker of each job, and then delivers the job.
 
     A job that is placed stays `queued` until its worker claims it. After LEASE_S without a claim, a sweep takes the
     placement back.

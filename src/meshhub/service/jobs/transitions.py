@@ -89,7 +89,7 @@ def end_job(
             state=state,
             finished=now,
             expires=None if row.retention_s is None else now + row.retention_s,
-            # the token stays: it names the folder of the result
+            # the token stays, because it names the folder of the result
             lease_until=None,
             progress=None,
             outcome=None if outcome is None else encode(outcome),

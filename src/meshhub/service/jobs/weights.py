@@ -14,13 +14,13 @@ DEFAULT_MEMORY_BYTES = 512 << 20
 """Bytes of memory of a job of unknown size."""
 
 DEFAULT_CORES = 1
-"""Processor cores of a job: a conversion uses one thread, and a batch converts one file after the other."""
+"""Processor cores of a job, because a conversion uses one thread, and a batch converts one file after the other."""
 
 MAX_MEMORY_BYTES = 6 << 30
-"""Bytes of memory that a conversion may take by default; a job cannot use more."""
+"""Maximum bytes of memory of a conversion by default; a job cannot use more."""
 
 _ARCHIVE = Format(id="zip", label="ZIP", extensions=(".zip",), memory_base_bytes=256 << 20, memory_ratio=60)
-"""Archive of models, as heavy as the heaviest format: the names inside are not read yet."""
+"""Archive of models, which counts as the heaviest format, because its names are not read yet."""
 
 _UNKNOWN = Format(id="unknown", label="Unknown", extensions=(".unknown",))
 """File whose extension no format has."""
@@ -31,7 +31,7 @@ class Demand(NamedTuple):
 
     Attributes:
         memory_bytes: Bytes of memory.
-        cores: Processor cores, each of which takes a slot.
+        cores: Processor cores; each takes a slot.
     """
 
     memory_bytes: int
