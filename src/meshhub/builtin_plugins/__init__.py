@@ -1,4 +1,4 @@
-"""The plug-ins that come with meshhub. Each is an ordinary plug-in: a folder that uses the public hooks alone."""
+"""The plug-ins that come with meshhub. Each is an ordinary plug-in: a folder that uses only the public hooks."""
 
 BUILTINS = (
     # formats; why their readers are our own: docs/decisions/0030-own-readers.md

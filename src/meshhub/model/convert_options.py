@@ -113,7 +113,7 @@ class ConvertOptions(TypedDict, total=False):
 
     fill_holes_mm: float | None
     """Fill holes up to mm (at least 0.1 and at most 1000). Fill round holes in flat sides, through holes and blind
-    ones, up to this diameter. Needs a closed mesh; holes where faces are missing are closed by a repair."""
+    ones, up to this diameter. Needs a closed mesh; a repair closes holes where faces are missing."""
 
     offset_mm: float | None
     """Grow by mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
@@ -121,7 +121,7 @@ class ConvertOptions(TypedDict, total=False):
 
     hollow_wall_mm: float | None
     """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
-    thickness. The outside stays as it is; bodies that are too thin stay solid. Needs a closed mesh."""
+    thickness. The outside does not change; bodies that are too thin stay solid. Needs a closed mesh."""
 
     drain_holes_mm: float | None
     """Drain holes of mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
@@ -135,8 +135,8 @@ class ConvertOptions(TypedDict, total=False):
     scene, and close the cut."""
 
     merge_parts: Literal["keep", "union"] | None
-    """Merge parts. Make one part of all: union makes one solid without walls inside, keep only joins the meshes as
-    they are."""
+    """Merge parts. Merge all parts into one: union makes one solid without walls inside; keep joins the meshes
+    unchanged."""
 
     chamfer_base_mm: float | None
     """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by

@@ -1,4 +1,4 @@
-"""Operation `chamfer-base`: bevel the lowest edge, against the bulge of the first layers."""
+"""Operation `chamfer-base`: bevel the lowest edge, because printing makes the first layers bulge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bevel the edges of the side that the model stands on."""
+"""Bevel the edges of the side on which the model stands."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.reshaping import reshaped_in_place, subtracted, to_manifold
 
 SLICE_RATIO = 0.01
-"""Height of the outline above the bed, per chamfer: above rounded vertices, below the second edge of the chamfer."""
+"""Height of the outline above the bed, as a share of the chamfer: above rounded vertices, below its second edge."""
 
 SIMPLIFY_RATIO = 0.02
-"""Distance by which the outline may be simplified, per chamfer."""
+"""Distance by which the outline may be simplified, as a share of the chamfer."""
 
 CONE_SEGMENTS = 32
 """Segments of the cones around the corners of the outline."""
 
 
 def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
-    """Bevel the outlines at the lowest height of the scene by `chamfer_base_mm`, also those of holes.
+    """Bevel the outlines at the lowest height of the scene by `chamfer_base_mm`, including those of holes.
 
     Args:
         scene: Millimeters, Z up.
         options: `chamfer_base_mm` None leaves the scene unchanged.
     Returns:
-        Scene with the bevels; the new faces look like the nearest place of their mesh.
+        Scene with the bevels; new faces get the appearance of the nearest surface of their mesh.
     Raises:
         ConversionFailed: A part that stands on the bed is not a closed solid.
         ValueError: The scene has no faces.
@@ -46,7 +46,7 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
             return mesh
         solid = to_manifold(mesh, parts)
         outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
-        # a side narrower than the bevels would lose its foot
+        # a side narrower than the bevels would disappear from the bed
         if outline.offset(-size).is_empty():
             return mesh
         loops = outline.to_polygons()
@@ -69,8 +69,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
 
 
 def _wedges(outline: manifold3d.CrossSection, bed: float, size: float) -> list[manifold3d.Manifold]:
-    """Return the sweep of a cone along each edge of an outline: its sides rise at 45° from the reduced outline."""
-    # wedges that end beside the walls and below the bed have no edge or face in those of the model
+    """Return the sweep of a cone along each edge of an outline; its sides rise at 45° from the reduced outline."""
+    # wedges that end beside the walls and below the bed share no edge or face with the model
     beyond = SLICE_RATIO * size
     radius = size + 2 * beyond
     angle = np.linspace(0, 2 * np.pi, CONE_SEGMENTS, endpoint=False)

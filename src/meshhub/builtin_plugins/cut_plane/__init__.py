@@ -13,7 +13,7 @@ from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 
 MAX_PLANES = 8
-"""Planes of one request: up to 256 pieces of each part."""
+"""Maximum planes of one request; eight cut each part into up to 256 pieces."""
 
 _PLANE = re.compile(r"([xyz])=(-?\d{1,6}(?:\.\d{1,6})?)(%?)", re.ASCII)
 """Axis, and millimeters or percent."""
@@ -24,7 +24,7 @@ class Plane(NamedTuple):
 
     axis:       0, 1 or 2
     offset:     position along the axis
-    is_percent: whether the offset is in percent of the extent of the scene, else in millimeters
+    is_percent: whether the offset is in percent of the extent of the scene instead of millimeters
     """
 
     axis: int

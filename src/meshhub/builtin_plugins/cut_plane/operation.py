@@ -27,8 +27,8 @@ def run(scene: Scene, options: CutPlaneOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `cut_plane` is where to cut; None leaves the scene unchanged. `cut_plane_keep` removes pieces.
     Returns:
-        Scene with the pieces in their places, from low to high, named NAME-a, NAME-b, …; parts that no plane crosses
-        stay as they are. Instances with equal cuts share meshes.
+        Scene with the pieces in their places, from low to high, named NAME-a, NAME-b, …; parts that no plane crosses do
+        not change. Instances with equal cuts share meshes.
     Raises:
         InvalidOption: The cut would leave nothing.
         ConversionFailed: A part that a plane crosses is not a solid.

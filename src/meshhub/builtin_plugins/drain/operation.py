@@ -15,16 +15,16 @@ from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface,
 from meshhub.toolkit.topology import shells
 
 HOLE_SEGMENTS = 48
-"""Segments of a hole; the polygon is within 0.3 % of the circle."""
+"""Segments of a hole; so many keep the polygon within 0.3 % of the circle."""
 
 CLEARANCE = 1.05
-"""Radii between the center of a hole and the walls of its cavity; the rays along its rim must not graze them."""
+"""Radii between the center of a hole and the walls of its cavity, so that the rays along its rim do not graze them."""
 
 HEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
-"""Shares of the height of a cavity, lowest first; a hole ends below the first in which it has room."""
+"""Shares of the height of a cavity, lowest first; a hole ends below the first height at which it has room."""
 
 MAX_CENTERS = 2000
-"""Places for holes that are compared; bounds the time."""
+"""Maximum places for holes to compare; bounds the time."""
 
 
 def run(scene: Scene, options: DrainOptions) -> Scene:
@@ -34,7 +34,7 @@ def run(scene: Scene, options: DrainOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `drain_holes_mm` None leaves the scene unchanged.
     Returns:
-        Scene with the holes; the faces of a hole look like the nearest place of their mesh.
+        Scene with the holes; their faces get the appearance of the nearest surface of their mesh.
     Raises:
         ConversionFailed: A part is not a closed solid.
     """
@@ -57,7 +57,7 @@ class _Drilling:
         self.holes = self.missed = 0
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
-        """Return the mesh with holes; itself if it has no cavity."""
+        """Return the mesh with holes; the mesh itself if it has no cavity."""
         points, faces = solid_surface(mesh, parts)
         cavities = _find_cavities(points, faces)
         if not cavities:
@@ -77,7 +77,7 @@ class _Drilling:
         return subtracted(mesh, solid, drills) if drills else mesh
 
     def _drill(self, solid: manifold3d.Manifold, points: Float64, faces: Int32) -> list[manifold3d.Manifold]:
-        """Return the holes into a cavity, whose faces (m, 3) point into the material."""
+        """Return the holes into a cavity whose faces (m, 3) point into the material."""
         used, corners = np.unique(faces, return_inverse=True)
         room = manifold3d.Manifold(manifold3d.Mesh64(points[used], corners.reshape(-1, 3).astype(np.uint64)))
         low, high = points[used, 2].min(), points[used, 2].max()
@@ -98,7 +98,7 @@ class _Drilling:
         return best
 
     def _find_outside(self, solid: manifold3d.Manifold, x: float, y: float, top: float) -> float | None:
-        """Return a height just below the wall under a hole, whose upper end is in a cavity; None if there is none."""
+        """Return a height just below the wall under a hole whose upper end is in a cavity; None without such a wall."""
         angle = np.linspace(0, 2 * np.pi, 8, endpoint=False)
         ring = np.stack([x + self.radius * np.cos(angle), y + self.radius * np.sin(angle)], axis=1)
         end = solid.bounding_box()[2] - 1
@@ -113,7 +113,7 @@ class _Drilling:
 
 
 def _choose_centers(area: manifold3d.CrossSection, count: int, distance: float) -> list[tuple[float, float]]:
-    """Choose places in an area that are far from each other: the first near its center, at most a number."""
+    """Choose places in an area that are far apart: the first one near its center, at most a given number."""
     polygons = area.to_polygons()
     if not polygons:
         return []
@@ -135,7 +135,7 @@ def _choose_centers(area: manifold3d.CrossSection, count: int, distance: float) 
 
 
 def _find_cavities(points: Float64, faces: Int32) -> list[Int32]:
-    """Return the faces of each cavity, turned to point out of it."""
+    """Return the faces of each cavity, reversed to point out of it."""
     count, shell = shells(faces)
     corners = points[faces]
     a, b, c = (corners[:, corner] - points[0] for corner in range(3))

@@ -20,7 +20,7 @@ class FillHolesOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Fill holes up to mm",
                 description="Fill round holes in flat sides, through holes and blind ones, up to this diameter. "
-                "Needs a closed mesh; holes where faces are missing are closed by a repair.",
+                "Needs a closed mesh; a repair closes holes where faces are missing.",
                 ge=0.1,
                 le=1000,
             ),

@@ -21,13 +21,13 @@ MAX_FLAT_TURN_RAD = 2e-3
 """Radians between neighboring triangles of a flat side: above the rounding of float32 files."""
 
 MIN_CORNERS = 8
-"""Corners of a circle; with fewer, a hole is a polygon that somebody designed, such as the seat of a nut."""
+"""Minimum corners of a circle; with fewer, a hole is a designed polygon, such as the seat of a nut."""
 
 ROUNDNESS_RATIO = 0.05
-"""Largest difference of the radii of a circle, and distance of its corners from their plane, per radius."""
+"""Largest difference of the radii of a circle, and of its corners from their plane, as a share of the radius."""
 
 MIN_CIRCLE_RATIO = 0.8
-"""Area of a circle's polygon per area of the circle; a regular octagon has 0.9."""
+"""Area of a circle's polygon as a share of the area of the circle; a regular octagon has 0.9."""
 
 
 def run(scene: Scene, options: FillHolesOptions) -> Scene:
@@ -144,7 +144,7 @@ def _fit_circle(corners: Float64, axis: Float64, half_edges: Index, limit: float
         and np.abs((corners - center) @ axis).max() <= ROUNDNESS_RATIO * radius
         and area >= MIN_CIRCLE_RATIO * np.pi * radius**2
     )
-    # polygons inscribed in a circle of exactly the limit are filled in spite of rounding
+    # polygons inscribed in a circle of exactly the limit are also filled in spite of rounding
     return _Rim(half_edges, center, axis) if is_round and radius <= limit * (1 + 1e-6) else None
 
 
@@ -177,7 +177,7 @@ def _find_holes(
 
 
 def _cap(rim: _Rim, twin: IntIndex, region: Int32, is_hole: NDArray[np.bool_]) -> Index:
-    """Return the half-edges of the side to keep along a rim with a hole on its other side; otherwise none."""
+    """Return the half-edges of the side to keep along a rim with a hole on its other side; empty without one."""
     sides = rim.half_edges, twin[rim.half_edges][::-1]
     inner, outer = (bool(is_hole[region[side[0] // 3]]) for side in sides)
     if inner == outer:

@@ -17,7 +17,7 @@ def run(scene: Scene, options: FitOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `fit_mm` is width × depth × height; None leaves the scene unchanged.
     Returns:
-        Scaled scene, of which at least one side is that of the box; instances stay shared.
+        Scaled scene with at least one side equal to that of the box; instances stay shared.
     Raises:
         ValueError: The scene has no faces.
     """

@@ -17,7 +17,7 @@ from meshhub.toolkit.patches import divide_patches
 from meshhub.toolkit.topology import components, cycles, shells
 
 MIN_SEAM_WIDTH = 1e-4
-"""Difference of texture coordinates at one point that counts as a seam; more than the noise of interpolation."""
+"""Difference of texture coordinates at one point that counts as a seam; it is above the noise of interpolation."""
 
 
 class CappedMesh(NamedTuple):
@@ -35,7 +35,7 @@ class CappedMesh(NamedTuple):
 
 
 def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
-    """Cap the cut with faces that look down.
+    """Cap the cut with faces that face down.
 
     Args:
         cut: Mesh and section edges, in millimeters, Z up.
@@ -205,7 +205,7 @@ def _is_inside(polygon: Float64, point: Float64) -> bool:
 
 
 def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int32:
-    """Return the material of each triangle: the most frequent one along the loops of its connected area.
+    """Return the material of each triangle: the most frequent material along the loops of its connected area.
 
     Args:
         triangles: (t, 3) loop corners.
@@ -226,7 +226,7 @@ def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int3
 
 
 def _label_attributes(mesh: Mesh, source: NDArray[Any], material: Int32 | None) -> Int32:
-    """Number the vertices (k,) so that those with equal coordinates, colors and materials (k,) have one number."""
+    """Number the vertices (k,) so that those with equal coordinates, colors and materials (k,) have the same number."""
     columns = [np.zeros((len(source), 1)) if material is None else material[:, None]]
     columns += [values[source] for values in (mesh.uv, mesh.colors) if values is not None]
     return weld(np.concatenate(columns, axis=1, dtype=np.float64))[1]
@@ -255,8 +255,8 @@ def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any]) -> Mesh:
 def _add_divided_cap(mesh: Mesh, points: Float64, source: NDArray[Any]) -> Mesh:
     """Add cap faces with the corners `points` (t, 3, 3), each with the attributes of the vertex `source` (t,).
 
-    Between corners of different charts, a face would show other parts of the image; between corners of different
-    colors, it would blend them, and connect surfaces that the seam separates.
+    Otherwise, a face between corners of different charts would show other parts of the image, and a face between
+    corners of different colors would blend them and connect surfaces that the seam separates.
     """
     faces = np.arange(3 * len(points)).reshape(-1, 3)
     return _add_vertices(mesh, points.reshape(-1, 3), faces, np.repeat(source, 3))

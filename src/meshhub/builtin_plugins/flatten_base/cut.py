@@ -11,7 +11,7 @@ from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.geometry import IntIndex, weld
 
 MIN_NORMAL_LENGTH = 1e-6
-"""Length of an interpolated unit normal; below it the two normals are opposite and have no mean."""
+"""Minimum length of an interpolated unit normal; below it, the two normals are opposite and have no mean."""
 
 
 class Plane(NamedTuple):
@@ -86,7 +86,8 @@ def _split_faces(faces: Int32, side: np.ndarray, count: int) -> tuple[Int32, Int
         side: (f, 3) 1 above the plane, 0 in it, -1 below.
         count: Number of vertices; the new vertices are numbered from here.
     Returns:
-        (p, 3) pieces; (p,) row of the face of each piece; `begin` and `end`, the edge on which each new vertex lies.
+        (p, 3) corners of the pieces; (p,) row of the face of each piece; `begin` and `end`, the edge on which each new
+        vertex lies.
     """
     above, below = (side > 0).sum(axis=1), (side < 0).sum(axis=1)
     one_above = np.flatnonzero((above == 1) & (below == 2))
@@ -129,7 +130,8 @@ def _split_faces(faces: Int32, side: np.ndarray, count: int) -> tuple[Int32, Int
 def _add_crossing_vertices(mesh: Mesh, distance: Float64, begin: IntIndex, end: IntIndex, plane: Plane) -> Mesh:
     """Add a vertex where each edge crosses the plane, with interpolated attributes.
 
-    Both sides of a seam must get exactly the same point. So the ends of an edge are ordered by height, not by index.
+    Both sides of a seam must get exactly the same point. Therefore, the ends of an edge are ordered by height, not by
+    index.
     """
     if len(begin) == 0:
         return mesh

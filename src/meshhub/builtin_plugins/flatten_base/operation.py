@@ -28,10 +28,10 @@ TOLERANCE_STEPS = 4.0
 """float32 steps at the scene's highest coordinate; vertices closer to the plane count as in it."""
 
 MAX_LISTED_NAMES = 5
-"""Parts named in a note; keeps it readable."""
+"""Maximum parts named in a note; keeps it readable."""
 
 MAX_NAME_LENGTH = 60
-"""Characters of a part's name in a note; keeps it readable."""
+"""Maximum characters of a part's name in a note; keeps it readable."""
 
 
 _Key = tuple[int, bytes, float]
@@ -56,7 +56,7 @@ class _CutPart(NamedTuple):
 def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
     """Cut off the lowest `flatten_base_mm` of the scene, and cap each part where it was cut.
 
-    The rest keeps its height above Z = 0. Parts completely below the cut are removed.
+    The remaining part keeps its height above Z = 0. Parts completely below the cut are removed.
 
     Args:
         scene: Millimeters, Z up.

@@ -34,7 +34,7 @@ def check_mesh(mesh: Mesh) -> MeshCheck:
 
 
 def check_meshes(meshes: Sequence[Mesh]) -> list[MeshCheck]:
-    """Check many meshes, small ones in batches, with vertices welded at positions that are equal in float32."""
+    """Check many meshes, small ones in batches; vertices are welded at positions that are equal in float32."""
     checks: list[MeshCheck] = []
     batch: list[Mesh] = []
     size = 0
@@ -48,7 +48,7 @@ def check_meshes(meshes: Sequence[Mesh]) -> list[MeshCheck]:
 
 
 def _check_batch(meshes: Sequence[Mesh]) -> list[MeshCheck]:
-    """Check meshes as one; the owner is part of the weld key, so points of different meshes stay separate."""
+    """Check meshes as one; the weld key includes the owner, so points of different meshes stay separate."""
     count = len(meshes)
     begin = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
     vertices = np.concatenate([mesh.vertices for mesh in meshes]).astype(np.float32)
@@ -86,7 +86,7 @@ def _check_batch(meshes: Sequence[Mesh]) -> list[MeshCheck]:
 def count_shells_below(mesh: Mesh, plane: Plane) -> int:
     """Count the shells of a mesh that have no vertex above the plane, which a cut removes completely."""
     is_above = (mesh.vertices[:, 2] - plane.cut_z > plane.tolerance)[mesh.faces]
-    # faces that are completely above are irrelevant: they connect to lower faces only through crossing faces
+    # faces completely above are irrelevant, because they connect to lower faces only through crossing faces
     lower = np.flatnonzero(~is_above.all(axis=1))
     crossing = is_above[lower].any(axis=1)
     if crossing.all():

@@ -46,7 +46,7 @@ def write_glb(scene: Scene, target: Target, _options: NoOptions) -> None:
 def write_gltf(scene: Scene, target: Target, _options: NoOptions) -> None:
     """Write one JSON file with the buffer in a data URI."""
     builder = DocumentBuilder(scene)
-    # the URI of the buffer ends the document; encoding megabytes as a part of it took five times as long
+    # the URI of the buffer ends the document, because encoding megabytes as a part of it took five times as long
     text = msgspec.json.encode(builder.document(uri=_DATA_URI))
     with target.open() as file:
         file.write(text.removesuffix(_DOCUMENT_END))

@@ -19,7 +19,7 @@ class HollowOptions(Struct, frozen=True, kw_only=True):
             float,
             Meta(
                 title="Hollow with a wall of mm",
-                description="Make closed bodies hollow, with a wall of this thickness. The outside stays as it is; "
+                description="Make closed bodies hollow, with a wall of this thickness. The outside does not change; "
                 "bodies that are too thin stay solid. Needs a closed mesh.",
                 ge=0.2,
                 le=100,

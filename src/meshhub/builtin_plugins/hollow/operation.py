@@ -15,7 +15,7 @@ from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, with_fac
 from meshhub.toolkit.topology import shells
 
 MIN_CAVITY_RATIO = 0.5
-"""Volume of a cavity per cubed wall; a ball as wide as the wall has it, and saves too little for its faces."""
+"""Volume of a cavity per cubed wall; a ball as wide as the wall has this volume, and saves too little for its faces."""
 
 
 def run(scene: Scene, options: HollowOptions) -> Scene:
@@ -25,8 +25,8 @@ def run(scene: Scene, options: HollowOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `hollow_wall_mm` is the thickness of the wall; None leaves the scene unchanged.
     Returns:
-        Scene with the same outside; the faces of cavities follow those of their meshes, and look like the nearest
-        place of the outside. Instances stay shared.
+        Scene with the same outside; cavities come after the faces of their meshes, with the appearance of the nearest
+        outside. Instances stay shared.
     Raises:
         ConversionFailed: A part is not a closed solid.
         ModelTooComplex: The surface is too large for the wall.
@@ -50,7 +50,7 @@ class _Hollowing:
         self.solid: dict[str, int] = {}
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
-        """Return the mesh with its cavities; itself if it is too thin."""
+        """Return the mesh with its cavities; the mesh itself if it is too thin."""
         points, faces = solid_surface(mesh, parts)
         self.volume += signed_volume(points, faces) * len(parts)
         vertices, triangles, count = _find_cavities(points, faces, self.wall)
@@ -82,7 +82,7 @@ class _Hollowing:
 
 
 def _find_cavities(points: Float64, faces: Int32, wall: float) -> tuple[Float64, Int32, int]:
-    """Return vertices and outward faces of the room inside the walls, without tiny shells, and the number of rooms."""
+    """Return vertices and outward faces of the spaces inside the walls, without tiny ones, and their number."""
     vertices, triangles = offset_surface(points, faces, -wall, "hollow_wall_mm")
     if len(triangles) == 0:
         return vertices, triangles, 0
@@ -96,7 +96,7 @@ def _find_cavities(points: Float64, faces: Int32, wall: float) -> tuple[Float64,
 
 
 def _count_solid_bodies(points: Float64, faces: Int32, cavity: Float64, wall: float) -> int:
-    """Count the outward shells that have no vertices of cavities below them."""
+    """Count the outward shells without vertices of cavities below them."""
     count, shell = shells(faces)
     a, b, c = (points[faces[:, corner]] - points[0] for corner in range(3))
     is_body = np.bincount(shell, np.einsum("ij,ij->i", a, np.cross(b, c)), count) > 0

@@ -12,19 +12,19 @@ from meshhub.toolkit.geometry import soup, turned
 from meshhub.toolkit.poses import center_of_mass, find_sides, rotation_to_bed
 
 MIN_SIDE_RATIO = 0.02
-"""Area of a flat side per area of the hull; on a smaller one, a model stands as a ball does."""
+"""Area of a flat side as a share of the area of the hull; on a smaller side, a model is as unstable as a ball."""
 
 
 def run(scene: Scene, options: LayFlatOptions) -> Scene:
     """Turn the scene so that it rests on the largest side of its convex hull on which it does not tip over.
 
-    Of equal sides, the one that needs the least turn wins, so a model that already lies flat stays as it is.
+    Of equal sides, the one that needs the smallest turn wins, so a model that already lies flat is not turned.
 
     Args:
         scene: Millimeters, Z up.
         options: `lay_flat` False leaves the scene unchanged.
     Returns:
-        Turned scene; see `turned` for what stays in place.
+        Turned scene; see `turned` for the position that does not change.
     Raises:
         ValueError: The scene has no faces.
     """

@@ -19,8 +19,8 @@ class MergePartsOptions(Struct, frozen=True, kw_only=True):
             Literal["union", "keep"],
             Meta(
                 title="Merge parts",
-                description="Make one part of all: union makes one solid without walls inside, keep only joins the "
-                "meshes as they are.",
+                description="Merge all parts into one: union makes one solid without walls inside; "
+                "keep joins the meshes unchanged.",
             ),
         ]
         | None
@@ -34,7 +34,7 @@ def meshhub_operations() -> Iterable[Operation]:
         Operation(
             id="merge-parts",
             label="Merge parts",
-            # before DIVIDE, which makes parts that are not to be merged again
+            # before DIVIDE, which makes parts that must not be merged again
             stage=Stage.CUT,
             options=MergePartsOptions,
             run="meshhub.builtin_plugins.merge_parts.operation:run",

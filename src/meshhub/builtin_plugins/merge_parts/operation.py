@@ -1,4 +1,4 @@
-"""Make one part of all parts of the scene."""
+"""Merge all parts of the scene into one."""
 
 from __future__ import annotations
 

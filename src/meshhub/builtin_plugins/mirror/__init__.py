@@ -12,7 +12,7 @@ from meshhub.model.capabilities import Operation, Stage
 
 
 class MirrorOptions(Struct, frozen=True, kw_only=True):
-    """Options of `mirror`: the axis along which left and right change places."""
+    """Options of `mirror`: the axis that is reversed."""
 
     mirror: (
         Annotated[

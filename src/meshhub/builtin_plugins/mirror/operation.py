@@ -13,16 +13,16 @@ from meshhub.toolkit.geometry import bounds, placed_mesh
 
 
 def run(scene: Scene, options: MirrorOptions) -> Scene:
-    """Mirror the scene at the plane through the center of its bounding box, so that the box stays where it is.
+    """Mirror the scene at the plane through the center of its bounding box, so that the box does not move.
 
-    The meshes are mirrored, and the matrices conjugated: a matrix that mirrors would turn meshes inside out in programs
-    that ignore its sign.
+    The meshes are mirrored and the matrices conjugated, because a matrix that mirrors would turn meshes inside out in
+    programs that ignore its sign.
 
     Args:
         scene: Millimeters, Z up.
         options: `mirror` is the axis perpendicular to the plane; None leaves the scene unchanged.
     Returns:
-        Mirrored scene, outward normals as before; instances stay shared.
+        Mirrored scene; normals stay outward, and instances stay shared.
     Raises:
         ValueError: The scene has no faces.
     """

@@ -103,13 +103,13 @@ def _no_faces(point_count: int, ignored: list[str]) -> EmptyModel | UnreadableFi
 def _read_colors(points: NumberRows) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
     """Return the (n, 4) colors after the positions, and which vertices have one; None without colors.
 
-    Colors range to 255 if any value is above 1, else to 1. Vertices without a color get opaque white.
+    Colors range to 255 if any value is above 1, otherwise to 1. Vertices without a color get opaque white.
     """
     width, counts = points.rows.shape[1], points.counts
     if width < 6:
         weights = points.rows[:, 3:4] if counts is None else points.rows[counts > 3, 3:4]
         if (weights != 1).any():
-            note("weights_ignored", "the OBJ has weights after x, y, z, which only apply to curves: ignored them")
+            note("weights_ignored", "the OBJ has weights after x, y, z, which apply only to curves and were ignored")
         return None, None
     values = np.ones((len(points.rows), 4))
     values[:, : min(width - 3, 4)] = points.rows[:, 3:7]
@@ -130,7 +130,7 @@ def _read_colors(points: NumberRows) -> tuple[UInt8 | None, NDArray[np.bool_] | 
 
 
 def _clean_uv(rows: Float32) -> Float32:
-    """Return (t, 2) texture coordinates with 0 in place of a missing number, NaN and infinity."""
+    """Return (t, 2) texture coordinates; 0 replaces missing numbers, NaN and infinity."""
     uv = np.zeros((len(rows), 2), np.float32)
     width = min(rows.shape[1], 2)
     uv[:, :width] = rows[:, :width]
@@ -138,6 +138,6 @@ def _clean_uv(rows: Float32) -> Float32:
 
 
 def _normalize(normals: Float32) -> Float32:
-    """Return normals of unit length, with 0 in place of NaN and infinity."""
+    """Return normals of unit length; 0 replaces NaN and infinity."""
     finite = np.nan_to_num(normals.astype(np.float64), copy=False, nan=0, posinf=0, neginf=0)
     return unit_vectors(finite).astype(np.float32)

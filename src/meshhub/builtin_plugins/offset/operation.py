@@ -1,4 +1,4 @@
-"""Grow or shrink all parts: replace each surface by the one at a distance from it."""
+"""Grow or shrink all parts: replace each surface by the surface at a distance from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `offset_mm` is positive to grow and negative to shrink; None and 0 leave the scene unchanged.
     Returns:
-        Scene with new triangles, which have the vertex colors and materials of the nearest place, without textures.
+        Scene with new triangles, which have the vertex colors and materials of the nearest surface, without textures.
         Instances stay shared.
     Raises:
         ConversionFailed: A part is not a closed solid.

@@ -40,7 +40,7 @@ def find_charts(mesh: Mesh, index: Int32, *, by_color: bool = False) -> Charts |
         index: (n,) welded point of each vertex, from `geometry.weld`.
         by_color: Also split smooth color gradients into classes.
     Returns:
-        The charts, or None if the mesh has neither materials, colors nor texture coordinates.
+        The charts, or None if the mesh has no materials, colors and texture coordinates.
     """
     if mesh.uv is None and mesh.colors is None and mesh.face_material is None:
         return None
@@ -71,7 +71,7 @@ def _classify_faces(mesh: Mesh, *, by_color: bool) -> IntIndex:
     if mesh.face_material is not None:
         face_class += mesh.face_material.astype(np.int64) + 1
     if by_color and mesh.colors is not None:
-        # the mean of the corners: a face between two colors gets a class of its own
+        # the mean of the corners, so that a face between two colors gets a separate class
         mean = mesh.colors[mesh.faces].mean(axis=1) / COLOR_CLASS_LEVELS
         levels = np.minimum(mean.astype(np.int64), 255 // COLOR_CLASS_LEVELS)
         face_class = face_class * 256 + levels @ np.array([64, 16, 4, 1])

@@ -18,7 +18,7 @@ from meshhub.toolkit.geometry import weld
 from meshhub.toolkit.topology import components, edges, remove_degenerate_faces
 
 NORMALIZED_DIAGONAL = 100.0
-"""Diagonal, without unit, to which a mesh is scaled; the thresholds of fast-simplification suit this size."""
+"""Diagonal, without unit, to which a mesh is scaled, because the thresholds of fast-simplification suit this size."""
 
 
 class ReducedSurface(NamedTuple):
@@ -36,7 +36,7 @@ class ReducedSurface(NamedTuple):
 
 
 class MeshReduction:
-    """Reduction of one mesh, which is normalized in size and centered on the origin meanwhile."""
+    """Reduction of one mesh, which is scaled to a standard size and centered on the origin for the reduction."""
 
     def __init__(self, mesh: Mesh, placement: Float64) -> None:
         """Prepare the reduction of a mesh with faces; `placement` (4, 4) is the transform of one of its parts."""
@@ -62,7 +62,7 @@ class MeshReduction:
         return min(self.size, max(self.welded.min_faces, 1))
 
     def reduce(self, goal: int) -> ReducedSurface:
-        """Reduce the mesh to `goal` faces, or to as few more as a valid result needs."""
+        """Reduce the mesh to `goal` faces; if a valid result needs more, to as few as possible."""
         if goal >= self.size or len(self.welded.faces) == 0:
             return ReducedSurface(self.mesh.vertices, self.mesh.faces, None, None)
         charts = find_charts(self.mesh, self.index)

@@ -7,7 +7,7 @@ import numpy as np
 from meshhub.model.scene import Float64, Int32
 
 BOUNDARY_WEIGHT_RATIO = 100.0
-"""Weight of boundary edges relative to inner ones; with a low weight, an open surface shrinks from its boundary."""
+"""Weight of boundary edges relative to inner ones; with a lower weight, an open surface shrinks from its boundary."""
 
 
 def collapse_edges(vertices: Float64, faces: Int32, target: int, moves_points: bool) -> tuple[Float64, Int32]:
@@ -19,7 +19,7 @@ def collapse_edges(vertices: Float64, faces: Int32, target: int, moves_points: b
         vertices: (n, 3) welded positions, any length unit.
         faces: (m, 3) vertex indices, without degenerate faces.
         target: Number of faces to reach.
-        moves_points: Whether to put a point at the position of least error; otherwise at an existing position.
+        moves_points: Whether to put a point at the position of least error; otherwise, at an existing position.
     Returns:
         (p, 3) vertices and (q, 3) faces; more than `target` if the topology prevents further collapses.
     Source:

@@ -18,7 +18,7 @@ from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.meshlab import is_usable
 
 MAX_SIZE_CHANGE_RATIO = 0.01
-"""Change of a side of the bounding box without a note; parts must fit others."""
+"""Change of a side of the bounding box up to which no note is added; small, because parts must fit others."""
 
 _TINY_MM = 1e-300
 """Avoids a division by zero for a model without extent."""
@@ -98,7 +98,7 @@ def _note_changed_size(before: Scene, after: Scene) -> None:
 
 
 def _distribute(sizes: Float64, minimums: Float64, times: Float64, target: int) -> Float64:
-    """Return the goal of each mesh: the same share of its faces, or its minimum if that is more.
+    """Return the goal of each mesh: the same share of its faces, or its minimum if that is larger.
 
     Args:
         times: Number of instances of each mesh.

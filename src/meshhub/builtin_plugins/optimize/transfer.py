@@ -13,7 +13,7 @@ from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.geometry import IntIndex, compacted, face_normals, weld
 
 EXTRA_SAMPLE_COUNT = 20_000
-"""Approximate number of extra samples on large faces, so that points near their boundary find them too."""
+"""Approximate number of extra samples on large faces, so that points near their boundary also find these faces."""
 
 NEAREST_SAMPLE_COUNT = 8
 """Nearest samples whose faces are compared by exact distance; bounds the work per point."""
@@ -26,7 +26,7 @@ def transfer_attributes(mesh: Mesh, reduced: ReducedSurface) -> tuple[Mesh, bool
     """Transfer the attributes of a mesh to its reduced surface.
 
     Each reduced face gets the chart of the face nearest to its center. Each of its corners gets the values of the
-    nearest point *of that chart*, so no face extends across a seam.
+    nearest point *of that chart*, so that no face extends across a seam.
 
     Args:
         mesh: Mesh before the reduction.
@@ -43,7 +43,7 @@ def transfer_attributes(mesh: Mesh, reduced: ReducedSurface) -> tuple[Mesh, bool
     if reduced.pieces is not None:
         nearest = _vote_by_piece(nearest, reduced.charts.of_face, reduced.pieces)
     chart = reduced.charts.of_face[nearest]
-    # one vertex per point and chart; where a chart meets itself, one per corner, because the face determines the side
+    # one vertex per point and chart; a corner where a chart meets itself, because only the face determines the side
     meets_itself = np.bincount(reduced.charts.of_face, reduced.charts.on_seam) > 0
     is_ambiguous = meets_itself[chart] & (mesh.uv is not None)
     side = np.where(is_ambiguous, np.arange(len(chart)), -1)
@@ -71,7 +71,7 @@ def transfer_attributes(mesh: Mesh, reduced: ReducedSurface) -> tuple[Mesh, bool
 
 
 def _vote_by_piece(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex:
-    """Give all faces of a piece the chart that most of its faces are nearest to.
+    """Give all faces of a piece the chart that is nearest to most of its faces.
 
     Args:
         nearest: Source face of each reduced face.
@@ -141,7 +141,7 @@ class _SourceFaces:
             self.stretch = np.sqrt(area / np.where(uv_area > 0, uv_area, np.inf))
 
     def find_nearest(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
-        """Find the nearest face to each point among those that face the same way as `normals` (q, 3)."""
+        """Find the nearest face to each point among the faces with the same direction as `normals` (q, 3)."""
         results = [
             self._find_same_facing(points[at : at + CHUNK_SIZE], normals[at : at + CHUNK_SIZE])
             for at in range(0, len(points), CHUNK_SIZE)
@@ -171,7 +171,7 @@ class _SourceFaces:
             extra = [seam_faces[tree.query(points[here], k=ranks)[1]], own[here, None]]
             faces, weights, distance = self._find_candidates(points[here], extra)
             uv = np.einsum("qkc,qkcd->qkd", weights, self.uv[faces])
-            # distance in the texture from the own face, as a length on the surface
+            # distance in the texture from the face itself, converted to a length on the surface
             uv_distance = np.linalg.norm(uv - uv[:, -1:, :], axis=2) * self.stretch[own[here]][:, None]
             penalty = np.maximum(0, uv_distance - 2 * distance[:, -1:])
             distance = np.where(self.chart[faces] == chart[here, None], distance + penalty, np.inf)

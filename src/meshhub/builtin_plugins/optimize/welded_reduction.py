@@ -18,7 +18,7 @@ Triangles = tuple[Float64, Int32]
 """Points (n, 3) and faces (m, 3)."""
 
 AGGRESSIVENESS_EXPONENT = 7.0
-"""Exponent of fast-simplification's error threshold; below 7 it may stall above its target."""
+"""Exponent of fast-simplification's error threshold; below 7, it may stall above its target."""
 
 LOW_AGGRESSIVENESS_EXPONENT = 5.0
 """Exponent for the second attempt; tears fewer surfaces, but may stall above its target."""
@@ -27,16 +27,16 @@ GOAL_FACTORS = (1.0, 1.15, 1.4, 2.0, 3.0, 5.0, 8.0)
 """Multiples of the goal, tried in this order until a result is valid."""
 
 MIN_FACES_PER_BOUNDARY_EDGE_RATIO = 2.5
-"""Faces per edge of a boundary that is kept; with fewer, the surface between boundaries is distorted."""
+"""Minimum faces per edge of a boundary that is kept; with fewer, the surface between boundaries is distorted."""
 
 MIN_FACES_PER_SHELL = 50
-"""Faces; a goal with fewer per shell is coarse, and may change much of the volume."""
+"""Faces per shell below which a goal is coarse, and may change much of the volume."""
 
 MAX_COARSE_VOLUME_CHANGE_RATIO = 0.95
-"""Share of the volume that a coarse reduction may change; a tetrahedron of a ball has 12 % of its volume."""
+"""Share of the volume that a coarse reduction may change; a tetrahedron has 12 % of the volume of its ball."""
 
 MAX_VOLUME_CHANGE_RATIO = 0.3
-"""Share of the volume that a finer reduction may change; more means that parts are lost."""
+"""Share of the volume that a finer reduction may change; a larger change means that parts are lost."""
 
 MAX_FAST_VOLUME_CHANGE_RATIO = 0.02
 """Share of the volume that the fast stage may change before the second stage, which cannot restore it."""
@@ -45,16 +45,16 @@ MIN_FAST_STAGE_FACES = 20_000
 """Faces up to which the second stage alone is fast enough."""
 
 MAX_MESHLAB_FACES = 250_000
-"""Faces for the second stage, which takes 20 s for a million; larger surfaces use the fast stage only."""
+"""Maximum faces for the second stage, which takes 20 s for a million; larger surfaces use only the fast stage."""
 
 MAX_MEAN_CROWDING = 40
-"""Sum of squared face counts around points, per face; even meshes have about 18."""
+"""Maximum sum of squared face counts around points, per face; even meshes have about 18."""
 
 MAX_CROWDING = 2_000_000
 """Extra sum of squared face counts around points; the second stage takes time in proportion to it."""
 
 MAX_SEPARATE_SHELLS = 200
-"""Largest shells that are reduced one by one if they cannot be reduced together; bounds the time."""
+"""Maximum shells, largest first, to reduce one by one if they cannot be reduced together; bounds the time."""
 
 
 class SurfaceState(NamedTuple):
@@ -140,7 +140,7 @@ class WeldedReduction:
         return min(len(self.faces), 2 if self.state.edges.boundary else 4 * self.state.shells)
 
     def reduce(self, goal: int) -> Triangles:
-        """Reduce the surface to `goal` faces, or to as few more as a valid result needs.
+        """Reduce the surface to `goal` faces; if a valid result needs more, to as few as possible.
 
         An open surface accepts the least damaged result if no result is undamaged. A closed one stays unchanged.
         """
@@ -185,7 +185,7 @@ class WeldedReduction:
                 yield result
 
     def _reduce_partly(self, goal: int, keep_border: bool) -> Triangles:
-        """Reduce to twice the goal with the fast stage; if that damages the surface, less far or not at all."""
+        """Reduce to twice the goal with the fast stage; if that damages the surface, reduce it less or not at all."""
         if len(self.faces) <= max(MIN_FAST_STAGE_FACES, 3 * goal):
             return self.points, self.faces
         for times, aggressiveness in ((2, AGGRESSIVENESS_EXPONENT), (4, LOW_AGGRESSIVENESS_EXPONENT)):
@@ -242,7 +242,7 @@ class WeldedReduction:
         return edge_statistics(remove_degenerate_faces(weld(placed)[1][faces]))
 
     def _compare_by_shells(self, best: Triangles, goal: int) -> Triangles:
-        """Return the best result, or the result shell by shell if it has fewer faces."""
+        """Return the best result, or the result of reducing each shell separately if it has fewer faces."""
         if self.state.shells < 2 or not self.state.closed:
             return best
         by_shells = self._reduce_by_shells(goal)

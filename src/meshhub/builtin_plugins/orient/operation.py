@@ -17,31 +17,31 @@ from meshhub.toolkit.poses import center_of_mass, find_sides, rotation_to_bed
 from meshhub.toolkit.supports import measure_support
 
 MAX_SIDES = 24
-"""Sides of the hull that are tried, the largest first."""
+"""Maximum sides of the hull to try, the largest first."""
 
 MAX_NORMALS = 12
-"""Directions of the surface that are tried, those of most area first."""
+"""Maximum directions of the surface to try, those with the largest area first."""
 
 NORMAL_BIN = 8
-"""Steps of a component of a normal; directions in one step are one, about 7 degrees wide."""
+"""Steps of a component of a normal; directions in one step, about 7 degrees wide, count as one."""
 
 MAX_FACES = 60_000
-"""Faces of the sample on which many poses are compared; the best are measured on all."""
+"""Maximum faces of the sample on which many poses are compared; the best poses are measured on all faces."""
 
 MAX_FINALISTS = 4
 """Poses that are measured on all faces."""
 
 MAX_SAME_COSINE = float(np.cos(np.deg2rad(1.0)))
-"""Cosine of the angle below which two directions are one."""
+"""Cosine of the angle below which two directions count as one."""
 
 MIN_GAIN = 0.005
-"""Score by which another pose must be better than the pose as drawn."""
+"""Score by which another pose must be better than the original pose."""
 
 CONTACT_MM = 0.2
 """Millimeters above the bed within which a point touches it: the first layer."""
 
 TIP_PENALTY = 1.0
-"""Added to the score of a pose in which the model tips over; a support of the size of the hull counts as much."""
+"""Added to the score of a pose in which the model tips over: as much as a support of the size of the hull."""
 
 _AXES = [np.array(step, np.float64) for step in itertools.product((-1, 0, 1), repeat=3) if any(step)]
 
@@ -94,7 +94,7 @@ def run(scene: Scene, options: OrientOptions) -> Scene:
     """Turn the scene to the best of many poses: on the sides of its hull, on its main surfaces, and along the axes.
 
     The score of a pose adds the volume of its support, the share of the shadow that does not touch the bed, and the
-    height, each with its weight; a pose in which the model tips over costs TIP_PENALTY. The pose as drawn is one of
+    height, each with its weight; a pose in which the model tips over costs TIP_PENALTY. The original pose is one of
     them, and wins if it is as good.
 
     Args:
@@ -133,7 +133,7 @@ def run(scene: Scene, options: OrientOptions) -> Scene:
 
 
 def _rank(pose: Pose) -> tuple[float, float]:
-    """Return what poses are sorted by: the score, without its rounding, then how little they turn."""
+    """Return the sort key of poses: the rounded score, then how little they turn the model."""
     return round(pose.score, 6), float(pose.down[2])
 
 

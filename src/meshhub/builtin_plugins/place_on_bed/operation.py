@@ -13,11 +13,12 @@ from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds
 
 MAX_OFFSET_RATIO = 8.0
-"""Distance of a mesh from its own origin per diagonal; beyond it the mesh is centered, because float32 files store
-seven digits per coordinate, and an offset that the matrix removes later would use them up."""
+"""Distance of a mesh from its own origin, per diagonal, beyond which the mesh is centered: float32 files store seven
+digits per coordinate, which an offset that the matrix removes later would use up.
+"""
 
 MAX_PASSES = 3
-"""Moves; the first is exact except for rounding in rotated or scaled parts, which the others remove."""
+"""Maximum moves; the first is exact except for rounding in rotated or scaled parts, which the others remove."""
 
 
 def run(scene: Scene, options: PlaceOnBedOptions) -> Scene:

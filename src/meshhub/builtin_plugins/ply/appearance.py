@@ -27,10 +27,10 @@ COLOR_NAMES = frozenset(name for names in _CHANNELS for name in names)
 UV_NAMES = frozenset(name for names in _UV for name in names)
 
 MAX_TEXTURES_COUNT = 256
-"""Textures read; each is a file to look up, and real files name a few."""
+"""Maximum textures to read; each is a file to look up, and real files name a few."""
 
 MAX_TEXTURE_NAME_LENGTH = 80
-"""Characters kept of a texture's file name; bounds names from hostile headers."""
+"""Maximum characters of a texture's file name; bounds names from hostile headers."""
 
 
 def read_colors(table: ElementTable) -> UInt8 | None:
@@ -56,7 +56,7 @@ def _is_fraction(values: Column) -> bool:
 
 
 def _to_bytes(values: Column, *, is_fraction: bool) -> UInt8:
-    """Return a channel as bytes. Floats range to 1 if `is_fraction`, else to 255; 16-bit integers range to 65535."""
+    """Return a channel as bytes. Floats range to 1 if `is_fraction`, or else to 255; 16-bit integers to 65535."""
     if values.dtype == np.uint8:
         return values
     scale = 255.0 if values.dtype.kind == "f" and is_fraction else 1 / 257 if values.dtype == np.uint16 else 1.0
@@ -74,7 +74,7 @@ def read_uv(table: ElementTable) -> Float32 | None:
 
 
 def replace_non_finite(values: NDArray[Any]) -> Float32:
-    """Return texture coordinates with 0 in place of NaN and infinity, so that a bad texture does not fail the model."""
+    """Return texture coordinates with 0 instead of NaN and infinity, so that a bad texture does not fail the model."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
     finite: Float32 = np.nan_to_num(narrow, nan=0, posinf=0, neginf=0)

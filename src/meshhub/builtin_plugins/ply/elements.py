@@ -82,7 +82,7 @@ def _read_text(text: bytes, first_line: int, elements: list[Element], selection:
 
 
 def _read_regular(text: memoryview, element: Element) -> NDArray[np.float64] | None:
-    """Read the rows of an element if each is on its own line, with equal spaces and equally many numbers; else None."""
+    """Read rows that are on separate lines, with equal spaces and equally many numbers; None for other layouts."""
     first_line = bytes(text[:_MAX_FIRST_LINE_BYTES]).partition(b"\n")[0].split(b" ")
     take = [index for index, word in enumerate(first_line) if word]
     if not take or not element.properties:

@@ -31,7 +31,7 @@ MAX_HEADER_BYTES = 1 << 20
 """Bytes searched for the end of the header; far more than the header of any real file."""
 
 MAX_LISTS_COUNT = 32
-"""Lists per element; the time to locate its rows grows with their number, and real files have at most three."""
+"""Maximum lists per element; the time to locate its rows grows with their number, and real files have at most three."""
 
 _BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"(?:\r\n|\r|\n)[ \t]*end_header[ \t]*(\r\n|\r|\n|\Z)")
@@ -59,7 +59,7 @@ class Element:
 
     @property
     def list_count(self) -> int:
-        """Number of list properties; with any, the rows may differ in length."""
+        """Number of list properties; if there are any, the rows may differ in length."""
         return sum(column.count_type is not None for column in self.properties)
 
 

@@ -31,7 +31,7 @@ _POLYGONS = _SELECTION.keys() - {"vertex", "vertices"}
 Index = NDArray[np.int64]
 
 
-@np.errstate(invalid="ignore")  # the pipeline rejects NaN by value; a signaling NaN would also warn here
+@np.errstate(invalid="ignore")  # the pipeline rejects NaN by value, but a signaling NaN would also cause a warning here
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     """Read a PLY file.
 
@@ -77,7 +77,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
 
 
 def _read_points(vertex: ElementTable) -> Float64:
-    """Return the (n, 3) positions. Raises UnreadableFile for one that is not finite."""
+    """Return the (n, 3) positions. Raises UnreadableFile for a coordinate that is not finite."""
     points: Float64 = np.stack([vertex.columns[axis] for axis in "xyz"], axis=1).astype(np.float64)
     is_finite = np.isfinite(points).all(axis=1)
     if not is_finite.all():
@@ -119,7 +119,7 @@ def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index,
 
 
 def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lowest: int) -> Index:
-    """Return the items as integers. Raises UnreadableFile for one outside `lowest` … vertex_count - 1."""
+    """Return the items as integers. Raises UnreadableFile for a vertex outside `lowest` … vertex_count - 1."""
     values = lists.values
     with np.errstate(invalid="ignore"):
         is_bad = ~((values >= lowest) & (values < vertex_count))
@@ -188,7 +188,7 @@ def _build_scene(
 
 
 def _texture_numbers(face: ElementTable, texture_count: int) -> Int32:
-    """Return the (p,) texture of each face, -1 for a number out of range; the first texture without numbers."""
+    """Return the (p,) texture of each face, -1 for a number out of range; without numbers, the first texture."""
     numbers = face.columns.get("texnumber")
     if numbers is None:
         return np.zeros(face.count, np.int32)

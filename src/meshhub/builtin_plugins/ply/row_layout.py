@@ -1,8 +1,8 @@
 """Location and values of PLY rows that differ in length.
 
 A row with lists has a length that depends on the counts inside it, so the start of each row depends on the row
-before. Nearly all files have equal counts, so a fixed row length is tried first and verified. Otherwise the length
-of a potential row is computed at *every* position of a block at once, and scipy's graph traversal, in compiled code,
+before. Nearly all files have equal counts, so a fixed row length is tried first and verified. Otherwise, the length of
+a potential row is computed at *every* position of a block at once, and scipy's graph traversal, which is compiled,
 follows the chain of actual rows.
 """
 
@@ -23,7 +23,7 @@ Column = NDArray[Any]
 Index = NDArray[np.int64]
 
 _MIN_BLOCK_COUNT = 1 << 10
-"""Positions in the first block, so that a small element does not pay for a large one; every block doubles."""
+"""Positions in the first block; small, so that a small element is fast; each block doubles."""
 
 _MAX_BLOCK_COUNT = 1 << 20
 """Positions in the largest block; bounds the memory of the graph."""
@@ -68,13 +68,13 @@ class ElementTable:
         return len(self.starts)
 
     def row_name(self, kind: str, row: int) -> str:
-        """Return where a row is, for messages: its line in a text, else its number from 0."""
+        """Return the location of a row for messages: its line in a text, otherwise its number from 0."""
         place = f"{kind} {row}" if self.lines is None else f"line {self.lines.find(int(self.starts[row]))}"
         return f"{place} of the PLY file"
 
 
 class DataSection:
-    """Data after the header, as positions to read values from: bytes in binary files, numbers in text."""
+    """Data after the header, as positions from which values are read: bytes in binary files, numbers in text."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ class DataSection:
 
         Args:
             length: Number of positions.
-            view: Returns an array whose item at a position is the value of the given type that starts there.
-            size: Returns the number of positions that a value of the given type takes.
+            view: Return an array whose item at a position is the value of the given type that starts there.
+            size: Return the number of positions that a value of the given type takes.
             unit: Name of the positions in messages.
             is_complete: Whether the last position is complete; False if the file may end inside a number.
         """
@@ -152,7 +152,7 @@ def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Ind
 
 
 def _locate_lines(section: DataSection, element: Element, start: int) -> tuple[Index, int] | None:
-    """Find the rows of an element that has a line for each row; return None if rows and lines differ.
+    """Find the rows of an element with one row on each line; None if rows and lines differ.
 
     Raises:
         UnreadableFile: A line does not hold its row.
@@ -182,10 +182,12 @@ def _locate_lines(section: DataSection, element: Element, start: int) -> tuple[I
 def _follow_rows(section: DataSection, element: Element, start: int) -> tuple[Index, int]:
     """Find the row starts by following the chain from the first row, block by block.
 
-    If the data ends between two rows, the count in the header is wrong: read the rows and add a note. If it ends
+    If the data ends between two rows, the count in the header is wrong, so the rows are read with a note. If it ends
     inside a row, the file is cut off.
     """
-    from scipy.sparse import csr_array  # few files need it, and the import would slow down every read
+    from scipy.sparse import (
+        csr_array,
+    )  # imported here, because few files need it, and the import would slow down every read
     from scipy.sparse.csgraph import breadth_first_order
 
     blocks: list[Index] = []
@@ -220,7 +222,7 @@ def _row_ends(section: DataSection, element: Element, starts: Index) -> Index:
     """Return the ends of potential rows at `starts`; a position beyond the data for rows that do not fit."""
     ends = starts
     beyond = section.length + 1
-    pending = 0  # size of properties without lists, summed first: an element may have thousands
+    pending = 0  # the size of properties without lists, summed first, because an element may have thousands
     for prop in element.properties:
         if prop.count_type is None:
             pending += section.size(prop.type)
@@ -287,7 +289,7 @@ def _read_items(section: DataSection, type_: str, positions: Index, counts: Inde
 
 
 def _row_step(starts: Index) -> int:
-    """Return the distance between rows if it is constant, else 0."""
+    """Return the distance between rows if it is constant, otherwise 0."""
     if len(starts) < 2:
         return 0
     step = int(starts[1] - starts[0])

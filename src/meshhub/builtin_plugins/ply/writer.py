@@ -19,7 +19,7 @@ from meshhub.toolkit.geometry import baked
 _MAX_FLOAT_SHIFT_RATIO = 1e-7
 """Largest shift of a vertex, as a share of the model's size, for which coordinates are written as float.
 
-Around the origin, float always stays below; a small model far away from it needs double.
+Near the origin, float32 always suffices; a small model far away from it needs double.
 """
 
 _WHITE = np.full(4, 255, np.uint8)
@@ -81,7 +81,7 @@ def _vertex_columns(mesh: Mesh) -> Columns:
 
 
 def _narrow_coordinates(vertices: Float64) -> Float32 | Float64:
-    """Return the vertices as float32 if that is exact enough (`_MAX_FLOAT_SHIFT_RATIO`), else as float64."""
+    """Return the vertices as float32 if that is exact enough (`_MAX_FLOAT_SHIFT_RATIO`), otherwise as float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = vertices.astype(np.float32)
         shift = np.abs(narrow - vertices).max()
@@ -92,7 +92,7 @@ def _narrow_coordinates(vertices: Float64) -> Float32 | Float64:
 
 
 def _apply_materials(meshes: list[Mesh], scene: Scene) -> list[Mesh]:
-    """Give all meshes vertex colors if any mesh has colors or a colored material; else return them unchanged."""
+    """Give all meshes vertex colors if any mesh has colors or a colored material; otherwise, return them unchanged."""
     base_colors = np.array([material.base_color for material in scene.materials], np.float64).reshape(-1, 4)
     palette = np.concatenate([_WHITE[None], np.clip(np.rint(base_colors * 255), 0, 255).astype(np.uint8)])
     has_tint = [
@@ -118,7 +118,7 @@ def _apply_palette(mesh: Mesh, palette: UInt8) -> Mesh:
     """
     if mesh.face_material is None:
         return replace(mesh, colors=np.broadcast_to(_WHITE, (len(mesh.vertices), 4)))
-    # no border is needed between materials of one color: replace each by the last material of its color
+    # no border is needed between materials of one color, so each is replaced by the last material of its color
     _, color_index = np.unique(palette.view("<u4")[:, 0], return_inverse=True)
     representative = np.zeros(len(palette), np.int64)
     representative[color_index] = np.arange(len(palette))
@@ -126,7 +126,7 @@ def _apply_palette(mesh: Mesh, palette: UInt8) -> Mesh:
     corner_vertex = mesh.faces.reshape(-1)
     vertex_color = np.zeros(len(mesh.vertices), np.int64)
     vertex_color[corner_vertex] = corner_color
-    # corners whose color differs from their vertex's share a duplicate per vertex and color
+    # corners whose color differs from that of their vertex share a duplicate per vertex and color
     differing = np.flatnonzero(vertex_color[corner_vertex] != corner_color)
     keys = corner_vertex[differing] * np.int64(len(palette)) + corner_color[differing]
     duplicates, index = np.unique(keys, return_inverse=True)

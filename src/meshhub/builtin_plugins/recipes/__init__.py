@@ -24,7 +24,7 @@ def own_folder() -> Path:
 
 @hookimpl
 def meshhub_recipes() -> Iterable[Recipe]:
-    """Declare the built-in recipes and those of the user's folder; a file of the user that is invalid is logged."""
+    """Declare the built-in recipes and those in the user's folder; an invalid file of the user is logged."""
     recipes = {recipe.id: recipe for recipe in read_recipes(files(__name__) / "purposes")}
     for file in sorted(own_folder().glob(f"*{EXTENSION}")):
         try:

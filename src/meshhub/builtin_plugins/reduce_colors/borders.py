@@ -11,13 +11,13 @@ from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.regions import Neighbors, find_neighbors, remove_narrow_regions
 
 SMOOTH_ROUNDS = 6
-"""Rounds of the shortening of borders; later ones change almost nothing."""
+"""Rounds of shortening the borders; later ones change almost nothing."""
 
 MIN_WIDTH_CELL_RATIO = 0.5
-"""Width, in cells, from which strips stay: slicers drop those narrower than half a nozzle."""
+"""Width, in cells, from which strips stay, because slicers drop those narrower than half a nozzle."""
 
 BORDER_CELL_RATIO = 0.25
-"""Width, in cells, of a strip that is as costly as its two borders; narrower strips disappear."""
+"""Width, in cells, of a strip whose area is worth its two borders; narrower strips disappear."""
 
 
 def smooth_borders(leaves: Leaves, scale: Float64, entry_count: int, cell: float) -> Leaves:
@@ -38,7 +38,7 @@ def smooth_borders(leaves: Leaves, scale: Float64, entry_count: int, cell: float
 
 
 def _shorten(label: UInt8, own_area: Float64, neighbors: Neighbors, entry_count: int) -> UInt8:
-    """Change leaves whose borders become shorter by more than their area is worth, alternating between two halves."""
+    """Change leaves if that shortens borders by more than their area is worth, alternating between two halves."""
     original, count = label, len(label)
     rows = np.arange(count)
     for number in range(SMOOTH_ROUNDS):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64
 
 TILE_SIZE = 64
-"""Cells of a side of the tile; its repetition is not visible."""
+"""Cells per side of the tile; so many make its repetition invisible."""
 
 FILTER_ROUNDS = 24
 """Rounds that remove low frequencies from the noise."""
@@ -20,7 +20,7 @@ FILTER_ROUNDS = 24
 def make_tile() -> Float64:
     """Return a (TILE_SIZE, TILE_SIZE) tile of evenly distributed numbers from 0 to 1 without low frequencies.
 
-    White noise is filtered and ranked again and again: void-and-cluster is slightly better, and needs 4096 steps.
+    White noise is filtered and ranked repeatedly; void-and-cluster is slightly better, but needs 4096 steps.
     """
     frequency = np.fft.fftfreq(TILE_SIZE)
     keep = 1 - np.exp(-(frequency[:, None] ** 2 + frequency**2) / (2 * 0.18**2))

@@ -15,7 +15,7 @@ from meshhub.errors import InvalidOption
 from meshhub.toolkit.names import single_line
 
 MAX_LISTED_COUNT = 1000
-"""Filaments of a list to choose from; their comparison with the colors of a model takes two seconds."""
+"""Maximum filaments of a list to choose from; their comparison with the colors of a model takes two seconds."""
 
 _SETTING_KEYS = ("filament_colour", "default_filament_colour", "extruder_colour")
 """Settings of slicers with colors."""
@@ -24,7 +24,7 @@ _COLOR_KEYS = (*_SETTING_KEYS, "hex", "color_hex", "hex_code", "rgb", "color", "
 """Keys of colors in slicer settings, in lists of other programs, and in headers of CSV files; the first one counts."""
 
 _NAME_KEYS = ("filament_settings_id", "name", "filament_name", "title", "color", "colour")
-"""Keys of names; "color" is one where another key has the code."""
+"""Keys of names; "color" is a name if another key has the code."""
 
 _TRANSMISSION_KEYS = ("transmissivity", "transmission_distance", "transmission_mm", "td", "td_mm")
 """Keys of transmission distances in millimeters, in libraries of HueForge and in headers of CSV files."""

@@ -21,7 +21,7 @@ class Leaves:
     face:    (m,) triangle that contains the leaf
     weights: (m, 3, 3) barycentric coordinates of the corners in this triangle
     label:   (m,) entry of the palette
-    error:   (m,) share of the leaf where the color has another entry
+    error: (m,) share of the leaf whose color belongs to another entry
     """
 
     points: Float64
@@ -49,7 +49,7 @@ def split_leaves(leaves: Leaves, edges: Edges, edge: IntIndex, position: Float64
 
     Args:
         edge: (k,) edges to split, without duplicates.
-        position: (k,) where, from 0 at the lower point to 1 at the higher point.
+        position: (k,) position of the split, from 0 at the lower point to 1 at the higher point.
     Returns:
         The leaves, those without a split edge first, and the number of these leaves.
     """
@@ -103,7 +103,7 @@ def _split_pattern(leaves: Leaves, rows: IntIndex, cut: Int32, position: Float64
         points: All points, with the new ones.
     """
     is_cut = cut[0] >= 0
-    # turn the corners: a single split side comes first, and a single unsplit side comes last
+    # rotate the corners, so that a single split side comes first, and a single unsplit side comes last
     count = int(is_cut.sum())
     first = int(is_cut.argmax()) if count == 1 else (int(is_cut.argmin()) + 1) % 3 if count == 2 else 0
     turn = [first, (first + 1) % 3, (first + 2) % 3]

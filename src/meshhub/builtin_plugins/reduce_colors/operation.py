@@ -30,10 +30,10 @@ from meshhub.toolkit.geometry import face_normals, weld
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
 
 REPORT_RATIO = 4
-"""Cells that share samples of the report; their mean over the surface is exact enough."""
+"""Cells that share one sample of the report; their mean over the surface is exact enough."""
 
 LEAVES_PER_DITHER_CELL = 6
-"""Leaves that a dithered cell takes; cells grow so that all fit into MAX_LEAF_COUNT."""
+"""Leaves per dithered cell; cells grow so that all leaves fit into MAX_LEAF_COUNT."""
 
 
 class _Palette(NamedTuple):
@@ -67,13 +67,13 @@ class _Faces(NamedTuple):
 
 
 def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
-    """Reduce the colors of the scene to a few, each a material of its own.
+    """Reduce the colors of the scene to a few, with one material for each.
 
     Args:
         scene: Millimeters, Z up.
         options: Number of colors or filaments, and the fineness of the borders.
     Returns:
-        Scene whose triangles have flat materials; parts that share a mesh and a material still share a mesh.
+        Scene whose triangles have flat materials; parts with a common mesh and material still share a mesh.
     """
     surfaces = list(dict.fromkeys(Surface(part.mesh, part.material) for part in scene.parts))
     background = check_color("reduce_colors_background", options.reduce_colors_background)
@@ -115,7 +115,7 @@ def _collect_faces(scene: Scene, surfaces: list[Surface]) -> _Faces:
         points.append(mesh.vertices[first])
         corners.append(index[mesh.faces] + np.int32(offset))
         offset += len(first)
-        # the parts share the triangles: details as fine as the largest part needs suffice for the others
+        # the parts share the triangles, so details that suffice for the largest part suffice for the others
         largest = max(scales_of[surface])
         scales.append(np.full(len(mesh.faces), largest))
         relative_areas = np.square(np.array(scales_of[surface]) / (largest or 1.0))
@@ -175,7 +175,7 @@ class _Painter:
         return self.quantize(face, weights, self._colors.sample(face, weights))
 
     def quantize(self, face: Int32, weights: Float32, colors: UInt8) -> UInt8:
-        """Return the entry (k,) for each point, as `label`; `colors` (k, 3) are those of the points."""
+        """Return the entry (k,) for each point, as `label` does; `colors` (k, 3) are the colors of the points."""
         if not self._is_dithered:
             return self._quantizer.assign(colors)
         corners = self._faces.points[self._faces.corners[face]]
@@ -261,7 +261,7 @@ def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], division: Di
     normals = np.einsum("lcw,lwd->lcd", leaves.weights[rows], own).reshape(-1, 3)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     normals = normals / np.where(length > 0, length, 1)
-    # equal corners share a vertex; rounding hides the noise of the interpolation
+    # equal corners share a vertex, and rounding removes the noise of the interpolation
     keys = np.concatenate([corners.reshape(-1, 1).astype(np.float64), np.rint(normals * 2**20)], axis=1)
     first, vertex = weld(keys)
     result = Mesh(
@@ -275,7 +275,7 @@ def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], division: Di
 
 
 def _add_division(mesh: Mesh, corners: Int32, division: Division) -> Mesh:
-    """Return the mesh with its division, whose points, and those of the corners (k, 3), are those of the leaves."""
+    """Return the mesh with its division; `division` and the corners (k, 3) index the points of the leaves."""
     vertex_of = np.empty(int(corners.max()) + 1, np.int32)
     vertex_of[corners] = mesh.faces
     return mesh.with_division(replace(division, triangles=vertex_of[division.triangles]))

@@ -17,16 +17,16 @@ from meshhub.toolkit.colors import (
 from meshhub.toolkit.geometry import IntIndex
 
 MAX_BIN_COUNT = 4096
-"""Color bins that are clustered, each at the mean of its colors; bounds the time."""
+"""Maximum color bins to cluster, each at the mean of its colors; bounds the time."""
 
 START_COUNT = 8
 """Random starts of the clustering."""
 
 MAX_ROUNDS = 60
-"""Rounds of the clustering; most end after 20."""
+"""Maximum rounds of the clustering; most end after 20."""
 
 MIN_PURE_AREA_RATIO = 0.01
-"""Share of the area from which pure white or black counts as used; less is mostly a margin of a texture."""
+"""Share of the area from which pure white or black counts as used; a smaller area is mostly a margin of a texture."""
 
 MAX_PURE_DELTA_E = 0.25
 """Growth of the mean CIEDE2000 difference up to which pure white and black are kept as colors of the palette."""
@@ -42,7 +42,7 @@ class ColorBins:
     oklab:  (b, 3) mean color in OKLab
     lab:    (b, 3) mean color in CIE L*a*b*
     weight: (b,) share of the area
-    pure:   (2,) share of the area that has each of PURE_COLORS
+    pure:   (2,) share of the area with each of PURE_COLORS
     """
 
     def __init__(self, colors: UInt8, area: Float64) -> None:
@@ -115,7 +115,7 @@ def cluster_palette(bins: ColorBins, count: int) -> UInt8:
 
 
 def _cluster(bins: ColorBins, count: int, fixed: UInt8) -> UInt8:
-    """Return the palette of several starts that has the least mean difference; it begins with the fixed colors."""
+    """Return the palette with the least mean difference among several starts; it begins with the fixed colors."""
     best, lowest = fixed, np.inf
     for seed in range(START_COUNT):
         centers = _seed_centers(bins, count, convert_to_oklab(fixed), np.random.default_rng(seed))
@@ -136,7 +136,7 @@ def _seed_centers(bins: ColorBins, count: int, fixed: Float64, random: np.random
         total = np.cumsum(potential)
         if not total[-1] > 0:
             break
-        # the best of a few candidates: a poor start costs more than the comparison
+        # the best of a few candidates, because a poor start costs more than the comparison
         candidates = np.unique(np.searchsorted(total, random.random(8) * total[-1]))
         closer = _squared_distances(bins.oklab, bins.oklab[candidates])
         if distance is not None:
@@ -172,7 +172,7 @@ def _squared_distances(points: Float64, centers: Float64) -> Float64:
 def choose_filaments(bins: ColorBins, palette: UInt8, count: int) -> IntIndex:
     """Return the positions, ascending, of the `count` filaments of a palette (n, 3) with the least mean difference.
 
-    Each step adds the filament that helps most, then exchanges one where this helps.
+    Each step adds the filament that reduces the difference most, then exchanges one if this reduces it further.
     """
     difference = measure_delta_e(bins.lab[:, None], convert_to_lab(palette))
     chosen: list[int] = []
@@ -186,7 +186,7 @@ def choose_filaments(bins: ColorBins, palette: UInt8, count: int) -> IntIndex:
 
 
 def see_through(palette: UInt8, transmission_mm: Float64, wall_mm: float, behind: int) -> UInt8:
-    """Return the colors (n, 3) that filaments show on a wall before another filament, mixed in linear light.
+    """Return the colors (n, 3) of filaments on a wall in front of another filament, mixed in linear light.
 
     Args:
         palette: (n, 3) colors.

@@ -15,13 +15,13 @@ _UNKNOWN = 255
 """Entry of the table for a color that has not occurred."""
 
 _BATCH_SIZE = 65_536
-"""Colors that are compared with the palette at once; bounds the memory."""
+"""Colors to compare with the palette at a time; bounds the memory."""
 
 
 class Quantizer:
     """Nearest entries of a palette.
 
-    A table keeps the entry of each color that has occurred: textures have few colors compared with samples.
+    Colors are looked up in a table of the entries found so far, because textures have few colors compared with samples.
     """
 
     def __init__(self, palette: UInt8, metric: Literal["oklab", "ciede2000"]) -> None:
@@ -54,7 +54,8 @@ class Quantizer:
         return self._nearest[packed]
 
     def assign_dithered(self, colors: UInt8, threshold: Float64) -> UInt8:
-        """Return the entry (k,) for each color (k, 3): of the two that mix to it, the one that a threshold selects.
+        """Return the entry (k,) for each color (k, 3): of the two entries that mix to it, the one that a threshold
+        selects.
 
         Args:
             colors: Colors of the points.
@@ -80,9 +81,9 @@ class Quantizer:
         return nearest
 
     def _find_mixtures(self, colors: UInt8, first: UInt8) -> tuple[UInt8, Float64]:
-        """Return the entry that mixes best with the first one to each color, and its share, 0 to 1/2.
+        """Return the entry that best mixes with the first one to each color, and its share, 0 to 1/2.
 
-        Filaments mix like light: the colors are compared in linear light.
+        Filaments mix like light, so the colors are compared in linear light.
         """
         target = decode_srgb(colors / 255)
         start = self._linear[first]

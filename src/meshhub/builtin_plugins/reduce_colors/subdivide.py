@@ -16,37 +16,39 @@ from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import edges
 
 MAX_LEAF_COUNT = 200_000
-"""Leaves of a scene; PrusaSlicer needs 20 s for 200 000 painted triangles, and more than a minute for 400 000."""
+"""Maximum leaves of a scene; PrusaSlicer needs 20 s for 200 000 painted triangles, and more than a minute for 400 000.
+"""
 
 MIN_SAMPLE_COUNT = 8
 """Samples of a small leaf."""
 
 MAX_SAMPLE_COUNT = 1_000_000
-"""Samples of all triangles at first; bounds time and memory."""
+"""Maximum samples of all triangles in the first round; bounds time and memory."""
 
 MAX_ROUND_SAMPLE_COUNT = 300_000
-"""Samples of all new leaves in a round; only models over 150 mm would get more, and take three times as long."""
+"""Maximum samples of all new leaves in a round; only models over 150 mm would get more, and take three times as long.
+"""
 
 SAMPLES_PER_CELL = 2.0
 """Samples in the area of one cell."""
 
 MIN_ERROR_CELL_RATIO = 1 / 16
-"""Area, in cells, of the wrong color in a leaf that is not split further: a quarter of a cell on a side."""
+"""Area, in cells, of the wrong color up to which a leaf is not split further: a quarter of a cell on a side."""
 
 SIDE_SAMPLE_COUNT = 8
-"""Samples along a side in search of a border."""
+"""Samples along a side when a border is searched."""
 
 BISECTION_COUNT = 4
-"""Steps that locate a border on a side; with the samples above, to 1/128 of its length."""
+"""Bisection steps that locate a border on a side: with the samples above, to 1/128 of its length."""
 
 MIN_LONG_SIDE_RATIO = 0.7
-"""Length, compared with the longest side of a leaf, of the sides that are halved where no border crosses them."""
+"""Length, as a share of the longest side of a leaf, from which sides are halved that no border crosses."""
 
 INWARD_SHARE = 0.01
-"""Shift of the samples on a side towards the center of the leaf; at a seam, each side has its own color."""
+"""Shift of the samples on a side toward the center of the leaf, because at a seam each side has its own color."""
 
 MAX_ROUNDS = 40
-"""Rounds of splits; a side of one kilometer reaches a cell of 0.4 mm in 22."""
+"""Maximum rounds of splits; a side of one kilometer reaches a cell of 0.4 mm in 22 rounds."""
 
 Labeler = Callable[[Int32, Float32], UInt8]
 """Function that returns the entry (k,) for each point: its face (k,) and barycentric coordinates (k, 3)."""
@@ -78,7 +80,7 @@ def spread_samples(
         rows: (r,) chosen leaves.
         area_cells: (r,) their areas in cells.
         min_count: Least number of points of a leaf.
-        max_count: Most points of all leaves, if the least number allows it.
+        max_count: Maximum points of all leaves, if the minimum number per leaf allows it.
     """
     wanted = area_cells * SAMPLES_PER_CELL
     room = max(max_count - min_count * len(rows), 0)
@@ -162,7 +164,7 @@ def _choose_splits(
     edge_of_half = np.empty(len(order), np.intp)
     edge_of_half[order] = np.repeat(np.arange(len(size)), size)
     half = (3 * rows[:, None] + np.arange(3)).ravel()
-    # an edge between two of the leaves is examined from the first one only
+    # an edge between two of the leaves is examined only from the first one
     examined = _first_places(edge_of_half[half], len(size))
     found = np.full(len(size), np.nan)
     found[edge_of_half[half[examined]]] = _find_borders(leaves, half[examined], label)
@@ -186,7 +188,7 @@ def _first_places(values: IntIndex, limit: int) -> IntIndex:
 
 
 def _find_borders(leaves: Leaves, half: NDArray[np.integer], label: Labeler) -> Float64:
-    """Return where a border crosses each half-edge, nearest to its middle; NaN for no border.
+    """Return where a border crosses each half-edge, nearest to its middle; NaN if no border crosses it.
 
     The position counts from 0 at the lower point to 1 at the higher point.
     """

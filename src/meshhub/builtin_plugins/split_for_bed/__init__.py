@@ -13,7 +13,7 @@ from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 
 MIN_SIDE_MM = 30.0
-"""Millimeters; shortest side of a bed, which leaves room for connectors."""
+"""Minimum millimeters of the sides of a bed; leaves room for connectors."""
 
 _BED = re.compile(r"\d{1,6}(\.\d{1,6})?([x×]\d{1,6}(\.\d{1,6})?){2}", re.ASCII)
 """Width × depth × height."""

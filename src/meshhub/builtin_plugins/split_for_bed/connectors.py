@@ -18,22 +18,22 @@ from meshhub.toolkit.solids import has_defects_in_file, surface_of
 Kind = Literal["none", "pegs", "dowels", "dovetail"]
 
 PEG_RADII_MM = (4.0, 3.0, 2.0)
-"""Radii of pegs and dowels, from which the largest that has room is taken; a peg is as long as it is thick."""
+"""Radii of pegs and dowels, of which the largest that fits is used; a peg is as long as it is thick."""
 
 MAX_LENGTH_MM = 2 * PEG_RADII_MM[0]
-"""Millimeters by which a connector stands out of a piece."""
+"""Millimeters by which a connector protrudes from a piece."""
 
 WALL_MM = 1.2
-"""Material around a connector: three lines of a 0.4 mm nozzle."""
+"""Millimeters of material around a connector: three lines of a 0.4 mm nozzle."""
 
 ROOT_MM = 1.0
-"""Depth of material below a peg, which it is part of."""
+"""Depth of the material below a peg that belongs to it."""
 
 LEVEL_STEP_MM = 1.0
 """Distance of the cross-sections in which a connector needs material."""
 
 MAX_PEGS = 4
-"""Pegs on one connected area of a cut."""
+"""Maximum pegs on one connected area of a cut."""
 
 MIN_DISTANCE_MM = 20.0
 """Distance of the axes of pegs; between two pegs on a smaller area, four radii are enough."""
@@ -45,16 +45,16 @@ SEGMENTS = 32
 """Sides of pegs and holes."""
 
 DOVETAIL_WIDTHS_MM = (20.0, 12.0, 6.0)
-"""Widths of a dovetail, from which the largest with room is taken; its depth is at most half of it."""
+"""Widths of a dovetail, of which the largest that fits is used; its depth is at most half of it."""
 
 FULL_RATIO = 0.98
-"""Share of a rectangle that material must cover to be around a dovetail; the rest are rounded edges."""
+"""Share of a rectangle around a dovetail that must be material; the rest allows for rounded edges."""
 
 DOVETAIL_SLOPE = float(np.tan(np.deg2rad(15)))
 """Widening of a dovetail per depth."""
 
 CONTACT_MM = 0.01
-"""Distance from the plane of the cross-sections that count as in contact; that in the plane is not defined."""
+"""Distance from the plane of the cross-sections that count as contact; the one in the plane is undefined. """
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Connectors:
     removed: solids to remove from each piece
     dowels:  separate solids
     count:   number of connectors
-    bare:    number of contacts without any
+    bare: number of contacts without connectors
     boxes:   (2, 3) box around each connector
     """
 
@@ -127,10 +127,10 @@ class _Contact(NamedTuple):
         return (self.high if height > 0 else self.low).slice(self.level + height)
 
     def common(self, low: float, high: float) -> CrossSection:
-        """Return where there is material at all heights of a range around the plane."""
+        """Return the area that has material at all heights of a range around the plane."""
         count = max(2, int(np.ceil((high - low) / LEVEL_STEP_MM)) + 1)
         heights = np.linspace(low, high, count)
-        # both sides of the plane, and no section in it
+        # on both sides of the plane, but not in it
         levels = {CONTACT_MM if abs(height) < CONTACT_MM else float(height) for height in heights}
         sections = [self.section(height) for height in sorted({*levels, -CONTACT_MM, CONTACT_MM})]
         return reduce(lambda first, second: first ^ second, sections)
@@ -181,7 +181,7 @@ class _Site(NamedTuple):
 
 
 def _turn(axis: int) -> Float64:
-    """Return the (3, 4) matrix that exchanges the axes in a cycle, so that `axis` becomes Z."""
+    """Return the (3, 4) matrix that rotates the axes cyclically, so that `axis` becomes Z."""
     return np.column_stack([np.roll(np.eye(3), axis + 1, axis=1), np.zeros(3)])
 
 
@@ -196,7 +196,7 @@ def _crop(solid: Manifold, level: float) -> Manifold:
 
 
 def _add_pegs(result: Connectors, site: _Site, clearance: float, *, are_separate: bool) -> None:
-    """Add pegs or, if they are separate, dowels, as thick as there is room for."""
+    """Add pegs or, if they are separate, dowels, as thick as the room allows."""
     contact = site.contact
     for radius in PEG_RADII_MM:
         length, gap = 2 * radius, radius + clearance
@@ -223,7 +223,7 @@ def _cylinder(spot: Float64, radius: float, low: float, high: float) -> Manifold
 
 
 def _choose_spots(room: CrossSection, radius: float) -> list[Float64]:
-    """Return positions (2,) in the areas of a room that are far from each other, but not closer than pegs may be."""
+    """Return positions (2,) in the areas of a room that are far apart, and not closer than pegs may be."""
     spots: list[Float64] = []
     for area in room.decompose():
         points = _grid_inside(area)
@@ -288,7 +288,7 @@ class _Dovetail(NamedTuple):
         return min(self.width / 2, MAX_LENGTH_MM)
 
     def has_room(self, clearance: float) -> bool:
-        """Return whether there is material around, and both ends are open, so that the pieces slide together."""
+        """Return whether there is material around, and both ends are open, so that the pieces can slide together."""
         around = self._rectangle(self.width / 2 + clearance + WALL_MM, *self.reach)
         strip = self._rectangle(self.width / 2, self.reach[0] - 1e5, self.reach[1] + 1e5)
         full, open_ended = around.area(), self._rectangle(self.width / 2, *self.reach).area()

@@ -23,8 +23,8 @@ def run(scene: Scene, options: SplitForBedOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `split_for_bed` None leaves the scene unchanged.
     Returns:
-        Scene with the pieces in their places, named NAME-a, NAME-b, …, and dowels in theirs; parts that fit stay as
-        they are. Instances share pieces.
+        Scene with the pieces in their places, named NAME-a, NAME-b, …, and dowels in theirs; parts that fit do not
+        change. Instances share pieces.
     Raises:
         InvalidOption: There would be too many pieces.
         ConversionFailed: A part that does not fit is not a solid.
@@ -47,7 +47,7 @@ def run(scene: Scene, options: SplitForBedOptions) -> Scene:
 
 
 class _Cutter:
-    """Cuts for one bed, and what is reported of them."""
+    """Cuts for one bed, with the figures to report."""
 
     def __init__(self, options: SplitForBedOptions) -> None:
         self.options = options

@@ -13,16 +13,16 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.solids import split_solid
 
 MIN_THICKNESS_MM = 10.0
-"""Millimeters; a plane is moved if a thinner body would be cut off."""
+"""Minimum millimeters of a body; a plane is moved if a thinner body would be cut off."""
 
 MAX_PIECES = 500
-"""Pieces of one part; more are due to a wrong unit or bed."""
+"""Maximum pieces of one part; more are due to a wrong unit or bed."""
 
 SHIFTS = (0.0, -0.3, 0.3, -0.6, 0.6, -0.9, 0.9)
 """Positions of a plane between its limits (-1 and 1) and the middle (0), in the order of preference."""
 
 ROUNDING_RATIO = 1e-6
-"""Excess over the bed, relative to it, that is only rounding."""
+"""Excess over the bed, relative to it, that counts as rounding."""
 
 
 class Plane(NamedTuple):
@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
     """Result of a division.
 
     solids: pieces that fit the bed
-    planes: planes of the cuts, without those at which no piece ends
+    planes: planes of the cuts at which a piece ends
     thin:   number of cuts that leave bodies thinner than MIN_THICKNESS_MM
     """
 
@@ -53,12 +53,12 @@ def box_of(solid: Manifold) -> Float64:
 def divide(solid: Manifold, bed: Float64, protrusion: float) -> Pieces:
     """Cut a solid into few pieces of similar size that fit a bed.
 
-    Bodies that a cut separates are pieces of their own, so that each needs only the cuts that it needs itself.
+    Bodies that a cut separates become separate pieces, so that each gets only the cuts that it needs.
 
     Args:
         solid: Millimeters.
         bed: (3,) sides of the bed.
-        protrusion: Length of connectors that pieces get at their high ends.
+        protrusion: Length by which connectors extend pieces at their high ends.
     Raises:
         InvalidOption: There would be more than MAX_PIECES pieces.
     """
@@ -95,7 +95,7 @@ def _separate(solid: Manifold) -> list[Manifold]:
 
 
 def _cut(solid: Manifold, axis: int, length: float) -> tuple[Plane, tuple[Manifold, Manifold], bool]:
-    """Cut the lowest piece off, of at most this length; all pieces along the axis can have the same length.
+    """Cut off the lowest piece, of at most this length; all pieces along the axis may have the same length.
 
     Returns:
         The plane, both halves, and whether one has a thin body.
@@ -103,7 +103,7 @@ def _cut(solid: Manifold, axis: int, length: float) -> tuple[Plane, tuple[Manifo
     low, high = box_of(solid)[:, axis]
     count = max(2, ceil((high - low) / length - ROUNDING_RATIO))
     equal = (high - low) / count
-    # the other pieces must not become too long
+    # the remaining pieces must not become too long
     shortest = (high - low) - (count - 1) * length
     best = None
     for shift in SHIFTS:

@@ -18,7 +18,7 @@ from meshhub.toolkit.pairing import pair_half_edges
 from meshhub.toolkit.topology import components, edges
 
 MAX_PARTS = 10_000
-"""Parts of the result; a model with more bodies is a scan with stray fragments, which no program lists as parts."""
+"""Maximum parts of the result; a model with more bodies is a scan with stray fragments. """
 
 
 def run(scene: Scene, options: SplitPartsOptions) -> Scene:
@@ -28,7 +28,7 @@ def run(scene: Scene, options: SplitPartsOptions) -> Scene:
         scene: Any frame.
         options: `split_parts` False leaves the scene unchanged.
     Returns:
-        Scene with a part for each body, named NAME-1, NAME-2, …; a part with one body stays as it is. Instances stay
+        Scene with a part for each body, named NAME-1, NAME-2, …; a part with one body does not change. Instances stay
         shared.
     Raises:
         ModelTooComplex: The result would have more than MAX_PARTS parts.
@@ -72,8 +72,8 @@ def run(scene: Scene, options: SplitPartsOptions) -> Scene:
 def label_bodies(mesh: Mesh) -> IntIndex:
     """Return the body (m,) of each face, numbered by first faces; -1 for a face without area among several bodies.
 
-    Faces belong together across an edge if they bound one wedge of material, so bodies that only touch stay apart. A
-    cavity belongs to the smallest body around it.
+    Faces belong together across an edge if they bound one wedge of material, so that bodies that only touch stay apart.
+    A cavity belongs to the smallest body around it.
     """
     points, faces = welded(mesh)
     a, b, c = faces.T
@@ -86,7 +86,7 @@ def label_bodies(mesh: Mesh) -> IntIndex:
     corner = points[faces[proper]]
     paired = np.bincount(shell[np.concatenate(half_edges) // 3], minlength=count)
     is_closed = paired == 3 * np.bincount(shell, minlength=count)
-    # about the middle of the mesh, volumes lose least to rounding
+    # about the middle of the mesh, because volumes lose the least to rounding there
     corner = corner - points.mean(axis=0)
     volume = np.bincount(shell, np.einsum("ij,ij->i", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])), count) / 6
     hosts = hosts_of(corner, shell, is_closed, volume)

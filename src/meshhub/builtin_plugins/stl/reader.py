@@ -16,10 +16,10 @@ from meshhub.model.source import HEAD_BYTES, Source
 from meshhub.toolkit.geometry import distinct
 
 _MAX_EXTENT_RATIO = 1000.0
-"""Triangles beyond the declared count belong to the model only within this multiple of its largest coordinate."""
+"""Triangles beyond the declared count belong to the model only within this multiple of its largest coordinate. """
 
 _MAX_COORDINATE = 1e12
-"""Largest plausible coordinate, any unit; nearly all random bytes contain a larger one."""
+"""Largest plausible coordinate, in any unit; nearly all random data contains a larger one."""
 
 
 @np.errstate(invalid="ignore")  # the pipeline rejects NaN by value; a signaling NaN would also warn here

@@ -1,4 +1,4 @@
-"""Parser for STL text: by columns where the layout is regular, by tokens elsewhere.
+"""Parser for STL text: by columns if the layout is regular, otherwise by tokens.
 
 The regular layout has seven lines per facet and the same spaces in every facet; nearly all programs write it. With
 the lines of each facet joined, the text is a table for a CSV parser. If the layout is irregular, the spaces are
@@ -34,7 +34,7 @@ _MAX_LINE_BYTES = 4096
 """Bytes searched for the start of a line, or for blank lines; bounds the work on hostile text."""
 
 _MAX_SPACES_PER_FACET = 1000
-"""A facet needs 21 spaces, and indentation adds some; every space is a column for the CSV parser."""
+"""Maximum spaces per facet: a facet needs 21, and indentation adds some; every space is a column for the CSV parser."""
 
 _MAX_SOLIDS_COUNT = 100_000
 """More solids than any program writes; bounds the memory for their names and spans."""
@@ -194,12 +194,12 @@ def _find_solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
         text: The file; the names are read from it.
         words: The same text without comments, in lower case where needed to find keywords.
     Returns:
-        The solids, where the first one, without a name, holds text before the first keyword; and whether "endsolid"
+        The solids; the first one, without a name, holds the text before the first keyword. Also whether "endsolid"
         closes the last one.
     Raises:
         ModelTooComplex: There are more than _MAX_SOLIDS_COUNT solids.
     """
-    # this count is fast, and finds hostile files, where nearly all keywords start a line
+    # this count is fast, and detects hostile files, where nearly all keywords start a line
     if words.count(b"\nsolid ") + words.count(b"\nsolid\n") > _MAX_SOLIDS_COUNT:
         raise _too_many_solids()
     solids = [_Solid(b"")]
@@ -229,7 +229,7 @@ def _find_solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
 
 
 def _is_keyword(words: bytes, start: int, end: int, *, is_end: bool) -> bool:
-    """Return whether "solid" at the start of a line, or "endsolid" anywhere, is a word of its own."""
+    """Return whether "solid" at the start of a line, or "endsolid" anywhere, is a separate word."""
     line = words[max(0, start - _MAX_LINE_BYTES) : start].rpartition(b"\n")[2]
     is_first_word = line.strip() == b"" and len(line) < _MAX_LINE_BYTES
     if words[end : end + 1].strip() != b"":

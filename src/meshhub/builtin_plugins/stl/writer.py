@@ -20,10 +20,10 @@ _TITLE = b"Binary STL by meshhub, millimetres"
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
 
 _MAX_FACES_PER_BLOCK = 1 << 18
-"""Faces prepared at a time; bounds the memory, since instances can multiply the faces of a scene."""
+"""Faces prepared at a time; bounds the memory, because instances can multiply the faces of a scene."""
 
 _MIN_NOTED_SHIFT_MM = 0.001
-"""Millimeters; float32 rounding below 1 µm is irrelevant for print."""
+"""Millimeters; float32 rounding below 1 µm is irrelevant for printing."""
 
 _MIN_NOTED_SHIFT_RATIO = 1e-5
 """Share of the model's size; float32 rounding below it is invisible."""
@@ -67,7 +67,7 @@ def _write_text(scene: Scene, target: Target) -> None:
             if len(mesh.faces) == 0:
                 continue
             name = single_line(part.name or mesh.name)
-            _round_to_float32(mesh.vertices)  # text holds more digits, but readers round them to float32
+            _round_to_float32(mesh.vertices)  # text could hold more digits, but readers round them to float32
             vertices = shortest(mesh.vertices)
             normals = _unit_normals(mesh.vertices, mesh.faces) + np.float32(0)
             corners = [vertices[:, axis][mesh.faces[:, corner]] for corner in range(3) for axis in range(3)]

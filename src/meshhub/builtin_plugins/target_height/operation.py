@@ -11,17 +11,17 @@ from meshhub.model.scene import Scene
 from meshhub.toolkit.geometry import MAX_EXTENT_MM, bounds, scaled
 
 FLAT_RATIO = 1e-9
-"""Height per diagonal; a lower scene is flat, and its height is rounding noise."""
+"""Minimum height per diagonal; a lower scene is flat, and its height is rounding noise."""
 
 MAX_FLOAT32_OFFSET_RATIO = 8.0
-"""Distance from Z = 0 per height; beyond it, float32 files cannot store the height to one part in a million."""
+"""Distance from Z = 0, per height, beyond which float32 files cannot store the height to one part in a million."""
 
 
 def run(scene: Scene, options: TargetHeightOptions) -> Scene:
     """Scale the scene uniformly about the origin to the target height.
 
-    The origin is the pivot that the author of the model chose: a model on the bed stays on the bed, and a centered
-    model stays centered. Vertices and translations are scaled, so rotations stay rotations.
+    The origin is the pivot that the author of the model chose, so that a model on the bed stays on the bed, and a
+    centered model stays centered. Vertices and translations are scaled, so rotations stay rotations.
 
     Args:
         scene: Millimeters, Z up.

@@ -1,9 +1,9 @@
 """Paint of slicers: a tree per triangle that splits it at edge midpoints and has a filament at each leaf.
 
 The code of a tree is a string of hexadecimal digits that is read backward. The lower two bits of a digit are the
-number of split sides. A split triangle has one child more; the upper two bits select the corner at which its corners
-start, and the children follow, last one first. The upper two bits of a leaf are its filament: 0 is unpainted, and 3
-means that the next digit continues the number.
+number of split sides. A split triangle has one more child than split sides. The upper two bits select the corner at
+which its corners start, and the children follow, the last one first. The upper two bits of a leaf are its filament: 0
+is unpainted, and 3 means that the next digit continues the number.
 
 Source:
     `TriangleSelector::serialize` and `TriangleSelector::perform_split` of PrusaSlicer, BambuStudio and OrcaSlicer.
@@ -25,7 +25,7 @@ from meshhub.toolkit.columns import TextColumn
 _HEX_DIGITS = re.compile(rb"[0-9A-Fa-f]+")
 _VALUES = bytes.maketrans(b"0123456789ABCDEFabcdef", bytes([*range(16), *range(10, 16)]))
 _MAX_DEPTH = 32
-"""Nested splits; slicers stop at cells of 0.05 mm, 15 splits below a triangle of a meter."""
+"""Maximum nested splits; slicers stop at cells of 0.05 mm, which is 15 splits below a triangle of a meter."""
 
 _AREA_SHARES = ((), (1 / 2, 1 / 2), (1 / 4, 1 / 4, 1 / 2), (1 / 4, 1 / 4, 1 / 4, 1 / 4))
 """Share of each child in the area of its parent, by the number of split sides."""
@@ -51,7 +51,7 @@ _SIDES, _START, _CHILD, _FILAMENT, _AREA, _DEPTH = range(6)
 
 @dataclass(frozen=True)
 class PaintTrees:
-    """Trees of paint; the children of a node follow each other.
+    """Trees of paint; the children of a node are adjacent.
 
     roots:    (c,) first node of each tree
     sides:    (k,) split sides, 0 for a leaf
@@ -67,7 +67,7 @@ class PaintTrees:
     filament: NDArray[np.int64]
 
     def is_painted(self) -> NDArray[np.bool_]:
-        """Return whether each tree (c,) has a filament of its own."""
+        """Return whether each tree (c,) has any filament."""
         return (self.sides[self.roots] > 0) | (self.filament[self.roots] > 0)
 
     def format_codes(self) -> TextColumn:
@@ -129,7 +129,7 @@ class ParsedTrees(PaintTrees):
         scale = int(self.filament.max(initial=0)) + 1
         keys, index = np.unique(tree * scale + self.filament[leaves], return_inverse=True)
         areas = np.bincount(index, self.area[leaves], minlength=len(keys))
-        # the largest area of each tree comes last, and remains
+        # the largest area of each tree comes last, so it remains
         order = np.lexsort((areas, keys // scale))
         filaments = np.zeros(len(starts), np.int32)
         filaments[keys[order] // scale] = keys[order] % scale
@@ -189,4 +189,5 @@ PATTERNS = (
     (2, ((0, 1), (2, 0)), ((0, 3, 4), (3, 1, 4), (1, 2, 4))),
     (3, ((0, 1), (1, 2), (2, 0)), ((0, 3, 5), (3, 1, 4), (4, 2, 5), (3, 4, 5))),
 )
-"""For each number of split sides: edges with a midpoint, and children, by corners 0 to 2 and midpoints from 3."""
+"""For each number of split sides: the edges with a midpoint, and the children, as corners 0 to 2 and midpoints from 3.
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _SIGNATURE = b"PK\x03\x04"
 _MAX_NAME_BYTES = 1024
-"""Bytes; 3MF packages have no longer names, and decoding thousands of them would take long."""
+"""Maximum bytes of a name; 3MF packages have no longer ones, and decoding thousands of them would take long."""
 
 _OFFICE_FOLDERS = ("word/", "xl/", "ppt/")
 

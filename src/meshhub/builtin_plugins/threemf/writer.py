@@ -58,7 +58,7 @@ _THUMBNAIL_RELATIONSHIP = "http://schemas.openxmlformats.org/package/2006/relati
 _THUMBNAIL = RenderOptions(size="256x256", edges="none", background="transparent")
 """Picture of the plate; slicers draw theirs in about this size. It takes 0.15 s."""
 _MAX_COORDINATE_MM = 1e9
-"""Millimeters; lib3mf, the reference library, rejects a file with one larger coordinate."""
+"""Maximum coordinate in millimeters; lib3mf, the reference library, rejects a file with a larger one."""
 
 
 def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
@@ -114,7 +114,7 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
 
 
 def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions) -> bool:
-    """Write the file of a project if the profile names its slicer, otherwise note the losses."""
+    """Write the file of a project if the profile names its slicer; otherwise, note the losses."""
     if options.threemf_profile in project.kinds:
         with target.open() as file:
             file.write(project.source.read())
@@ -131,7 +131,7 @@ def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions
 
 
 def _draw_thumbnail(scene: Scene) -> bytes:
-    # the losses of a picture are not those of the file
+    # the losses of a picture are not losses of the file
     with collecting("thumbnail"):
         return encode_png(render(scene, _THUMBNAIL))
 
@@ -230,7 +230,7 @@ def _format_items(tree: ObjectTree) -> Iterator[bytes]:
 def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
     """Return vertices and faces with each position once, since 3MF identifies shared edges by vertex index.
 
-    Core §4.1.4 requires three different indices, so a face with two equal positions keeps vertices of its own.
+    Core §4.1.4 requires three different indices, so a face with two equal positions keeps separate vertices.
     """
     first, index = weld(mesh.vertices)
     faces = index[mesh.faces]
@@ -248,7 +248,7 @@ def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
 def _format_triangles(
     faces: Int32, group: Int32 | None, index: Int32 | None, paint: tuple[str, TextColumn] | None = None
 ) -> Chunk:
-    """Return the triangles, with the shortest attributes that state their properties.
+    """Return the triangles, with the shortest attributes that express their properties.
 
     Args:
         faces: (m, 3) vertex indices.

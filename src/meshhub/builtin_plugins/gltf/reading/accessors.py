@@ -24,7 +24,7 @@ _DTYPES: dict[int, np.dtype[Any]] = {
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 
 _MAX_FREE_ZERO_ROWS_COUNT = 65_536
-"""Rows that an accessor without bytes may have beyond one per byte of the file; bounds the memory of small files."""
+"""Maximum rows of an accessor without bytes beyond one per byte of the file; bounds the memory of small files."""
 
 
 @dataclass(frozen=True, eq=False)

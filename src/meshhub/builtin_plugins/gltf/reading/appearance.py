@@ -29,7 +29,7 @@ _FILTERS: dict[int, Filter] = {9728: "nearest", 9729: "linear"}
 _ALPHA_MODES: dict[str, Literal["opaque", "mask", "blend"]] = {"OPAQUE": "opaque", "MASK": "mask", "BLEND": "blend"}
 
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/bmp", "image/gif", "image/tiff")
-"""Media types that are read; glTF allows the first three, some exporters embed the others."""
+"""Media types that are read; glTF allows the first three, and some exporters embed the others."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class MaterialReader:
             filter=first.filter if first is not None else "linear",
         )
         if material == Material():
-            # writers without materials, also this package's, write this default: it carries no information
+            # writers without materials, including ours, write this default, so it carries no information
             return MappedMaterial()
         self.materials.append(material)
         return MappedMaterial(len(self.materials) - 1, first.mapping if first is not None else UvMapping())
@@ -153,7 +153,7 @@ class MaterialReader:
         )
 
     def _image_mapped_like(self, texture: _Texture | None, first: _Texture | None, source: JsonObject) -> int | None:
-        """Return the image of a texture if it is mapped like the first one; a mesh of the scene has one mapping."""
+        """Return the image of a texture if its mapping is that of the first; a mesh of the scene has one mapping."""
         if texture is None or first is None:
             return None
         if texture.mapping != first.mapping:
@@ -162,7 +162,7 @@ class MaterialReader:
         return texture.image
 
     def _read_texture(self, owner: JsonObject, key: str) -> _Texture | None:
-        """Read a texture; None, with a note if it cannot be read, without one."""
+        """Read a texture; None without a texture, or with a note if it cannot be read."""
         try:
             info = owner.child(key)
             if info is None:

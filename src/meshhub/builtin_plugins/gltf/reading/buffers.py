@@ -15,7 +15,7 @@ from meshhub.model.source import Source
 
 _MAX_ROWS_PER_BYTE_RATIO = 16
 _MAX_FREE_ROWS_COUNT = 4_000_000
-"""Vertices and triangles that a file may produce beyond the ratio to its bytes; bounds files that reuse their bytes."""
+"""Maximum vertices and triangles beyond the ratio to the bytes of a file; bounds files that reuse their bytes."""
 
 _BYTES_PER_ROW_RATIO = 8
 """Bytes of a decompressed view that count as one row."""
@@ -24,7 +24,8 @@ _MAX_LISTED_FILES_COUNT = 5
 """Missing files that the error message lists."""
 
 MAX_URI_CHARACTERS_COUNT = 120
-"""Characters of a URI in a message; file names are longer than other quoted values, and the caller needs them whole."""
+"""Characters of a URI in a message; file names are longer than other quoted values, and the caller needs the full name.
+"""
 
 _DATA_URI = re.compile(r"data:([^,]{0,200}),", re.IGNORECASE)
 _WHITESPACE = re.compile(r"\s+")
@@ -60,7 +61,7 @@ class Buffers:
         companion = self._source.sibling(uri)
         if companion is None:
             return None
-        # many spellings can name one file, which is kept once
+        # many spellings can name one file, which is kept only once
         key = str(companion.path or companion.name)
         if key not in self._companions:
             self._companions[key] = companion.read()
@@ -70,7 +71,7 @@ class Buffers:
         """Count vertices, triangles or instances that are created.
 
         Raises:
-            ModelTooComplex: The file produces too many of them for its size.
+            ModelTooComplex: The file produces too many items for its size.
         """
         self._remaining_rows -= rows
         if self._remaining_rows < 0:

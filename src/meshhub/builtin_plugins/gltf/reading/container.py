@@ -82,10 +82,10 @@ def _iterate_chunks(data: bytes) -> Iterator[tuple[int, memoryview, int]]:
 
 
 def _find_next_chunk(data: bytes, end: int, padding: int) -> int:
-    """Return where the chunk after the one that ends at `end` starts: after the padding of §4.4.3, or without it.
+    """Return where the chunk after the one that ends at `end` starts: after the padding of §4.4.3, or without padding.
 
-    Exporters that state the unpadded length write either. The type of the binary chunk cannot match at both offsets,
-    since no two of its bytes are equal. Before a chunk of another type, the padding is blank or missing.
+    Both occur among exporters that state the unpadded length. The type of the binary chunk cannot match at both
+    offsets, since no two of its bytes are equal. Before a chunk of another type, the padding is blank or missing.
     """
     padded = end + padding
     types = [data[start + 4 : start + _CHUNK_HEADER.size] for start in (end, padded)]

@@ -35,7 +35,8 @@ _ANNOTATIONS = frozenset(
         "FB_ngon_encoding",
     )
 )
-"""Extensions with a geometry term in their name that only annotate triangles; the triangles are complete without."""
+"""Extensions with a geometry term in their name that only annotate triangles, which are complete without the extension.
+"""
 
 _GEOMETRY_TERM = re.compile(
     r"mesh|geometr|primitive|vert(ex|ices)|accessor|buffer|compress|draco|quanti[sz]|splat|point_?cloud|nurbs|brep"

@@ -74,7 +74,7 @@ class JsonObject:
         return value
 
     def name(self, key: str = "name") -> str:
-        """Return a display name; "" for a value that is not a string, since names never affect geometry."""
+        """Return a display name; "" for a value that is not a string, because names never affect geometry."""
         value = self.data.get(key, "")
         return value.replace("\0", "") if isinstance(value, str) else ""
 

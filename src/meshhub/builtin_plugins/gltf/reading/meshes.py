@@ -28,7 +28,7 @@ from meshhub.toolkit.geometry import face_normals
 _IGNORED_MODES = {0: "points", 1: "lines", 2: "lines", 3: "lines"}
 
 _MIN_NORMAL_LENGTH = 1e-30
-"""Length below which a normal has no usable direction, and becomes zero."""
+"""Minimum length of a normal; a shorter one has no usable direction and becomes zero."""
 
 
 @dataclass(eq=False)
@@ -68,7 +68,8 @@ class MeshReader:
         Args:
             referrer: JSON path of the value that holds the index.
         Returns:
-            Index of the mesh in the scene, and the material of the parts that place it; None if it has no triangles.
+            Index of the mesh in the scene, and the material of the parts that place the mesh; None if it has no
+            triangles.
         Raises:
             UnreadableFile: The mesh is invalid.
         """
@@ -142,7 +143,7 @@ class MeshReader:
         block.materials.append(material.material)
 
     def _has_fallback(self, primitive: JsonObject, attributes: JsonObject) -> bool:
-        """Return whether the file has a compressed primitive uncompressed too."""
+        """Return whether the file also has the compressed primitive in uncompressed form."""
         references = [(attributes, "POSITION")] if attributes.has("POSITION") else []
         if primitive.has("indices"):
             references.append((primitive, "indices"))
@@ -226,7 +227,7 @@ class MeshReader:
             block_faces = block.faces[0] if len(block.faces) == 1 else np.concatenate(block.faces)
             selection = None
             if block_faces.size < len(block.positions):
-                # many meshes can share one list of vertices: read only those of these few triangles
+                # many meshes can share one list of vertices, so only the vertices of these few triangles are read
                 selection, block_faces = np.unique(block_faces, return_inverse=True)
                 block_faces = block_faces.reshape(-1, 3).astype(np.int32)
             self._buffers.spend(len(block.positions) if selection is None else len(selection))

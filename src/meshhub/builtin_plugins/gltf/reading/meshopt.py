@@ -15,7 +15,7 @@ from meshhub.errors import UnreadableFile, quote
 EXTENSIONS = ("KHR_meshopt_compression", "EXT_meshopt_compression")
 
 _MAX_EXPANSION_RATIO = 1100
-"""Decoded bytes per compressed byte; at most 1024: 256 zero rows cost one byte per 4 bytes of a row."""
+"""Maximum decoded bytes per compressed byte; valid data reach 1024: 256 zero rows cost one byte per 4 bytes. """
 
 _MAX_FREE_BYTES = 65_536
 """Decoded bytes allowed beyond the ratio, for tiny views."""

@@ -13,13 +13,14 @@ from meshhub.model.notes import note
 from meshhub.model.scene import Float64
 
 _MAX_PLACEMENTS_COUNT = 250_000
-"""Parts of a scene; bounds the memory and time that small files with instancing can cost."""
+"""Maximum parts of a scene; bounds the memory and time that small files with instancing can cost."""
 _MAX_REPEATS_COUNT = 10_000
-"""Visits of nodes that were visited before; a chain of nodes with two parents each would double at every level."""
+"""Maximum visits of nodes that were visited before; a chain of nodes with two parents each would double at every level.
+"""
 _MAX_PATH_COUNT = 64
-"""Groups in the path of a part; deeper groups are not named, since the paths of a deep chain grow quadratically."""
+"""Maximum groups in the path of a part; deeper ones are not named: the paths of a deep chain grow quadratically. """
 _MAX_AFFINE_ERROR = 1e-6
-"""Deviation of the last row of a matrix from 0 0 0 1 that rounding explains."""
+"""Deviation of the last row of a matrix from 0 0 0 1 that counts as rounding."""
 _MAX_BIND_ERROR = 1e-5
 """The same for a product of two float32 matrices."""
 _MIN_DETERMINANT = 1e-30
@@ -85,7 +86,7 @@ class NodeWalk:
 
     def _descend(self, root: int, root_referrer: str) -> None:
         ancestors: set[int] = set()
-        # ~index on the stack marks the point where all nodes below that node are done
+        # ~index on the stack marks the point at which all nodes below that node are done
         stack: list[tuple[int, str, Float64, tuple[str, ...]]] = [(root, root_referrer, np.eye(4), ())]
         while stack:
             index, referrer, parent, path = stack.pop()

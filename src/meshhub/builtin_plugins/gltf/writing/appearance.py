@@ -20,7 +20,7 @@ _FILTERS = {"linear": (9729, 9987), "nearest": (9728, 9728)}
 """glTF codes of the magnification and the minification filter."""
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 _DEFAULT_MATERIAL = Material()
-"""Material of faces without one: the default of glTF is bare metal, which most viewers show black."""
+"""Material of faces without one, because the default of glTF is bare metal, which most viewers show as black."""
 
 Object = dict[str, Any]
 

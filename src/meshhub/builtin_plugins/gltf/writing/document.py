@@ -96,9 +96,9 @@ class DocumentBuilder:
     def _add_part(self, part: Part) -> None:
         transform = decompose_transform(part.transform)
         if transform is None:
-            # glTF 2.0 §3.5.3 allows no matrix with shear, so it is applied to the vertices
+            # glTF 2.0 §3.5.3 does not allow matrices with shear, so the matrix is applied to the vertices
             geometry = self._write_geometry(placed_mesh(self._scene.meshes[part.mesh], part.transform))
-            # no other part shares this mesh: use a key that no mesh of the scene has
+            # no other part shares this mesh, so the key is one that no mesh of the scene has
             key = -1 - len(self._meshes)
             transform = {"translation": geometry.origin.tolist()} if geometry.origin.any() else {}
         else:
@@ -153,7 +153,7 @@ class DocumentBuilder:
         low, high = extremes(mesh.vertices)
         origin = choose_local_origin(low, high)
         positions = (mesh.vertices - origin if origin.any() else mesh.vertices).astype("<f4")
-        # rounding is monotonic: the rounded extremes are the extremes of the rounded positions
+        # rounding is monotonic, so the rounded extremes are the extremes of the rounded positions
         bounds = {"min": (low - origin).astype("<f4").tolist(), "max": (high - origin).astype("<f4").tolist()}
         attributes: Object = {"POSITION": self._add_accessor(positions, _FLOAT, "VEC3", **bounds)}
         if mesh.normals is not None:

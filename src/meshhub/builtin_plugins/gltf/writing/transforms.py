@@ -9,15 +9,16 @@ import numpy as np
 from meshhub.model.scene import Float64
 
 _MAX_DISTANCE_RATIO = 1024.0
-"""Distance from the origin in extents of the mesh, beyond which the node takes the distance over from the vertices.
+"""Distance from the origin, in extents of the mesh, beyond which the distance moves from the vertices to the node.
 
-At this ratio, 10 of the 24 bits of float32 store the distance. Below it, vertices stay in place: touching parts only
-round alike while they share an origin."""
+At this ratio, 10 of the 24 bits of float32 store the distance. Below it, vertices keep their origin, because touching
+parts round alike only while they share an origin.
+"""
 
 _MAX_SHEAR = 1e-9
-"""Deviation of the rotation from an orthogonal matrix that rounding explains."""
+"""Deviation of the rotation from an orthogonal matrix that counts as rounding."""
 _MAX_NOISE = 1e-12
-"""Deviation from the identity that is not written."""
+"""Deviation from the identity up to which a transform is not written."""
 
 
 def choose_local_origin(low: Float64, high: Float64) -> Float64:

@@ -27,16 +27,16 @@ from meshhub.toolkit.colors import clamp_fraction
 from meshhub.toolkit.images import detect_media_type
 
 _MAX_LIBRARIES_COUNT = 64
-"""MTL files looked up; real files name one or a few."""
+"""Maximum MTL files to look up; real files name one or a few."""
 
 _MAX_IMAGES_COUNT = 256
-"""Image files looked up; more than real models have."""
+"""Maximum image files to look up; more than real models have."""
 
 _MAX_LISTED_COUNT = 3
-"""Names that a note lists; with the rest of the note they fit into one line."""
+"""Maximum names that a note lists; with the rest of the note they fit into one line."""
 
 _MAX_IMAGE_NAME_LENGTH = 80
-"""Characters kept of an image's file name; bounds names from hostile files."""
+"""Maximum characters of an image's file name; bounds names from hostile files."""
 
 _UNSUPPORTED_TEXTURES = (
     "map_bump", "bump", "map_d", "map_ks", "map_ns", "map_ka", "disp", "map_disp", "refl", "decal",
@@ -46,7 +46,7 @@ Transform = tuple[float, float, float, float]
 """Scale and offset of texture coordinates: `u * scale_u + offset_u`."""
 
 _MAX_GRAY_SPREAD = 1 / 255
-"""Difference of channels from which a color is not gray, and of a gray from white: one step of an image."""
+"""Difference of channels beyond which a color is not gray, and of a gray from white: one step of an image."""
 
 _IDENTITY: Transform = (1.0, 1.0, 0.0, 0.0)
 
@@ -111,7 +111,9 @@ def apply_transforms(
     table = np.array([_IDENTITY, *transforms.values()])
     transform_of_material = np.zeros(max(int(material.max()), *transforms) + 2, np.int64)
     transform_of_material[list(transforms)] = np.arange(1, len(table))
-    transform = np.repeat(transform_of_material[material], 3)  # -1, no material, is the last entry: the identity
+    transform = np.repeat(
+        transform_of_material[material], 3
+    )  # -1 means no material, and indexes the last entry: the identity
     flat_rows = rows.ravel()
     is_changed = (transform > 0) & (flat_rows >= 0)
     keys, index = np.unique(np.where(is_changed, flat_rows * len(table) + transform, -1), return_inverse=True)
@@ -230,10 +232,10 @@ def _pack_textures(roughness: TextureReference | None, metallic: TextureReferenc
 
 
 def _read_alpha(name: str, statements: Statements) -> float:
-    """Return the opacity from `d`, or else from `Tr`.
+    """Return the opacity from `d`, otherwise from `Tr`.
 
     `Tr` is the transparency, but many programs write the opacity there, so `d` is preferred. A material with opacity 0
-    would be invisible, and is read as opaque.
+    would be invisible, so it is read as opaque.
     """
     alpha = parse_number(statements.get("d", "").lower().removeprefix("-halo"))
     if alpha is None:

@@ -21,8 +21,8 @@ Labels = NDArray[np.integer[Any]]
 def join_objects(owner: Labels, faces: Faces) -> Labels:
     """Join objects that only together close a surface.
 
-    Two objects are linked if they share an open edge. Neighbors that are closed themselves, or share only a vertex,
-    stay separate; so do linked objects whose union has an open edge.
+    Two objects are linked if they share an open edge. Neighbors that are closed, or that share only a vertex, stay
+    separate, and so do linked objects whose union has an open edge.
 
     Args:
         owner: (p,) object of each face.
@@ -55,7 +55,7 @@ def join_groups(group: Labels, group_count: int, owner: Labels, faces: Faces) ->
     corners = _area_corners(faces)
     vertex, vertex_count = faces.v[corners], int(faces.v.max()) + 1
     if _share_vertices(owner, faces):
-        # a vertex that objects share becomes one vertex for each
+        # a vertex that objects share becomes a separate vertex in each
         key = _per_corner(owner, faces, corners).astype(np.int64) * vertex_count + vertex
         first, index = weld(key[:, None])
         vertex, vertex_count = index.astype(np.int64), len(first)
@@ -119,7 +119,7 @@ def _open_edges(pair: Labels, owner: Labels) -> tuple[Labels, Labels, Labels]:
         pair: (s,) number of the vertex pair of each side.
         owner: (s,) object of each side.
     Returns:
-        Object and edge of each such side, and for each edge the number of objects for which it is open.
+        Object and edge of each such side, and for each edge the number of objects that are open there.
     """
     order = np.argsort(pair, kind="stable")
     pair, owner = pair[order], owner[order]

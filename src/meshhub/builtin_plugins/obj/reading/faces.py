@@ -1,7 +1,7 @@
 """Faces of an OBJ file: all corner forms, polygons of any size, positive and negative indices.
 
-If all faces have the same corner count and form, as in most files, the text is a table for a CSV parser. Otherwise
-numpy splits it into numbers, which reads everything and takes three times as long.
+If all faces have the same corner count and form, as in most files, the text is a table for a CSV parser. Otherwise,
+numpy splits it into numbers, which works for every layout and takes three times as long.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from meshhub.toolkit.columns import Irregular, find_irregular_line, read_rows
 Corners = NDArray[np.int64]
 
 _MAX_REGULAR_CORNERS_COUNT = 16
-"""Corners per face in the fast path; it needs one CSV column per number."""
+"""Maximum corners per face in the fast path, which needs one CSV column per number."""
 
 _MAX_CORNERS_COUNT = 20_000
-"""Corners per face; real models stay far below, and triangulating a larger face takes longer than a deadline."""
+"""Maximum corners per face; real models stay far below, and triangulating a larger face takes longer than a deadline.
+"""
 
 _BLANK, _NEWLINE, _SLASH = 32, 10, 47
 """ASCII codes."""
@@ -75,7 +76,7 @@ def read_faces(lines: Lines, table_sizes: tuple[int, int, int]) -> Faces:
 
 
 def _check_line_lengths(lines: Lines, line: Index) -> None:
-    """Reject a face with too many corners by its line, before any work on it. Raises ModelTooComplex."""
+    """Reject a face with too many corners, with its line, before any other work on it. Raises ModelTooComplex."""
     if len(line) == 0:
         return
     lengths = lines.lengths(line)
@@ -96,7 +97,7 @@ def _check_corner_count(lines: Lines, number: int, count: int) -> None:
 
 
 def _read_regular(lines: Lines, line: Index, text: memoryview) -> Faces | None:
-    """Read the faces if all have one layout, else return None; the characters that are not digits show the layout."""
+    """Read the faces if all have the same layout, which the characters other than digits show; None otherwise."""
     if len(line) == 0:
         return Faces(np.empty(0, np.intp), np.empty(0, np.int64), None, None, line)
     characters = np.frombuffer(text, np.uint8)
@@ -165,7 +166,7 @@ def _read_slot(values: Corners, slot: Index, index: int) -> Corners | None:
 
 
 def _last_chosen(chosen: Index, length: int) -> Index:
-    """Return the last chosen index up to each of `length` indices; the first one must be chosen."""
+    """Return the last chosen index up to each of `length` indices; the first index must be chosen."""
     return np.repeat(chosen, np.diff(chosen, append=length))
 
 

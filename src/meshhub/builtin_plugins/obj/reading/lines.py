@@ -35,7 +35,7 @@ _IGNORED: dict[str, tuple[bytes, ...]] = {
 }
 
 _NUMBERS = re.compile(rb"(?:v[tn]?)?[-+. ]*[0-9]")
-"""Start of a line with numbers, without a keyword or with a damaged one: `--1 2 3`, `v-1 2 3`."""
+"""Start of a line with numbers whose keyword is missing or damaged: `--1 2 3`, `v-1 2 3`."""
 
 _MAY_BE_NUMBERS = np.zeros(256, np.bool_)
 _MAY_BE_NUMBERS[list(b"v+-.0123456789")] = True
@@ -44,7 +44,7 @@ _INDENT = re.compile(rb"(?m)^ +")
 _COMMENT_CONTINUED = re.compile(rb"(?m)^( *#[^\n]*)\\$")
 
 _MAX_SLICES_COUNT = 4096
-"""Runs of lines that are joined slice by slice; for more, a mask over all characters is faster."""
+"""Maximum runs of lines to join slice by slice; for more, a mask over all characters is faster."""
 
 _BLANK, _NEWLINE, _HASH = 32, 10, 35
 """ASCII codes."""
@@ -108,7 +108,7 @@ class Lines:
         return UnreadableFile(f"{location}: {reason}; export the model again")
 
     def editor_number(self, number: int) -> int:
-        """Return the number of a line in an editor, which counts from 1 and counts continued lines singly."""
+        """Return the number of a line in an editor, which counts from 1 and counts each continued line."""
         if self.physical_text is self.text:
             return number + 1
         characters = np.frombuffer(self.physical_text, np.uint8)

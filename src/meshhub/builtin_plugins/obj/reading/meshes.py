@@ -14,7 +14,7 @@ from meshhub.toolkit.geometry import compacted, weld
 from meshhub.toolkit.polygons import triangulate_corners
 
 _MAX_KEY = 2**62
-"""Largest combined key; stays below the range of int64."""
+"""Largest combined key, below the range of int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def build_meshes(data: VertexData, triangles: Triangles, names: list[str]) -> li
     if vn is not None:
         key, key_limit = _combine_keys(key, key_limit, vn.ravel() + 1, len(data.normals) + 1)
     if not is_single:
-        # parts ascend, so vertices numbered by first corner are contiguous in each part
+        # parts ascend, so vertices that are numbered by first corner are contiguous in each part
         key, key_limit = _combine_keys(np.repeat(part, 3).astype(np.int64), len(names), key, key_limit)
     first, index = weld(key[:, None])
     faces = index.reshape(-1, 3)
@@ -105,7 +105,7 @@ def build_meshes(data: VertexData, triangles: Triangles, names: list[str]) -> li
     meshes: list[Mesh] = []
     start = begin = 0
     for name, end in zip(names, part_ends.tolist(), strict=True):
-        # the last vertex of a part has the largest number
+        # the last vertex of a part has its largest number
         stop = int(faces[start:end].max()) + 1 if end > start else begin
         rows = first[begin:stop]
         positions = v[rows]
@@ -125,7 +125,7 @@ def build_meshes(data: VertexData, triangles: Triangles, names: list[str]) -> li
 
 
 def _build_aligned_mesh(data: VertexData, triangles: Triangles, has_uv: bool, has_normals: bool, name: str) -> Mesh:
-    """Build a single part whose corners refer to the same row of every table: the tables are its vertices."""
+    """Build a single part whose corners refer to the same row of every table, so that the tables are its vertices."""
     count = len(data.positions)
 
     def fit(table: Float32) -> Float32:
@@ -148,7 +148,7 @@ def _build_aligned_mesh(data: VertexData, triangles: Triangles, has_uv: bool, ha
 
 
 def _drop_incomplete_normals(triangles: Triangles, part_count: int) -> Corners | None:
-    """Return the normals without those of parts where a corner has none: an invented one would shade it wrongly."""
+    """Return the normals; none for parts with a corner that lacks one, because an invented one would be wrong."""
     vn = triangles.vn
     if vn is None:
         return None
@@ -185,7 +185,7 @@ def _select_rows(table: Float32, rows: Corners) -> Float32 | None:
 
 
 def _combine_keys(key: Corners, limit: int, other: Corners, other_limit: int) -> tuple[Corners, int]:
-    """Combine two keys into one, and return it with its limit; renumber the first if the product would overflow."""
+    """Combine two keys into one, and return it with its limit; renumber the first key if the product would overflow."""
     if limit * other_limit >= _MAX_KEY:
         first, index = weld(key[:, None])
         key, limit = index.astype(np.int64), len(first)

@@ -14,10 +14,10 @@ from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
 from meshhub.toolkit.colors import clamp_fraction
 
 MAX_MTL_BYTES = 16 << 20
-"""Bytes read of an MTL file; real files have a few KiB."""
+"""Maximum bytes to read of an MTL file; real files have a few KiB."""
 
 _MAX_NUMBERS_COUNT = 8
-"""Numbers read of a value; no statement has more than three."""
+"""Maximum numbers to read of a value; no statement has more than three."""
 
 _NUMBER_OPTIONS = {"-o": 3, "-s": 3, "-t": 3, "-mm": 2, "-bm": 1, "-boost": 1, "-texres": 1}
 """Largest number of values for each numeric option; the last ones are optional."""

@@ -15,7 +15,7 @@ _BLANK = 32
 """ASCII code of the space."""
 
 _MAX_NUMBERS_COUNT = 7
-"""Numbers kept per line: x y z and r g b a."""
+"""Maximum numbers kept per line: x y z and r g b a."""
 
 _MAX_FIRST_LINE_BYTES = 256
 """Bytes of the first line that show whether the layout is regular; seven numbers take fewer."""
@@ -41,7 +41,7 @@ def read_number_rows(lines: Lines, statement: int, dtype: str, min_count: int) -
         dtype: "f4" or "f8".
         min_count: Numbers that each line needs.
     Raises:
-        UnreadableFile: A line has too few numbers, or something else; the message names the line.
+        UnreadableFile: A line has too few numbers, or text that is not a number; the message names the line.
     """
     chosen = lines.find(statement)
     text = lines.join(chosen)

@@ -17,12 +17,12 @@ from meshhub.model.scene import Int32
 from meshhub.toolkit.geometry import weld
 
 MAX_PARTS_COUNT = 20_000
-"""Parts or materials per file; more than any model has, and each costs objects and output."""
+"""Maximum parts or materials per file; more than any model has, and each costs objects and output."""
 
 _COMMENT = re.compile(r"\s#(?:\s.*)?$")
 
 _MAX_ARGUMENT_LENGTH = 1000
-"""Characters of a name; bounds the work on hostile lines."""
+"""Maximum characters of a name; bounds the work on hostile lines."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def _note_joined_groups(members: list[list[int]]) -> None:
 def _joined_name(object_names: list[str], group_names: list[str], *, is_only: bool) -> PartName:
     """Name a part after its object and its groups.
 
-    A part of several groups has the name of its object. If the object has no name, or other parts of several groups,
-    that name would not be unique, so the name of the first group is added.
+    A part of several groups has the name of its object. If the object has no name, or contains other parts of several
+    groups, that name would not be unique, so the name of the first group is added.
     """
     if len(object_names) == 1:
         return _part_name(object_names[0], group_names[0])

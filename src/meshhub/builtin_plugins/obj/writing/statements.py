@@ -28,7 +28,7 @@ _BYTE_FRACTIONS = np.round(np.arange(256) / 255, 3).astype(np.float32)
 """Fraction of each byte; three decimals read back as the same byte, and are shorter than the exact value."""
 
 _OWNER_BASE = 4096
-"""Base of the two digits that hold a part number in float32 columns; one float32 is exact only up to 2²⁴."""
+"""Base of the two digits that hold a part number in float32 columns, because one float32 is exact only up to 2²⁴."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class FaceRun:
 def format_positions(meshes: Sequence[Mesh]) -> StatementBlock:
     """Format `v` statements, with colors for parts that have them.
 
-    Vertices duplicated at seams in UV or normals are welded: OBJ indexes those separately, and the surface stays
-    closed.
+    Vertices that were duplicated at seams in UV or normals are welded, because OBJ indexes those separately, and the
+    surface stays closed.
     """
     counts = _vertex_counts(meshes)
     owner = _owners(counts)
@@ -186,12 +186,12 @@ def _vertex_counts(meshes: Sequence[Mesh]) -> Index:
 
 
 def _owners(counts: Index) -> Index:
-    """Return the index of the part that each vertex or face belongs to."""
+    """Return the index of the part to which each vertex or face belongs."""
     return np.repeat(np.arange(len(counts)), counts)
 
 
 def _concatenate_colors(meshes: Sequence[Mesh]) -> UInt8:
-    """Return the vertex colors of all parts, zeros for a part without."""
+    """Return the vertex colors of all parts, zeros for a part without colors."""
     return np.concatenate(
         [np.zeros((len(mesh.vertices), 4), np.uint8) if mesh.colors is None else mesh.colors for mesh in meshes]
     )

@@ -1,7 +1,7 @@
 """Read property groups as materials, vertex colors and texture coordinates.
 
-Base materials become face materials. 3MF has colors and texture coordinates at the corners of triangles, a scene has
-them at vertices: a vertex is split where its corners differ.
+Base materials become face materials. 3MF has colors and texture coordinates at the corners of triangles, but a scene
+has them at vertices, so a vertex is split if its corners differ.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _CornerProperties:
         return self._uv
 
     def clear(self, faces: NDArray[np.bool_]) -> None:
-        """Remove the properties of the faces (m,), which have a filament."""
+        """Remove the properties of the faces (m,), because they have a filament."""
         self.material[faces] = -1
         if self._colors is not None:
             self._colors[faces] = 255
@@ -78,7 +78,7 @@ class _CornerProperties:
         if self._colors is not None:
             columns.append(np.ascontiguousarray(self._colors).reshape(-1, 4).view(np.int32))
         if self._uv is not None:
-            # + 0.0: -0.0 and 0.0 have different bits
+            # + 0.0, because -0.0 and 0.0 have different bits
             columns.append(np.ascontiguousarray(self._uv + np.float32(0)).reshape(-1, 2).view(np.int32))
         at_corner = np.concatenate(columns, axis=1)
         corners = faces.ravel()
@@ -195,7 +195,7 @@ class PropertyReader:
             self._apply(corners, document, layer_group, faces, multi.indices[:, layer][index], blend)
 
     def _keep_base_color(self, corners: _CornerProperties, faces: Int64) -> None:
-        """Copy the colors of base materials to vertex colors, since a texture replaces the material."""
+        """Copy the colors of base materials to vertex colors, because a texture replaces the material."""
         faces = faces[corners.material[faces] >= 0]
         used, index = np.unique(corners.material[faces], return_inverse=True)
         base_colors = [self.materials[material].base_color for material in used.tolist()]
@@ -222,10 +222,10 @@ class PropertyReader:
         return self._base_cache[key]
 
     def _find_repeated(self, document: ModelDocument, number: int) -> int | None:
-        """Return the material that a color group repeats, -1 for the one of faces without a material, None otherwise.
+        """Return the material that a color group repeats, -1 for that of faces without a material, None otherwise.
 
-        The writer adds a group of one color for each base material and, at last, for faces without one, in white. Their
-        ids follow that of the base materials.
+        The writer adds a group of one color for each base material, and a last white one for faces without a material.
+        Their ids follow that of the base materials.
         """
         group = document.groups[number]
         if not isinstance(group, ColorGroup) or len(group.colors) != 1:
@@ -283,7 +283,7 @@ class PropertyReader:
 
 
 def _resolve_defaults(source: TriangleMesh, model_object: ModelObject) -> tuple[Int64 | None, Int64 | None]:
-    """Return the group (m,) and the properties (m, 3) of all triangles; those of the object are the default.
+    """Return the group (m,) and the properties (m, 3) of all triangles; by default, those of the object.
 
     Source:
         3MF core §4.1.4.

@@ -2,7 +2,8 @@
 
 Exporters write one `<vertex x="1" y="2" z="3"/>` per line. A CSV parser that splits at quotation marks finds numbers
 in every second field. The fields between hold the markup and are verified: each must be the same element with the same
-attributes; otherwise the run is left to the XML parser. This is ten times faster than any XML parser that was measured.
+attributes. Otherwise, the run is left to the XML parser. This is ten times faster than any XML parser that was
+measured.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ _OPENING_FIELD = r"\s*<{tag}\s+({name})\s*=\s*"
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.-]*(?::[\w.-]+)?)\s*=\s*")
 _END = re.compile(r"\s*/>\s*")
 _MIN_BODY_BYTES = 4096
-"""Bytes of a body; the XML parser is faster below."""
+"""Minimum bytes of a body; for smaller ones, the XML parser is faster."""
 _MAX_LITERALS_COUNT = 64
-"""Different markup texts in one column; white space varies in real files."""
+"""Maximum different markup texts in one column; more than one, because white space varies in real files."""
 _MAX_KINDS_COUNT = 16
-"""Different attribute counts in one body; each costs a pass over the text."""
+"""Maximum different attribute counts in one body; each costs a pass over the text."""
 _MAX_FIELDS_COUNT = 64
-"""Fields per line; real elements have 17 at most."""
+"""Maximum fields per line; real elements have at most 17."""
 _BLOCK_BYTES = 1 << 20
 """Bytes that pyarrow parses at a time; bounds the memory for one block."""
 _MAX_LINE_BYTES = 4000

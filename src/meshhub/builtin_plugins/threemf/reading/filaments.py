@@ -22,17 +22,17 @@ _GOLDEN_RATIO = 0.618
 
 
 _MAX_AUTO_TRIANGLES_COUNT = 500_000
-"""Triangles that `auto` makes from paint; they take four seconds to inspect, and ten times as many 2 GB."""
+"""Maximum triangles that `auto` makes from paint; inspecting them takes four seconds; ten times as many need 2 GB. """
 
 
 class FilamentReader:
-    """Collects the filaments of meshes and parts, and replaces them by materials at the end.
+    """Collects the filaments of meshes and parts, and finally replaces them by materials.
 
     A file whose parts all have the first filament and no paint gets a material only if its color is known.
     """
 
     def __init__(self, mode: PaintMode, colors: list[str]) -> None:
-        """Read paint as `mode` says, with the colors `RRGGBB` of the filaments; "" for an unknown one."""
+        """Read paint according to `mode`, with the colors `RRGGBB` of the filaments; "" for an unknown one."""
         self._mode = mode
         self._colors = colors
         self._trees: dict[str, ParsedTrees] = {}
@@ -43,7 +43,7 @@ class FilamentReader:
         self._whole_count = self._split_count = 0
 
     def read_mesh(self, document: ModelDocument, source: TriangleMesh) -> TriangleMesh:
-        """Record the filaments of a mesh, and return it with its triangles split along the paint where that is asked.
+        """Record the filaments of a mesh, and return it with its triangles split along the paint if that is requested.
 
         Filaments of the result are 0 for triangles that have the filament of their part.
         """
@@ -89,7 +89,8 @@ class FilamentReader:
     ) -> tuple[list[Mesh], list[Part]]:
         """Return the meshes and parts with a material for each filament, and add these materials.
 
-        Textures and vertex colors remain on unpainted triangles. Plain materials do not: no slicer prints them.
+        Textures and vertex colors remain on unpainted triangles. Plain materials are dropped, because slicers do not
+        print them.
         """
         used = sorted({*self._parts, *(number for faces in self._faces for number in np.unique(faces).tolist())} - {0})
         self._note_paint()
@@ -171,5 +172,5 @@ class FilamentReader:
 
 
 def _has_flat_properties(source: TriangleMesh) -> bool:
-    """Return whether no triangle has different properties at its corners, so that its pieces can share them."""
+    """Return whether all triangles have equal properties at their corners, so that their pieces can share them."""
     return source.index is None or bool((source.index == source.index[:, :1]).all())

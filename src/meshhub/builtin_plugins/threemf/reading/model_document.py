@@ -51,7 +51,7 @@ CURA_KEYS = frozenset(f"cura:{key}_mesh" for key in ("infill", "cutting", "suppo
 """Object metadata in which Cura states that an object is not printed, and its filament, counted from 0."""
 
 MAX_PARTS_COUNT = 100_000
-"""Parts of a scene, placed directly or through components; small files could place billions."""
+"""Maximum parts of a scene, placed directly or through components; small files could place billions."""
 
 Int64 = NDArray[np.int64]
 

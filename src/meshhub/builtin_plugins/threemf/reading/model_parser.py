@@ -35,9 +35,9 @@ from meshhub.errors import ModelTooComplex, UnreadableFile, quote
 from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
-"""Characters of a metadata value; descriptions are shorter."""
+"""Maximum characters of a metadata value; descriptions are shorter."""
 _MAX_LAYERS_COUNT = 64
-"""Layers of multiproperties; each costs a number per property, and exporters write two."""
+"""Maximum layers of multiproperties; each costs a number per property, and exporters write two."""
 _MATERIAL_ELEMENTS = frozenset(
     "colorgroup color texture2d texture2dgroup tex2coord compositematerials composite multiproperties multi".split()
 )

@@ -16,7 +16,7 @@ from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 _MODEL_RELATIONSHIP = "/3dmodel"
 _KEYSTORE_RELATIONSHIP = "/keystore"
 _LIMITS = ArchiveLimits(ratio_after=16 << 20)
-"""Bytes before the compression ratio is limited: a plate of a thousand equal small parts exceeds 100:1."""
+"""Bytes before the compression ratio is limited, because a plate of a thousand equal small parts exceeds 100:1."""
 
 _RELATIONSHIPS = "_rels/.rels"
 _MAX_RELATIONSHIPS_BYTES = 1 << 22
@@ -54,7 +54,7 @@ class Package:
         return sum(entry.size for entry in self._archive.entries if entry.name.casefold().endswith(".model"))
 
     def find(self, reference: str, base: str = "") -> str | None:
-        """Return the name of the part that a reference means, or None.
+        """Return the name of the part to which a reference refers, or None.
 
         Args:
             reference: Absolute path, or path relative to the folder of `base`; may be percent-encoded.

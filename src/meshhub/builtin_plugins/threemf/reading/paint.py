@@ -12,15 +12,15 @@ from meshhub.model.scene import Float64, Int32
 def split_triangles(
     vertices: Float64, triangles: NDArray[np.integer], roots: NDArray[np.int64], trees: PaintTrees
 ) -> tuple[Float64, NDArray[np.int64], NDArray[np.int64], Int32]:
-    """Split triangles along their paint. A closed mesh stays closed: both sides of an edge are split alike.
+    """Split triangles along their paint. A closed mesh stays closed, because both sides of an edge are split alike.
 
     Args:
         vertices: (n, 3).
         triangles: (m, 3) vertex indices.
         roots: (m,) root of the paint of each triangle, -1 for an unpainted one.
     Returns:
-        Vertices, the given ones first; (k, 3) triangles; for each of them, the index (k,) of the triangle that it is
-        a part of, and its filament (k,), 0 for unpainted.
+        Vertices, the given ones first; triangles (k, 3); for each triangle, the index (k,) of the triangle that it is a
+        part of, and its filament (k,), 0 for unpainted.
     """
     midpoints = _Midpoints(vertices)
     whole = np.flatnonzero(roots < 0)
@@ -98,7 +98,7 @@ class _Midpoints:
         self._indices = np.empty(0, np.int64)
 
     def find(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the vertex between the vertices `a` and `b`, arrays of one shape; -1 where there is none."""
+        """Return the vertex between the vertices `a` and `b`, arrays of one shape; -1 if there is none."""
         if not len(self._keys):
             return np.full(a.shape, -1)
         keys = _edge_keys(a, b)
@@ -106,7 +106,7 @@ class _Midpoints:
         return np.where(self._keys[rows] == keys, self._indices[rows], -1)
 
     def create(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the vertex between the vertices `a` and `b` (k,); create it where there is none."""
+        """Return the vertex between the vertices `a` and `b` (k,); create missing ones."""
         missing = np.flatnonzero(self.find(a, b) < 0)
         keys, first = np.unique(_edge_keys(a[missing], b[missing]), return_index=True)
         if len(keys):

@@ -29,7 +29,7 @@ _ENCRYPTED = b"%3McF"
 """First bytes of an encrypted part (Secure Content §4.2)."""
 
 _MAX_STEPS_COUNT = 1_000_000
-"""Components visited to find parts; empty ones are not parts but take time too."""
+"""Maximum components to visit when parts are searched; empty components are not parts, but take time too."""
 
 _MAX_DEPTH_COUNT = 64
 """Nested components; bounds the paths of parts."""
@@ -59,7 +59,7 @@ class SceneBuilder:
     """Builds meshes and parts from the objects of all model parts of a package."""
 
     def __init__(self, package: Package, root: str, paint: PaintMode) -> None:
-        """Read the root model part; `paint` says what becomes of triangles with several filaments.
+        """Read the root model part; `paint` selects how to read triangles with several filaments.
 
         Raises:
             UnreadableFile: The root model part is damaged or encrypted.

@@ -77,7 +77,7 @@ _PAINT_NOTES = {
     "fuzzy skin": ("fuzzy_skin_paint_dropped", "fuzzy skin"),
 }
 _MAX_DIGITS_COUNT = 9
-"""Digits of a number in the settings; more would not fit into 32 bits."""
+"""Maximum digits of a number in the settings; more would not fit into 32 bits."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class _Settings:
 
 
 class _BambuSettings(msgspec.Struct):
-    """Print settings of BambuStudio and OrcaSlicer, as far as they are read."""
+    """Print settings of BambuStudio and OrcaSlicer that are read."""
 
     filament_colour: list[str] = []
 
@@ -132,7 +132,7 @@ class SlicerProject:
         self._left_out: set[int] = set()
         for names, read in ((_VOLUMES, _read_volumes), (_CHANGES, _read_changes)):
             for path in filter(None, map(package.find, names)):
-                # settings are not part of 3MF: malformed ones do not make the model unreadable
+                # settings are not part of 3MF, so malformed ones do not make the model unreadable
                 with contextlib.suppress(UnreadableFile):
                     read(package.read(path), path, self._settings)
         self.colors = _read_colors(package)
@@ -225,7 +225,7 @@ class SlicerProject:
 
 
 def find_project_kinds(package: Package, metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the profiles of the writer whose slicer opens the file as its project, () for none.
+    """Return the profiles of the writer for the slicers that open the file as their project, () for none.
 
     OrcaSlicer opens the projects of BambuStudio, which does not read the settings of others.
     """
@@ -255,7 +255,7 @@ def _read_colors(package: Package) -> list[str]:
                 settings.get(name, b"").decode("ascii", "replace") for name in (b"extruder_colour", b"filament_colour")
             ]
             extruders, filaments = (row.replace('"', "").strip().split(";") for row in rows)
-            # an extruder without a color has that of its filament
+            # an extruder without a color has the color of its filament
             texts = [
                 extruder if _COLOR.fullmatch(extruder) else filament
                 for extruder, filament in itertools.zip_longest(extruders, filaments, fillvalue="")
@@ -291,9 +291,10 @@ def _apply_volumes(model_object: ModelObject, volumes: list[_Volume]) -> list[st
 
 
 def _match_volumes(components: list[ObjectPlacement], volumes: list[_Volume]) -> list[_Volume | None]:
-    """Return the volume of each component: that at its position, or else the first with the id of its object.
+    """Return the volume of each component: the one at its position, otherwise the first with the id of its object.
 
-    Copies of a mesh in one object are volumes with one id, and so are objects of different model parts.
+    This is necessary, because copies of a mesh in one object are volumes with one id, and so are objects of different
+    model parts.
 
     Source:
         `_BBS_3MF_Importer::_generate_volumes_new` of BambuStudio and OrcaSlicer.
@@ -307,7 +308,7 @@ def _match_volumes(components: list[ObjectPlacement], volumes: list[_Volume]) ->
 
 
 def _count_copies(components: list[ObjectPlacement], volumes: list[_Volume]) -> int:
-    """Return how many components have no volume of their own, but a copy of their mesh has one."""
+    """Return how many components have no separate volume although a copy of their mesh has one."""
     records = Counter(volume.part for volume in volumes)
     counts = Counter(component.object for component in components)
     return sum(max(0, count - records[number]) for number, count in counts.items() if records[number])
@@ -316,7 +317,7 @@ def _count_copies(components: list[ObjectPlacement], volumes: list[_Volume]) -> 
 def _remove_unprinted_ranges(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
     """Remove the triangles of volumes that are not printed from an object, and return the kind of each volume."""
     count = 0 if model_object.mesh is None else len(model_object.mesh.triangles)
-    # +1 where a range of removed triangles starts, -1 after its end; the running sum counts the ranges
+    # +1 where a range of removed triangles starts, -1 after its end, so that the running sum counts the ranges
     changes = np.zeros(count + 1, np.int64)
     kinds = []
     for volume in volumes:

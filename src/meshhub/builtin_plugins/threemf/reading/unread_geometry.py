@@ -23,7 +23,7 @@ _SLICES = "slices"
 
 
 class UnreadGeometry:
-    """Counts the objects with geometry that is not read, to note it once for each kind."""
+    """Counts the objects with geometry that is not read, for one note for each kind."""
 
     def __init__(self) -> None:
         """Start without objects."""

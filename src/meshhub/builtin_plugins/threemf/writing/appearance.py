@@ -1,8 +1,8 @@
 """Write materials, vertex colors and texture coordinates as property groups.
 
-Untextured materials become base materials, which have names, and a color group each: BambuStudio reads no base
-materials, and OrcaSlicer one color of a group. Vertex colors become a color group, multiplied by the color of the
-material. Textures become texture groups, multiplied by a color group where they are tinted.
+Untextured materials become base materials, which have names, and one color group each, because BambuStudio does not
+read base materials, and OrcaSlicer reads one color of a group. Vertex colors become a color group, multiplied by the
+color of the material. Textures become texture groups, multiplied by a color group if they are tinted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FaceProperties:
     index: Int32 | None = None
 
     def set(self, count: int, faces: NDArray[np.intp], group: int | Int32, index: Int32) -> None:
-        """Set the property groups and the properties (k, 3) of some (k,) of the `count` triangles."""
+        """Set the property groups and the properties (k, 3) of the triangles `faces` (k,) among `count` triangles."""
         if self.group is None or self.index is None:
             self.group, self.index = np.zeros(count, np.int32), np.zeros((count, 3), np.int32)
         self.group[faces] = group
@@ -127,7 +127,7 @@ class PropertyWriter:
         return paths
 
     def _write_base_materials(self) -> None:
-        """Write one group of all untextured materials, and color groups or a white one for faces without material."""
+        """Write one group of all untextured materials, and color groups; faces without material get a white one."""
         materials, needs_default = self._find_base_materials()
         self._base_rows = {index: row for row, index in enumerate(materials)}
         rows = [(self._scene.materials[index].name, tuple(self._tints[index].tolist())) for index in materials]
@@ -155,7 +155,7 @@ class PropertyWriter:
     def _find_base_materials(self) -> tuple[list[int], bool]:
         """Return the materials used without texture and colors, and whether faces without one need a color.
 
-        They do beside colored faces: BambuStudio ignores all colors of a model with one face that has none.
+        They do beside colored faces, because BambuStudio ignores all colors of a model if one face has no color.
         """
         base: set[int] = set()
         has_colors = has_bare_faces = needs_default = False
@@ -237,7 +237,7 @@ class PropertyWriter:
     def _assign_textures(
         self, result: FaceProperties, uv: NDArray[np.float32], colors: UInt8, materials: Int32
     ) -> None:
-        """Assign a texture group to the faces of each textured material, multiplied by a color group if tinted.
+        """Assign a texture group to the faces of each textured material, multiplied by a color group if it is tinted.
 
         Args:
             result: Properties to change.
@@ -271,7 +271,7 @@ class PropertyWriter:
         return group, inverse.reshape(-1, 3)
 
     def _multiply(self, result: FaceProperties, texture_group: int, index: Int32, colors: UInt8) -> tuple[int, Int32]:
-        """Multiply a texture group by corner colors; return the id and the indices as `_write_color_group`."""
+        """Multiply a texture group by corner colors; return the id and the indices as `_write_color_group` does."""
         color_group, color_index = self._write_color_group(result, colors)
         pairs = np.stack([index.ravel(), color_index.ravel()], axis=1)
         first, inverse = weld(pairs)

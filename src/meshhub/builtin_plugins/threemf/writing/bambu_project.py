@@ -17,7 +17,7 @@ from meshhub.model.scene import Float64, Scene
 from meshhub.toolkit.geometry import bounds
 
 _PLATE_MM = 256.0
-"""Millimeters; side of the plate of most printers of Bambu Lab, and within the plates of others."""
+"""Millimeters; side of the plate of most printers of Bambu Lab, which fits on the plates of others."""
 
 
 def place_on_plate(tree: ObjectTree, scene: Scene) -> None:
@@ -42,7 +42,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
         *_format_plate(tree, filaments.dialect.thumbnail),
         "</config>\n",
     ]
-    # both slicers fill the other settings with those of the printer that the user selects
+    # both slicers fill in the other settings from the printer that the user selects
     settings = {
         "name": "project_settings",
         "from": "project",

@@ -20,7 +20,7 @@ from meshhub.toolkit.geometry import face_normals
 Profile = Literal["prusa", "bambu", "orca"]
 
 MAX_LEAF_COUNT = 200_000
-"""Leaves of the paint of a file; PrusaSlicer needs 20 s for them, and more than a minute for 400 000."""
+"""Maximum leaves of the paint of a file; PrusaSlicer needs 20 s for them, and more than a minute for 400 000."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Dialect:
 _BAMBU = Dialect(
     name="BambuStudio",
     # BambuStudio reads the settings of projects whose application starts with its name. Its command line and that of
-    # OrcaSlicer reject versions below 2 or above their own.
+    # OrcaSlicer reject versions below 2 and versions above their own.
     application="BambuStudio-02.00.00.00",
-    # OrcaSlicer needs the second declaration, also without elements of the production extension
+    # OrcaSlicer needs the second declaration, even without elements of the production extension
     declarations=(
         ' xmlns:BambuStudio="http://schemas.bambulab.com/package/2021"'
         ' xmlns:p="http://schemas.microsoft.com/3dmanufacturing/production/2015/06"'
@@ -120,7 +120,7 @@ class FilamentWriter:
         rgb = [tuple(round(255 * value) for value in scene.materials[index].base_color[:3]) for index in used]
         matches = [_NUMBERED.fullmatch(scene.materials[index].name) for index in used]
         numbers = [int(match.group(1)) for match in matches if match and int(match.group(1)) <= dialect.max_filament]
-        # users can give one such name to several colors, and each color needs a filament of its own
+        # users can give the same name to several colors, but each color needs a separate filament
         if not used or len(numbers) < len(used) or len(set(zip(numbers, rgb, strict=True))) > len(set(numbers)):
             order = {color: number for number, color in enumerate(dict.fromkeys(rgb), 1)}
             numbers = [order[color] for color in rgb]
@@ -138,7 +138,7 @@ class FilamentWriter:
         """Record an object, and return its triangles and their paint; 0 is the filament of the object.
 
         Args:
-            mesh: Its mesh; the triangles that its faces divide become whole again.
+            mesh: Its mesh; triangles that its faces divide are restored.
         """
         own = -1 if item.material is None else item.material
         materials = np.full(len(mesh.faces), -1, np.int32) if mesh.face_material is None else mesh.face_material
@@ -192,7 +192,7 @@ class FilamentWriter:
         return ["" if _NUMBERED.fullmatch(name) else name for name in names]
 
     def _limit(self, numbers: list[int]) -> list[int]:
-        """Return the numbers with each one that the slicer lacks replaced by that of the nearest color."""
+        """Return the numbers; each one that the slicer lacks is replaced by that of the nearest color."""
         limit = self.dialect.max_filament
         surplus = [number for number in self._colors if number > limit]
         if not surplus:

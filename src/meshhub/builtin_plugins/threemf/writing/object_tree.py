@@ -12,7 +12,7 @@ from meshhub.toolkit.geometry import placed_mesh
 _MIRROR_X = np.diag([-1.0, 1.0, 1.0, 1.0])
 
 _MIN_DETERMINANT = 1e-9
-"""Determinant of a matrix whose largest number is 1, below which the matrix flattens; readers reject such a matrix."""
+"""Determinant, for a largest number of 1, below which a matrix flattens; readers reject such a matrix. """
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ def build_object_tree(scene: Scene) -> ObjectTree:
     """Build the objects of a scene; parts without faces are left out.
 
     3MF forbids mirrors (core §3.3), so a mirrored part gets a mirrored object, which its mirrored instances share.
-    A matrix that flattens is baked into an object of its own.
+    A matrix that flattens is baked into a separate object.
     """
     tree = ObjectTree()
     placements = _add_mesh_objects(tree, scene)

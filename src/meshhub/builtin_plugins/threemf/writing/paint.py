@@ -14,19 +14,19 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, face_normals
 
 MIN_ERROR_CELL_RATIO = 1 / 16
-"""Area, in cells, of the wrong filament in a leaf that is not split further: a quarter of a cell on a side."""
+"""Area, in cells, of the wrong filament up to which a leaf is not split further: a quarter of a cell on a side."""
 
 DIAGONAL = 2**0.5
-"""Longest side, in cells, of a leaf that is not split further: it is the half of a square cell."""
+"""Longest side, in cells, of a leaf that is not split further: such a leaf is half of a square cell."""
 
 MIN_LONG_SIDE_RATIO = 0.7
-"""Length of the sides that are split, compared with the longest side of a leaf; it keeps leaves well shaped."""
+"""Length from which sides are split, as a share of the longest side of a leaf; keeps leaves well shaped."""
 
 MIN_OVERLAP = 1e-9
-"""Share of a leaf from which a piece counts as a part of it; less is rounding."""
+"""Share of a leaf from which a piece counts as a part of it; a smaller share is rounding."""
 
 ROUND_RATIO = 4
-"""Rounds that the free leaves last for; the largest errors come first in each."""
+"""Number of rounds over which the free leaves are spread; the largest errors come first in each."""
 
 
 _UNIT = np.array([(0, 0), (1, 0), (0, 1)], np.float64)
@@ -93,7 +93,7 @@ def build_trees(
         vertices: (n, 3) positions.
         triangles: (c, 3) vertex indices.
         cell: Side of the squares whose halves are not split further, in the unit of the vertices.
-        max_leaf_count: Leaves of all trees, if there are fewer triangles.
+        max_leaf_count: Maximum leaves of all trees, if there are fewer triangles.
     Returns:
         The trees, and whether `max_leaf_count` sufficed for the details.
     """
@@ -270,7 +270,7 @@ class _Splits:
         return result
 
     def finish(self, root_count: int) -> PaintTrees:
-        """Return the trees; children with one filament become one leaf again."""
+        """Return the trees; children that all have the same filament become one leaf again."""
         filament = np.concatenate(self.filament)
         sides, start, child = (np.zeros(len(filament), np.int64) for _ in range(3))
         for nodes, count, corner, first in self._nodes:

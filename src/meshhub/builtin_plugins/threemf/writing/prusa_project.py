@@ -8,7 +8,7 @@ from meshhub.builtin_plugins.threemf.writing.object_tree import ObjectTree
 from meshhub.builtin_plugins.threemf.writing.xml_text import format_attribute
 
 _NOZZLE_MM = 0.4
-"""Millimeters; PrusaSlicer counts extruders by their nozzles. 0.4 is the default of its printers."""
+"""Millimeters; PrusaSlicer counts extruders by their nozzles, and 0.4 is the default of its printers."""
 
 
 def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[str, list[Chunk]]]:

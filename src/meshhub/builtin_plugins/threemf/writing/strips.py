@@ -1,4 +1,4 @@
-"""Remove strips of paint that slicers do not print, or that take them minutes."""
+"""Remove strips of paint that slicers do not print, or that take them minutes to slice."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from meshhub.toolkit.regions import Neighbors, find_neighbors, find_regions, rem
 from meshhub.toolkit.topology import first_members
 
 MAX_SLICING_COST = 7_000_000
-"""Slicing cost of a file; PrusaSlicer 2.5 takes 14 s for 3 million, 27 s for 14 million, and 65 s for 40 million."""
+"""Maximum slicing cost; PrusaSlicer 2.5 takes 14 s for 3 million, 27 s for 14 million, and 65 s for 40 million. """
 
 MIN_PRINTED_WIDTH_CELLS = 0.5
 """Width, in cells, from which slicers print a strip: half a nozzle."""
 
 MIN_PRINTED_AREA_CELLS = 4.0
-"""Area, in cells, from which PrusaSlicer prints a narrow strip; a filament without one has no tool change."""
+"""Area, in cells, from which PrusaSlicer prints a narrow strip; a filament without such a strip causes no tool change.
+"""
 
 FIRST_WIDTH_CELLS = 0.3
-"""Width, in cells, up to which strips are removed at first where slicing takes too long."""
+"""Width, in cells, up to which strips are removed first if slicing takes too long."""
 
 WIDTH_STEP_RATIO = 1.2
-"""Growth of this width, as long as slicing takes too long."""
+"""Factor by which this width grows while slicing takes too long."""
 
 MAX_WIDTH_CELLS = 2.0
-"""Largest of these widths; wider strips are details that are worth the time."""
+"""Largest of these widths; wider strips are details that justify the time."""
 
 
 class PaintedSurface(NamedTuple):
@@ -61,10 +62,10 @@ def measure_surface(vertices: Float64, faces: Int32, cell: float) -> PaintedSurf
 
 
 def remove_strips(surface: PaintedSurface, filament: Int32, max_cost: float) -> tuple[Int32, float]:
-    """Give narrow regions the filament beside them, because slicers drop them or take too long for them.
+    """Relabel narrow regions with the filament beside them, because slicers drop them or take too long for them.
 
-    The narrowest regions go first, until the slicing cost is low enough. Then all regions of a filament go if none of
-    them is wide enough to be printed.
+    The narrowest regions go first, until the slicing cost is low enough. Then all regions of a filament are removed if
+    none of them is wide enough to be printed.
 
     Args:
         surface: The pieces.
@@ -103,8 +104,8 @@ def _find_printed_filaments(surface: PaintedSurface, label: NDArray[np.uint8]) -
 def measure_slicing_cost(surface: PaintedSurface, label: NDArray[np.uint8]) -> float:
     """Estimate how long a slicer takes, as a number without a unit.
 
-    PrusaSlicer compares each region of a layer with all regions of the same filament in the next layer: the number of
-    the regions counts, times the length of their borders.
+    PrusaSlicer compares each region of a layer with all regions of the same filament in the next layer, so the cost is
+    the number of the regions times the length of their borders.
     """
     count, region = find_regions(label, surface.neighbors)
     is_counted = np.bincount(region, surface.area, minlength=count) > MIN_ERROR_CELL_RATIO

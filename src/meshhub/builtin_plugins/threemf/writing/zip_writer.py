@@ -18,9 +18,9 @@ _VERSION, _UTF8, _DEFLATED = 20, 0x800, 8
 _TIME, _DATE = 0, 0x21
 """1 January 1980, the earliest date that a ZIP archive can store."""
 _MAX_ARCHIVE_BYTES = 0xFFFFFFFE
-"""Bytes; larger archives need ZIP64, which slicers do not read."""
+"""Maximum bytes; larger archives need ZIP64, which slicers do not read."""
 _HEADER_MARGIN_BYTES = 100
-"""Bytes; more than the headers of one entry take beside its name."""
+"""Bytes; more than the headers of one entry take, apart from its name."""
 
 
 def write_zip(file: BinaryIO, entries: Iterable[tuple[str, Sequence[bytes | memoryview]]]) -> None:
