@@ -42,7 +42,7 @@ _SIGPIPE = 13
 
 
 class _Lazy(click.Group):
-    """A group that imports a command when it is called, so that listing formats loads nothing else."""
+    """A group that imports a command only when it is called, so that listing formats loads nothing else."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the commands."""
@@ -95,14 +95,14 @@ def root(ctx: click.Context) -> None:
     meshhub render bracket.stl bracket.png
     """
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))
-    # without a handler, Python prints warnings on standard error
+    # without a handler, Python would print warnings on standard error
     logging.getLogger("meshhub").addHandler(logging.NullHandler())
 
 
 def main() -> None:
     """Run the `meshhub` program."""
     try:
-        # in its standalone mode, click ends an interrupted command with status 1
+        # in its standalone mode, click would end an interrupted command with status 1
         status = root(prog_name="meshhub", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted; unfinished files were removed", err=True)

@@ -66,7 +66,7 @@ class Conversion(msgspec.Struct):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What the conversions of a command have in common."""
+    """Values that the conversions of a command share."""
 
     registry: Registry
     to: str
@@ -84,7 +84,7 @@ class Batch(msgspec.Struct, frozen=True):
                 try:
                     self._write(conversion)
                 except OutputExists:
-                    # another program has written the output since it was looked for
+                    # another program has written the output since the first check
                     if not self.flags.skip_existing:
                         raise
                 else:
@@ -148,7 +148,7 @@ def convert_batch(
     with registry, contextlib.ExitStack() as archives:
         conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
         batch = Batch(registry, to, output_dir, flags, options, identify_inputs(paths, conversions))
-        # twice as many threads as workers: one prepares while another waits for its worker
+        # twice as many threads as workers, so that one prepares while another waits for its worker
         threads = min(2 * engine.workers, len(conversions))
         return perform_all(batch, conversions, threads, registry.close)
 
@@ -200,7 +200,7 @@ def list_conversions(
         UnsupportedTarget: The target is not a format.
     """
     if any(map(is_address, paths)):
-        raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
+        raise click.UsageError("--output-dir takes files and folders; convert each address to its own OUTPUT")
     names = OutputNames(output_dir, find_format(registry, to), flags.name, keeps_existing=flags.skip_existing)
     extensions = readable_extensions(registry)
     inputs = [
@@ -235,7 +235,7 @@ def _list_models(registry: Registry, path: Path, folder: PurePath, archives: con
         yield _Input(path, folder, error=error)
         return
     for model in models:
-        # the content alone may be a model, in a format that uses ZIP
+        # a ZIP archive may itself be a model, in a format that uses ZIP
         name = PurePath() if model.path == path else PurePath(model.name)
         yield _Input(path / name, folder / name.parent, model)
 

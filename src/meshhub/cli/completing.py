@@ -14,7 +14,7 @@ import click
 from meshhub.cli.loading import load_registry
 
 if TYPE_CHECKING:
-    # imported only when a shell asks for completions: it would make each command start later
+    # imported only when a shell asks for completions, because it would make each command start later
     from click.shell_completion import CompletionItem
 
 

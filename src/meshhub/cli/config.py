@@ -46,7 +46,7 @@ def config(shown: bool, as_json: bool) -> None:
 
 
 def _get_value(settings: Settings, name: str) -> Any:
-    """Return the value of a setting; where it is not set, the value that the service uses."""
+    """Return the value of a setting or, if it is not set, the value that the service uses."""
     match name:
         case "workers":
             return settings.worker_count

@@ -56,7 +56,7 @@ from meshhub.registry import Registry
 @click.option(
     "--watch",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Convert what is in this folder and what arrives there, until Ctrl-C or SIGTERM.",
+    help="Convert the models in this folder and those that arrive there, until Ctrl-C or SIGTERM.",
 )
 @server_option
 @click.option("--dry-run", is_flag=True, help="Print the outputs and the steps; write nothing.")

@@ -31,13 +31,13 @@ from meshhub.service.settings import Settings, load
 Status = Literal["ok", "missing", "warning", "failed"]
 
 _CONVERSION_TIMEOUT_S = 60.0
-"""Seconds for a conversion that takes a fraction of one, so that a loaded machine passes."""
+"""Seconds for a conversion that takes a fraction of a second, so that a loaded machine passes."""
 
 _IMPORT_TIMEOUT_S = 60.0
 """Seconds to import an optional package; the largest takes about two."""
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
-"""Name of a requirement, and the extra that it belongs to."""
+"""Name of a requirement, and the extra to which it belongs."""
 
 _TETRAHEDRON = b"""\
 v 0 0 0
@@ -59,7 +59,7 @@ try:
 except MemoryError:
     print("limited")
 """
-"""Program that needs more memory than it may take."""
+"""Program that needs more memory than its limit."""
 
 
 class _Extra(NamedTuple):
@@ -92,7 +92,7 @@ EXTRAS = {
     "textures": _Extra("textures in pictures of models", ("PIL.Image",)),
     "testing": _Extra("the conformance kit for plug-ins", ("pytest",)),
 }
-"""Extras of meshhub and their purposes; "all" is not one of its own."""
+"""Extras of meshhub and their purposes, except "all"."""
 
 
 class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -226,7 +226,7 @@ def _check_cluster() -> Iterator[Check]:
     finally:
         store.close()
     try:
-        # an object that does not exist shows that the store responds
+        # the error for an object that does not exist shows that the store responds
         with contextlib.suppress(FileNotFoundError):
             files.read_result("doctor", "doctor", 0, 1)
         yield Check(name="job files", status="ok", message=settings.jobs_storage_url or "in the folder of jobs")
@@ -258,7 +258,7 @@ def _check_scratch() -> Check:
 
 
 def _check_conversions(registry: Registry) -> Iterator[Check]:
-    """Convert a tetrahedron in a worker process, twice: the second one finds a spare process."""
+    """Convert a tetrahedron in a worker process, twice, because the second conversion finds a spare process."""
     isolated = registry.using(Isolated(workers=1), HookProcess())
     try:
         for name in ("conversion", "spare process"):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _list_installed() -> set[str]:
-    """Return the names of all plug-ins. None is imported: a broken one can be disabled, too."""
+    """Return the names of all plug-ins. It imports no plug-in, so that a broken one can be disabled, too."""
     return {*BUILTINS, *(point.name for point in metadata.entry_points(group=GROUP))}
 
 

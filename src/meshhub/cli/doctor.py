@@ -16,8 +16,8 @@ from meshhub.cli.verbosity import verbosity
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check the installation: packages, plug-ins, isolation, limits.
 
-    Each missing package is listed with what needs it and how to install it. One tiny model is
-    converted in a process of its own. The exit status is 1 if conversions cannot run, and 0 otherwise.
+    Each missing package is listed with the features that need it and the command that installs it. One tiny model is
+    converted in a separate process. The exit status is 1 if conversions cannot run, and 0 otherwise.
     """
     # the checks import the engine and the settings of the service
     from meshhub.cli.diagnosis import describe_system, list_packages, run_checks

@@ -51,7 +51,7 @@ def explained(error: BaseException) -> str:
         summary = error.message.removesuffix(SeveralModels.REMEDY)
         return f"{summary}unpack it, or convert all of them with --to FORMAT --output-dir DIR [{error.code}]"
     if isinstance(error, MeshhubError):
-        # what an exception of a plug-in says, which the message for the service leaves out
+        # the text of a plug-in's exception, which the message for the service leaves out
         notes = error.details if isinstance(error, PluginError) else "; ".join(getattr(error, "__notes__", ()))
         return f"{error.spelled(flag_of)} [{error.code}]" + (f": {notes}" if notes else "")
     if isinstance(error, OSError):
@@ -62,9 +62,9 @@ def explained(error: BaseException) -> str:
 
 def report_error(error: Exception) -> int:
     """Report an error on standard error, and return the exit status."""
-    # with --verbose only: by default the log of a service has no traceback beside the line below
+    # with --verbose only, because by default the log of a service has no traceback beside the line below
     if not isinstance(error, PluginError):
-        # the frames of the plug-in have been logged where it failed
+        # the frames of the plug-in were logged when it failed
         logging.getLogger("meshhub").debug("the command failed", exc_info=error)
     click.echo(printable(f"error: {explained(error)}"), err=True)
     return exit_status(error)

@@ -30,7 +30,7 @@ _MIN_SUFFIXED_COUNT = 10_000
 
 
 MAX_VALUE_BYTES = 1 << 20
-"""Bytes of a file whose content becomes the value of an option; settings of slicers have up to 100 kB."""
+"""Maximum bytes of a file whose content becomes the value of an option; settings of slicers have up to 100 kB."""
 
 
 class RegistryCommand(click.Command):
@@ -48,14 +48,14 @@ class RegistryCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; probe new plug-ins first, except for help and shell completion."""
         if not set(args).isdisjoint(VERBOSE_FLAGS):
-            # the imports of plug-ins, which precede the parsing of the flags, are logged too
+            # the imports of plug-ins, which precede the parsing of the flags, are also logged
             be_verbose(ctx)
         only_lists = ctx.resilient_parsing or not set(args).isdisjoint(ctx.help_option_names)
         self.registry(probe=not only_lists)
         return super().parse_args(ctx, args)
 
     def registry(self, *, probe: bool = False) -> Registry:
-        """Return the registry, built when flags are first needed."""
+        """Return the registry, which is built when flags are first needed."""
         if self._registry is None:
             return self.attach(load_registry(probe=probe))
         return self._registry
@@ -90,14 +90,14 @@ class RegistryCommand(click.Command):
         name = str(options.pop("recipe", ""))
         if not name.lower().endswith(EXTENSION):
             return {**options, "recipe": name} if name else options
-        # a recipe serves commands that convert and commands that read; unknown names stay, and are rejected
+        # a recipe serves commands that convert and commands that read; unknown names stay in it, and are rejected later
         names_of_others = self.registry().options.keys() - self._fields
         listed = read_recipe(Path(name)).options
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 
 class ReadingCommand(RegistryCommand):
-    """A command that only reads: it takes the options of the host and of readers."""
+    """A command that only reads, and takes the options of the host and of readers."""
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields of the host and of readers, by name."""
@@ -106,7 +106,7 @@ class ReadingCommand(RegistryCommand):
 
 
 def _read_value(field: OptionField, value: Any) -> Any:
-    """Return the content of a file that an option names by its path, and other values as they are.
+    """Return the content of a file that an option names by its path, and other values unchanged.
 
     Raises:
         InvalidOption: The file cannot be read, or is too large.

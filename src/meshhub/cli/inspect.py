@@ -67,7 +67,7 @@ def inspect(
 
 
 def _list_files(registry: Registry, path: str) -> list[str]:
-    """Return the model files of a folder; another path, or `-`, as it is."""
+    """Return the model files of a folder; another path, or `-`, unchanged."""
     if not is_folder(path):
         return [path]
     return [str(file) for file, _ in expand_inputs([path], readable_extensions(registry))]

@@ -96,7 +96,7 @@ def result(job_id: str, output: str | None, force: bool, server: str | None) -> 
     """Download the result of a job. Default: under its name, into this folder."""
     with open_client(server) as client:
         job = client.get(job_id)
-        # the service chooses the name: never a path
+        # the service chooses the name, which is never a path
         name = Path(job.result.name).name if job.result is not None else job_id
         target = Path(output or name)
         if target.exists() and not force:

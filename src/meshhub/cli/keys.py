@@ -26,13 +26,13 @@ _DAY_S = 86_400
 """Seconds of a day."""
 
 _MAX_EXPIRES_DAYS = 36_500
-"""Days until a key expires; 100 years stand for any longer time."""
+"""Maximum days until a key expires; 100 years stand for any longer time."""
 
 MAX_GRACE_HOURS = 8760
-"""Hours for which a replaced key stays valid; one year."""
+"""Maximum hours for which a replaced key stays valid; one year."""
 
 _MAX_QUOTA = 1_000_000
-"""Requests of a publishable key; more do not protect the service."""
+"""Maximum requests of a publishable key; more would not protect the service."""
 
 _EXPIRES_DAYS = click.IntRange(1, _MAX_EXPIRES_DAYS)
 
@@ -96,7 +96,7 @@ def create(
     if publishable != bool(origins):
         raise InvalidOption("a publishable key needs an origin: use --publishable and --origin together")
     if bounds and not publishable:
-        raise InvalidOption("only publishable keys have quotas of their own; add --publishable and --origin")
+        raise InvalidOption("only publishable keys have separate quotas; add --publishable and --origin")
     plans = load_registry(probe=True).plans
     if plan not in plans:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
@@ -162,7 +162,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 @click.argument("key_id", metavar="ID")
 @verbosity
 def revoke(key_id: str) -> None:
-    """Revoke a key at once and for good. ID is the part that `list` shows."""
+    """Revoke a key immediately and permanently. ID is the part that `list` shows."""
     record = open_store().revoke(key_id)
     terminal.inform(f"revoked key {record.id}")
 

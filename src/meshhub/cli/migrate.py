@@ -17,9 +17,9 @@ from meshhub.cli.verbosity import verbosity
 def migrate() -> None:
     """Create the tables of jobs and API keys where they are missing.
 
-    The settings jobs_database_url and database_url name the databases (default: files in your data folder). Each
-    service does the same at its first use. Run this before you start the first service, with a user of the database
-    who may create tables, if the services may not.
+    The settings jobs_database_url and database_url name the databases (default: files in your data folder). Otherwise,
+    each service creates them at its first use. Run this before you start the first service if the services may not
+    create tables, with a user of the database who may.
     """
     with contextlib.closing(open_job_store()) as jobs:
         jobs.migrate()

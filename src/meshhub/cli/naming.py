@@ -79,11 +79,11 @@ class OutputNames:
         self._sources: dict[str, Path] = {}
 
     def choose(self, source: Path, subfolder: PurePath) -> Path:
-        """Return the output of an input. Raises click.UsageError: it may be the result of another input."""
+        """Return the output of an input. Raises click.UsageError: The output may be the result of another input."""
         output = self._derive(source, subfolder)
         other = self._sources.setdefault(_comparison_key(output), source)
         if other != source:
-            # the other input may be gone, and its result would be taken for that of this one
+            # the other input may be gone, and its result would be mistaken for the result of this one
             if other.exists() or (self._keeps_existing and output.exists()):
                 raise self._one_output(output, [other, source])
             self._sources[_comparison_key(output)] = source
@@ -92,8 +92,8 @@ class OutputNames:
     def choose_all(self, inputs: Sequence[tuple[Path, PurePath]]) -> list[Path]:
         """Return the outputs of all inputs of a command with their folders, in the same order.
 
-        Inputs with one output are numbered in the order of their paths: `a.3mf`, `a-2.3mf`. The names do not depend on
-        the order of the inputs and on the files that exist, and only an input that shares its output is numbered.
+        Inputs with one output are numbered in the order of their paths: `a.3mf`, `a-2.3mf`. The names depend neither on
+        the order of the inputs nor on the files that exist, and only an input that shares its output is numbered.
 
         Raises:
             click.UsageError: Several inputs have one output, and a template rules out numbers, or `keeps_existing` does

@@ -1,7 +1,7 @@
-"""Records of the source of each output, so that `--skip-existing` skips no result of another file.
+"""Records of the source of each output, so that `--skip-existing` does not skip the result of another file.
 
-An output has its record as an extended attribute, which needs no further file and moves along with it. Systems without
-extended attributes keep no records.
+An output has its record as an extended attribute, which needs no further file and moves with the output. Systems
+without extended attributes keep no records.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
     with content.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     path = os.path.realpath(source)
-    # no relative path leads to another drive of Windows
+    # no relative path leads to another drive on Windows
     with contextlib.suppress(ValueError):
         path = os.path.relpath(path, os.path.realpath(target.parent))
     return _Origin(os.fsencode(path), sha256)
@@ -88,8 +88,8 @@ def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
 def match_origin(target: Path, source: Path, content: Path, options: Mapping[str, object]) -> Match:
     """Return whether an existing output is the result of a source, and of other options.
 
-    A copy of the source counts as the source if the recorded one is gone: folders are moved, and mounted elsewhere.
-    While both exist, their companions may differ.
+    A copy of the source counts as the source if the recorded one is gone, because folders are moved and mounted
+    elsewhere. While both exist, their companions may differ.
 
     Raises:
         OutputExists: The output is the result of another file, or of an earlier version of the source.

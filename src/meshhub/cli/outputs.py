@@ -39,7 +39,7 @@ class Output(NamedTuple):
     """Path of the file, or `-`."""
 
     to: str | None
-    """Name of the target format; None: as the extension says."""
+    """Name of the target format; None: according to the extension."""
 
     overwrite: str = "--force"
     """Flags that replace an existing file."""
@@ -98,7 +98,7 @@ def check_distinct(source: str, target: str) -> None:
 def ends_with_folder(paths: tuple[str, ...]) -> bool:
     """Return whether several inputs precede a folder for the results.
 
-    The folder ends with a slash. A folder without it, or beside other folders, may be what a pattern matched (*, */).
+    The folder ends with a slash. A folder without it, or beside other folders, may be the match of a pattern (*, */).
     """
     *inputs, last = paths or ("",)
     return len(inputs) > 1 and last.endswith(_SEPARATORS) and not any(map(is_folder, inputs))
@@ -192,7 +192,7 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
 def _is_original(registry: Registry, path: Path) -> bool:
     """Return whether a file holds a model, by its content, that meshhub did not write.
 
-    The same command may be repeated: an output of meshhub is not an original.
+    The same command may be repeated, because an output of meshhub is not an original.
     """
     file_format = _find_format(registry, path)
     return file_format is not None and not is_own_output(path, file_format)

@@ -25,7 +25,7 @@ _HEAD_LIMITS = ArchiveLimits(max_total_bytes=1 << 62, max_entry_bytes=1 << 62, r
 
 
 def read_from(path: str) -> Source | str:
-    """Return the source behind a path or `-`; an address of a storage stays as it is, for the registry to fetch."""
+    """Return the source behind a path or `-`; for an address of a storage, the address, which the registry fetches."""
     if path == STREAM:
         if sys.stdin is None:
             raise click.UsageError("standard input is closed; name a file")
@@ -51,7 +51,7 @@ def is_folder(name: str) -> bool:
 def is_zip(path: str | Path) -> bool:
     """Return whether a file begins like a ZIP archive; some model formats do, too.
 
-    A pipe is not: what is read from it is gone.
+    Return False for a pipe, because reading from it would consume its data.
     """
     if not Path(path).is_file():
         return False
@@ -73,7 +73,7 @@ def expand_inputs(
 ) -> Iterator[tuple[Path, PurePath]]:
     """Yield each input file with its folder below the output folder; a folder stands for its model files.
 
-    An output folder inside an input folder is left out: its files come from an earlier run.
+    An output folder inside an input folder is left out, because its files come from an earlier run.
     """
     for name in paths:
         path = Path(name)
@@ -98,12 +98,12 @@ def list_models(folder: Path, extensions: frozenset[str], output_dir: Path | Non
 
 
 def _is_visible(file: Path, folder: Path) -> bool:
-    """Return whether a file is not hidden: macOS leaves a `._part.stl` beside each `part.stl` that it copies."""
+    """Return whether a file is not hidden; macOS leaves a `._part.stl` beside each `part.stl` that it copies."""
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
 
 
 def is_own_output(path: Path, file_format: Format) -> bool:
-    """Return whether meshhub wrote a file of a format: writers put the name near the beginning.
+    """Return whether meshhub wrote a file of a format, because its writers put the name near the beginning.
 
     A file that cannot be read, or a damaged archive, counts as written by another program.
     """
@@ -121,7 +121,7 @@ def is_own_output(path: Path, file_format: Format) -> bool:
 
 
 def leads_elsewhere(target: Path, folder: Path) -> bool:
-    """Return whether links lead from a derived output to an existing file that the command did not name.
+    """Return whether a derived output leads, through links, to an existing file that the command did not name.
 
     A link to a file that does not exist yet is followed if it stays in the folder.
     """

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _FORMAT = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 _MAX_NAME_LENGTH = 40
-"""Characters of a name; it becomes a part of the names of folders, modules and options."""
+"""Maximum characters of a name, which becomes a part of the names of folders, modules and options."""
 
 
 @click.group()
@@ -84,7 +84,7 @@ def _check_names(parts: NewPlugin) -> None:
 
 
 def _check_conflicts(registry: Registry, parts: NewPlugin) -> None:
-    """Reject names that this machine has already, for which the plug-in would be a fault."""
+    """Reject names that exist on this machine, because they would make the plug-in a fault."""
     if parts.name in {plugin.name for plugin in registry.plugins} | {plugin.plugin for plugin in registry.faults}:
         raise click.BadParameter(f"a plug-in {parts.name!r} is installed; choose another name", param_hint="NAME")
     for format_id, parameter in ((parts.reader, "--reader"), (parts.writer, "--writer")):

@@ -158,7 +158,7 @@ def _test_conformance(plugin: NewPlugin, tests: list[str]) -> str:
 
 
 def _list_usage(plugin: NewPlugin) -> str:
-    """Return the table of what the plug-in adds, and the commands that use it."""
+    """Return a table of the features of the plug-in, and the commands that use it."""
     rows = [f"| reads | `.{plugin.reader}` |"] if plugin.reader else []
     rows += [f"| writes | `.{plugin.writer}`, with the option `{plugin.writer}_decimals` |"] if plugin.writer else []
     rows += [f"| operation | `{plugin.operation}`, with the option `{plugin.option}` |"] if plugin.operation else []

@@ -9,7 +9,7 @@ from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
 
 MAX_TIMEOUT_S = 1e9
-"""Seconds; clocks and polls of the system overflow not far above."""
+"""Maximum seconds; clocks and polls of the system overflow not far above."""
 
 
 def parse_timeout(seconds: float) -> float | None:

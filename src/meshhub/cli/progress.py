@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 _DELAY_S = 1.0
-"""Seconds until the bar appears; most conversions are over by then, and a flash of a bar disturbs."""
+"""Seconds until the bar appears; most conversions have ended by then, and a bar that only flashes would disturb."""
 
 _VERBS = {
     "read": "reading {}",
@@ -41,7 +41,7 @@ def show_progress(*, is_silent: bool) -> Iterator[Listener | None]:
 
 
 class _Display:
-    """Bar for the running step. It appears with a delay, also while a step reports nothing."""
+    """Bar for the running step. It appears with a delay, even while a step reports no progress."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class _Display:
         text = printable(_VERBS[progress.kind].format(progress.label))
         text = f"{escape(text)} ({progress.index + 1} of {progress.count})"
         if progress.fraction is None:
-            # a total of None shows a moving bar; `update` cannot set it
+            # a total of None shows a moving bar, which `update` cannot set
             self._bar.reset(task, total=None, description=text)
         else:
             self._bar.update(task, total=1.0, completed=progress.fraction, description=text)

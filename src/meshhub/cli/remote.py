@@ -33,10 +33,11 @@ KEY_FILE = "MESHHUB_API_KEY_FILE"
 """Variable with the path of a file that holds the API key."""
 
 _JOB_COUNT = 4
-"""Jobs of a command at a time; fewer than the unfinished jobs that the Free plan allows."""
+"""Maximum parallel jobs of a command; fewer than the unfinished jobs that the Free plan allows."""
 
 _RATE_PAUSES_S = (10.0,) * 12
-"""Seconds until another attempt after the plan allowed no more requests, two minutes in all; rates count one minute."""
+"""Seconds until another attempt after the rate limit of the plan: two minutes in all, because rates count one minute.
+"""
 
 server_option = click.option(
     "--server",
@@ -44,7 +45,7 @@ server_option = click.option(
     metavar="URL",
     help=f"Service to use (default: MESHHUB_SERVER); its API key is in {KEY}, or in the file that {KEY_FILE} names.",
 )
-"""Option for the address of a service. A flag for the key would show it in the list of processes."""
+"""Option for the address of a service. The key is not a flag, because a flag would show it in the list of processes."""
 
 
 def open_client(server: str | None) -> Client:
@@ -87,7 +88,7 @@ def convert_remote(
 
 
 class _RunningJobs:
-    """Jobs that a command waits for in several threads."""
+    """Jobs for which a command waits in several threads."""
 
     def __init__(self, client: Client) -> None:
         """Begin without jobs of the client."""
@@ -124,7 +125,7 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
     running: _RunningJobs
 
     def convert(self, conversion: Conversion) -> None:
-        """Convert a file on the service; wait while the plan allows no more requests. Raises MeshhubError, OSError."""
+        """Convert a file on the service; at the rate limit of the plan, wait. Raises MeshhubError, OSError."""
         _check_output(conversion.target, self.flags, "--force")
         for pause_s in (*_RATE_PAUSES_S, None):
             try:
@@ -189,6 +190,6 @@ def _read_key() -> str | None:
     key = os.environ.get(KEY, "").strip()
     path = os.environ.get(KEY_FILE, "").strip()
     if not key and path:
-        # a file that is not text has no valid key, which the client reports
+        # a file that is not text contains no valid key, which the client reports
         key = Path(path).read_text(encoding="utf-8", errors="replace").strip()
     return key or None

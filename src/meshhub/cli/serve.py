@@ -41,7 +41,7 @@ def serve(ctx: click.Context, host: str, port: int, unix_socket: str | None, wor
     try:
         _import_serve()(host, port, unix_socket=unix_socket)
     except Ended:
-        # SIGTERM before the service listens: the same status as later
+        # if SIGTERM arrives before the service listens, the status is the same as later
         ctx.exit(0)
 
 

@@ -138,7 +138,7 @@ def _convert_to_stream(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:
-        terminal.inform("note: materials and textures need files of their own and were left out; give an OUTPUT")
+        terminal.inform("note: materials and textures need separate files and were left out; give an OUTPUT")
     return report
 
 

@@ -43,7 +43,7 @@ def preview(
 
 @contextlib.contextmanager
 def suggesting_overwrite(flags: str) -> Iterator[None]:
-    """Name the flags that overwrite an existing output in the error about it."""
+    """Add the names of the flags that overwrite an existing output to the error about it."""
     try:
         yield
     except OutputExists as error:

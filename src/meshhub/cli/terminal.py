@@ -23,13 +23,13 @@ from meshhub.model.options import flag_of
 from meshhub.model.report import Report
 
 MAX_COLUMN_WIDTH = 60
-"""Characters of the text in every column except the last; leaves room for several on one line."""
+"""Maximum characters of the text in every column except the last; leaves room for several on one line."""
 
 _MIN_COLUMN_WIDTH = 8
-"""Characters to which columns shrink; narrower columns would break most words."""
+"""Minimum characters of a column that shrinks; narrower columns would break most words."""
 
 _MIN_LINE_WIDTH = 40
-"""Characters; a narrower terminal wraps the lines itself."""
+"""Minimum characters; a narrower terminal wraps the lines itself."""
 
 _GAP = "  "
 """Space between columns."""
@@ -129,7 +129,7 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def _shorten_paths(cell: str, width: int) -> str:
-    """Shorten paths to a width: a broken path cannot be read, and its end is the name of the file."""
+    """Shorten paths to a width, because a wrapped path is hard to read, and its end is the name of the file."""
     words = ("…" + word[1 - width :] if len(word) > width and "/" in word else word for word in cell.split(" "))
     return " ".join(words)
 

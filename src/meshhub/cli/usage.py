@@ -44,7 +44,8 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
     \b
     meshhub usage export --since 2026-10-01 --until 2026-11-01 > october.csv
 
-    Times are UTC. A row has the id of its job only if that belongs to a key: without a key, the id gives access.
+    Times are UTC. A row has the id of its job only if the job belongs to a key, because the id of a job without a key
+    gives access to it.
     """
     begin, end = _seconds(since), _seconds(until)
     with contextlib.closing(open_store()) as store:

@@ -32,11 +32,11 @@ _POLL_S = 1.0
 """Seconds between two listings of the folder. It is polled because network file systems do not report changes."""
 
 _SETTLE_S = 3.0
-"""Seconds for which size and time of a complete file do not change; NFS caches both for as long."""
+"""Seconds for which size and time of a complete file must not change; NFS caches both for as long."""
 
 
 class _Version(NamedTuple):
-    """State of a file; another one means another content."""
+    """State of a file; a different state means different content."""
 
     inode: int
     size: int
@@ -100,7 +100,7 @@ class _Arrivals:
                 yield path
 
     def _list_paths(self) -> list[Path] | None:
-        """Return the model files; None while the folder is not available, such as that of a lost network."""
+        """Return the model files; None while the folder is not available, for example if the network is lost."""
         paths = None
         with contextlib.suppress(OSError):
             paths = list_models(self._folder, self._extensions, self._output_dir)
@@ -139,7 +139,7 @@ class _Watch:
                 continue
             file = self._arrivals.files[source]
             file.is_busy = True
-            # the upload had paused: its first result is incomplete
+            # the upload had paused, so its first result is incomplete
             is_own = file.result is not None and file.result == _Version.of(target)
             yield pool.submit(_perform, self._again if is_own else self._batch, Conversion(source, target))
 
@@ -177,10 +177,10 @@ def _perform(batch: Batch, conversion: Conversion) -> Conversion:
 def convert_arrivals(
     registry: Registry, folder: Path, to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
-    """Convert what is in a folder and what arrives there, until a signal. Raises click.UsageError."""
+    """Convert the models in a folder and those that arrive there, until a signal. Raises click.UsageError."""
     if folder.resolve().is_relative_to(output_dir.resolve()):
         raise click.UsageError(f"results in {output_dir} would arrive in {folder}; name another --output-dir")
-    # a wrong option ends the command at once, not each conversion
+    # a wrong option ends the command immediately, instead of failing in each conversion
     registry.check(Request(target=to, options=options))
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))

@@ -33,7 +33,7 @@ def work(ctx: click.Context, workers: int | None) -> None:
     try:
         _import_work()()
     except Ended:
-        # SIGTERM before the worker starts: the same status as later
+        # if SIGTERM arrives before the worker starts, the status is the same as later
         ctx.exit(0)
 
 

@@ -24,10 +24,10 @@ ModelInput = str | Path | tuple[str, bytes]
 """Path of a file, or its name and content."""
 
 _TARGETS = frozenset(("obj", "dae"))
-"""Extensions of the formats that store materials or textures in files of their own."""
+"""Extensions of the formats that store materials or textures in separate files."""
 
 _MAX_LISTED_COUNT = 10_000
-"""Files to list in the folder of a model and below; it may be the home of a user."""
+"""Maximum files to list in the folder of a model and below, because it may be the home of a user."""
 
 _REPORT_NAME = "report.json"
 """Entry of a result with the report of each file."""
@@ -37,7 +37,7 @@ class Upload(Struct, frozen=True):
     """File to send.
 
     Attributes:
-        field: Field of the form. The result of "file" is one file, and that of the others an archive.
+        field: Field of the form. The result of "file" is one file; the results of the others are archives.
     """
 
     field: UploadField

@@ -41,10 +41,10 @@ RETRY_S = 1.0
 """Seconds until the next attempt after a connection failed."""
 
 MAX_SUBMIT_COUNT = 4
-"""Attempts to submit a job; its idempotency key prevents a second job."""
+"""Maximum attempts to submit a job; its idempotency key prevents a second job."""
 
 MAX_LOST_COUNT = 30
-"""Attempts in a row to ask about a job; half a minute bridges a restart of the service."""
+"""Maximum attempts in a row to ask about a job; together half a minute, which bridges a restart of the service."""
 
 CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
@@ -63,13 +63,13 @@ _EVENT = "data: "
 _CLASSES: Mapping[int | None, type[MeshhubError]] = {
     2: RequestError, 3: SourceError, 4: ConversionFailed, 5: EngineError,
 }  # fmt: skip
-"""Classes of errors by the exit status of their code, for codes without a class of their own."""
+"""Classes of errors by the exit status of their code, for codes without a class."""
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 """Number of a system error, before its text."""
 
 _TEMPORARY = ("server_busy", "shutting_down")
-"""Codes of errors that end by themselves: the service restarts, for example."""
+"""Codes of temporary errors, for example while the service restarts."""
 
 
 class ErrorResponse(msgspec.Struct):
@@ -177,7 +177,7 @@ def submit_conversion(
     Raises OSError if a file cannot be read.
     """
     upload = read_with_companions(source, to)
-    # the report of an archive is in it
+    # the report of an archive is in the archive
     fields = {"kind": "convert", "target": to, "report": None if upload.field == "file" else True, **options}
     return build_submission(upload, fields), upload.field
 
@@ -265,7 +265,7 @@ def raise_failure(job: JobDescription) -> None:
 
 
 def build_error(code: str, message: str, http_status: int = 500) -> MeshhubError:
-    """Return the error that a service reported, in the class of its code, or else of its exit or HTTP status."""
+    """Return the error that a service reported, in the class of its code, or that of its status."""
     # several classes may share a code: "unreadable_file" is that of UnreadableFile, and of its base SourceError
     named = getattr(errors, code.title().replace("_", ""), None)
     if isinstance(named, type) and issubclass(named, MeshhubError):
@@ -276,7 +276,7 @@ def build_error(code: str, message: str, http_status: int = 500) -> MeshhubError
 
 
 def _find_class(code: str, http_status: int) -> type[MeshhubError]:
-    """Return the class of errors whose code has no class of its own."""
+    """Return the class of errors whose code has no class."""
     row = ERROR_CODES.get(code, ErrorCode(http_status, None, ""))
     if row.exit_status in _CLASSES:
         return _CLASSES[row.exit_status]
@@ -310,7 +310,7 @@ def replacing(target: str | Path) -> Iterator[Path]:
 
 
 def choose_pause(error: MeshhubError, attempt: int) -> float:
-    """Return the seconds until another attempt to submit a job. Raises the error if that would not help."""
+    """Return the seconds until another attempt to submit a job. Raises the error if another attempt would not help."""
     if attempt >= MAX_SUBMIT_COUNT or error.code not in (*_TEMPORARY, "too_many_jobs"):
         raise error
     return attempt * RETRY_S

@@ -58,7 +58,8 @@ class Client:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service. Companions of a path are sent, and those of the result written beside it.
+        """Convert one model on the service. Companions of a path are sent, and those of the result are written beside
+        it.
 
         The job is canceled if an exception ends the wait, such as KeyboardInterrupt.
 
@@ -67,7 +68,7 @@ class Client:
             target: File to write; it appears when it is complete.
             to: Target format; default: the target's extension.
             on_change: Called with each change of the job: its place in the queue, its progress.
-            options: Options by name; for those of plug-ins of the service, and for names that a program computes.
+            options: Options by name, for options of the service's plug-ins and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         """
         to = protocol.choose_target(target, to)
@@ -104,7 +105,7 @@ class Client:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Submit a job; it is submitted once, also if the connection fails meanwhile.
+        """Submit a job, exactly once even if the connection fails meanwhile.
 
         Args:
             source: Path of the model, or its name and content.
