@@ -1,4 +1,4 @@
-"""Check the built site: `python docs/check_site.py SITE`. Pages and style sheets load nothing from other hosts."""
+"""Check the built site: `python docs/check_site.py SITE`. Pages and style sheets must not load from other hosts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 _OTHER_HOST = r"(?:https?:)?//"
 
 LOADING = {
-    # links to other pages of the site have a rel of their own
+    # links to other pages of the site have another rel
     ".html": re.compile(
         r"<(?:script|img|iframe|source|link(?![^>]*rel=\"?(?:canonical|next|prev))) "
         rf"[^>]*?(?:src|href)=\"?{_OTHER_HOST}[^\s\">]+"
     ),
     ".css": re.compile(rf"(?:url\(|@import)\s*[\"']?{_OTHER_HOST}[^\"')]+"),
 }
-"""What makes a browser load an address of another host."""
+"""Markup that makes a browser load an address of another host."""
 
 site = Path(sys.argv[1])
 pages = [path for path in site.rglob("*") if path.suffix in LOADING]

@@ -14,13 +14,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 _LICENSE_FILE = re.compile(r"(^|/)(licen[cs]e|copying|notice|authors)[^/]*$|\.dist-info/licenses/", re.I)
-"""Path of a file with the terms of a distribution."""
+"""Path of a file with the license terms of a distribution."""
 
 _MAX_NAME_CHARS = 100
-"""Characters of the name of a license; some distributions write the whole text into that field."""
+"""Maximum characters of the name of a license, because some distributions write the whole text into that field."""
 
 _COPYLEFT = re.compile(r"\bA?GPL|General Public License", re.I)
-"""Names of licenses whose terms cover the whole that contains the package; those of the LGPL do not."""
+"""Names of licenses whose terms apply to the whole work that contains the package; those of the LGPL do not."""
 
 
 def list_distributions(extras: frozenset[str] = frozenset({"all"})) -> list[metadata.Distribution]:

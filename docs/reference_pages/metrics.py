@@ -21,7 +21,7 @@ INTRODUCTION = """\
 
 def page() -> str:
     """Return the page."""
-    # a metric shows its labels once it has counted something
+    # a metric shows its labels only after it has counted something
     hooks = SimpleNamespace(faults=[SimpleNamespace(plugin="toy", hook="sniff")])
     registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=hooks)
     slots = SimpleNamespace(waiting=0, running=0)
