@@ -14,10 +14,10 @@ from meshhub.model.scene import Float64
 from meshhub_amf.objects import Volume, metadata_of
 
 _MAX_PARTS_COUNT = 100_000
-"""Placed parts; nested constellations multiply, so that a small file can describe billions."""
+"""Maximum placed parts, because nested constellations multiply, so that a small file can describe billions."""
 
 _MAX_DEPTH_COUNT = 32
-"""Nested constellations; real files have one or two levels."""
+"""Maximum nested constellations; real files have one or two levels."""
 
 Objects = Mapping[str, tuple[Volume, ...]]
 
@@ -30,7 +30,7 @@ def place_objects(root: Element, objects: Objects, *, is_radians: bool) -> tuple
         objects: Volumes by id of the object.
         is_radians: Whether angles are radians, as Slic3r and PrusaSlicer write them, instead of degrees.
     Raises:
-        UnreadableFile: An instance refers to nothing, or a constellation contains itself.
+        UnreadableFile: An instance refers to a missing object, or a constellation contains itself.
         ModelTooComplex: The constellations place too many parts.
     """
     constellations = {element.get("id", ""): element for element in root.findall("constellation")}
@@ -46,7 +46,7 @@ def place_objects(root: Element, objects: Objects, *, is_radians: bool) -> tuple
             if len(parts) > _MAX_PARTS_COUNT:
                 raise ModelTooComplex(f"the constellations place more than {_MAX_PARTS_COUNT} parts; split the file")
     for name in constellations.keys() - walk.visited:
-        # only a cycle, or an instance that is not printed, can be out of reach
+        # only a cycle, or an instance that is not printed, can be unreachable
         deque(walk.parts(name, np.eye(4), (), ""), maxlen=0)
     return tuple(parts)
 

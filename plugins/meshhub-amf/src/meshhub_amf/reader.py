@@ -19,10 +19,10 @@ _UNITS: dict[str, Unit] = {
 }  # fmt: skip
 
 _MAX_ELEMENTS_COUNT = 2_000_000
-"""Elements outside the extracted bodies; each takes about 500 bytes of memory."""
+"""Maximum elements outside the extracted bodies; each takes about 500 bytes of memory."""
 
 _LIMITS = ArchiveLimits(ratio_after=64 << 20)
-"""Bytes before the compression ratio is limited: the XML of a large grid exceeds 100:1."""
+"""Bytes before the compression ratio is limited, because the XML of a large grid exceeds 100:1."""
 
 
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001

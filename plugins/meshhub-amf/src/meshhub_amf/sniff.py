@@ -1,4 +1,4 @@
-"""Detection of AMF files by content; imports nothing heavy."""
+"""Detection of AMF files by content; imports no heavy modules."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ CODES = {name: code for code, name in enumerate(NAMES, 1)}
 _CONTAINER = re.compile(rb"<(vertices|volume)(?:\s[^<>]*)?(?<!/)>")
 _LESS, _GREATER, _SLASH, _NEWLINE, _SPACE = b"<>/\n "
 _PREFIX_BYTES = 8
-"""Bytes of a name that are compared at once; the rest of the only longer name is skipped."""
+"""Bytes of a name that are compared at once; the rest of the only longer name is ignored."""
 
 _MAX_NAME_BYTES = max(map(len, NAMES)) + 2
 _ENDS_NAME = IS_BLANK.copy()

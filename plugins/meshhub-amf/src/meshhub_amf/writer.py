@@ -20,11 +20,11 @@ from meshhub.toolkit.names import single_line
 from meshhub_amf import AmfWriterOptions
 
 _RIGID_TOLERANCE = 1e-9
-"""Difference from a rotation; instances have angles and a translation, no scale."""
+"""Maximum difference of a matrix from a rotation, because instances have angles and a translation, but no scale."""
 
 _ENTRY_NAME = "model.amf"
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
-"""Date of the entry: the same scene gives the same bytes."""
+"""Date of the entry; constant, so that the same scene gives the same bytes."""
 
 Rows = NDArray[np.float64]
 

@@ -133,7 +133,7 @@ def sew(body: Body, tolerance_mm: float) -> Body:
 
 
 class _FaceColors:
-    """Colors of faces, found whatever the orientation of a face is."""
+    """Colors of faces, which are found in any orientation of the face."""
 
     def __init__(self) -> None:
         from OCP.collections import IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher
@@ -154,7 +154,7 @@ class _FaceColors:
 
 
 def _solid_of(shell: Any) -> Any:
-    """Return the solid that a closed shell bounds; an open shell stays as it is."""
+    """Return the solid that a closed shell bounds; an open shell unchanged."""
     from OCP.BRep import BRep_Tool
     from OCP.BRepBuilderAPI import BRepBuilderAPI_MakeSolid
     from OCP.TopoDS import TopoDS

@@ -19,9 +19,9 @@ _SECTIONS = (
 
 _HEADING = re.compile(rb"^(" + rb"|".join(_SECTIONS) + rb") (\d{1,9})[ \r]*$", re.MULTILINE)
 _REFERENCE = re.compile(rb"(?<!\S)\+(\d{1,9})(?!\S)")
-"""Reference to a shape; reversed ones look like negative numbers."""
+"""Reference to a shape; for reversed shapes, it looks like a negative number."""
 _ROOT = re.compile(rb"[+-]\d{1,9} +\d{1,9}\s*(?:\n0\s*)?\Z")
-"""Last line: the shape that the file holds; the test program of the kernel appends a 0."""
+"""Last line: the shape that the file holds. The test program of the kernel appends a 0."""
 _UNPRINTABLE = re.compile(rb"[^\t\n\r\x20-\x7e]")
 _FOREIGN = re.compile(rb"[^\s\d.eEp+-]")
 """Character that occurs neither in a number nor as the mark of a polygon's parameters."""
@@ -61,12 +61,13 @@ def _load(data: bytes) -> Any:
 
 
 def _check_text(data: bytes) -> None:
-    """Check the sections of a text file: the kernel holds the processor for seconds on those cut off or damaged.
+    """Check the sections of a text file, because the kernel needs seconds of processor time for truncated or damaged
+    ones.
 
     A file without any section is left to the kernel, which finds no shape in it.
 
     Raises:
-        UnreadableFile: A section is missing, or holds fewer entries than it states, or something other than numbers.
+        UnreadableFile: A section is missing, has fewer entries than it states, or contains anything but numbers.
     """
     headings = list(_HEADING.finditer(data))
     if not headings:

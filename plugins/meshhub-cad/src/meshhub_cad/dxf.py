@@ -26,11 +26,11 @@ from meshhub_cad.profiles import (
     join_curves,
 )
 
-# the parser logs every value that it repairs, and Python prints warnings without a handler
+# the parser logs every value that it repairs, and without a handler, Python prints warnings
 logging.getLogger("ezdxf").addHandler(logging.NullHandler())
 
 MAX_ENTITIES = 100_000
-"""Entities after the expansion of blocks, which may nest and repeat; ezdxf expands about 2000 in a second."""
+"""Maximum entities after the expansion of blocks, which may nest and repeat; ezdxf expands about 2000 in a second."""
 
 MAX_DEPTH = 64
 """Levels of nested blocks."""
@@ -180,7 +180,7 @@ def _flatten(entity: Any, tolerance: float) -> Points | None:
 
 
 def _to_world(entity: Any, points: Points) -> Points:
-    """Return points of the entity's plane in the XY plane of the drawing; mirrored blocks have another plane."""
+    """Return points of the entity's plane in the XY plane of the drawing, as mirrored blocks have another plane."""
     if not entity.ocs().transform:
         return points
     axes = np.array([entity.ocs().ux, entity.ocs().uy], np.float64)

@@ -27,9 +27,9 @@ _FRAMES: dict[int, tuple[Frame, float]] = {
 """Frames and millimeters per unit by unit flag (IGES 5.3 §2.2.4.3.14); others are read in millimeters."""
 
 _MIN_SEWING_MM = 1e-4
-"""Millimeters; files declare resolutions below the gaps that they have."""
+"""Maximum gap in millimeters that is sewn; files declare resolutions below their actual gaps."""
 _MAX_SEWING_MM = 0.05
-"""Millimeters; sewing across larger gaps would join walls that are thin."""
+"""Millimeters; sewing across larger gaps would join thin walls."""
 _MAX_NAME_LENGTH = 250
 """Characters; bounds the names in the scene."""
 _COLUMN_COUNT = 80
@@ -56,7 +56,8 @@ def read(source: Source, options: IgesOptions) -> Scene:
 
 
 def _check_lines(data: bytes) -> bytes:
-    """Return the lines of a file with uniform ends, after a check of its sections: the kernel crashes on damaged ones.
+    """Return the lines of a file with uniform ends, after a check of its sections, because the kernel crashes on
+    damaged ones.
 
     Raises:
         EmptyModel: The file is empty.
@@ -175,7 +176,7 @@ def _list_bodies(document: Any) -> list[Body]:
 
 
 def _color_finder(document: Any, default: Color | None) -> Any:
-    """Return a function that returns the color of a face: its own, or else the default."""
+    """Return a function that returns the color of a face: its own color, otherwise the default."""
     from OCP.Quantity import Quantity_ColorRGBA
     from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_ColorSurf, XCAFDoc_DocumentTool
 

@@ -16,10 +16,11 @@ from meshhub.toolkit.topology import components
 Points = NDArray[np.float64]
 
 MAX_POINTS = 2_000_000
-"""Points of all outlines; above, extruding takes minutes."""
+"""Maximum points of all outlines; with more, extruding takes minutes."""
 
 MAX_COORDINATE_MM = 1e6
-"""Millimeters (1 km); beyond it the unit of a drawing is wrong, and rounding would move outlines."""
+"""Millimeters (1 km); a larger coordinate means that the unit of a drawing is wrong, and rounding would move outlines.
+"""
 
 SEPARATION_MM = 0.001
 """Millimeters by which a profile with touching outlines shrinks; far below what a printer resolves."""
@@ -38,7 +39,7 @@ class Outlines(NamedTuple):
 def arc_segments(
     radius: NDArray[np.floating[Any]] | float, angle: NDArray[np.floating[Any]] | float, tolerance: float
 ) -> Any:
-    """Return into how many straight edges to cut arcs, so that none is farther from its arc than the tolerance."""
+    """Return the number of straight edges that keep each arc within the tolerance."""
     with np.errstate(all="ignore"):
         step = 2 * np.arccos(np.clip(1 - tolerance / np.maximum(radius, tolerance), -1, 1))
         count = np.ceil(np.abs(angle) / np.minimum(step, np.pi / 4))
@@ -49,7 +50,7 @@ def join_curves(curves: list[Points], tolerance: float) -> Outlines:
     """Join curves whose ends meet to closed outlines.
 
     Args:
-        curves: (n, 2) points each; a curve whose ends meet is an outline by itself.
+        curves: (n, 2) points each; a curve whose ends meet is itself an outline.
         tolerance: Distance up to which ends meet.
     """
     closed: list[Points] = []
@@ -66,9 +67,9 @@ def join_curves(curves: list[Points], tolerance: float) -> Outlines:
 def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
     """Return the outlines that open curves form, and how many curves belong to none.
 
-    Curves with a loose end are taken away, again and again. Each other curve belongs to an outline if an even number of
-    curves meet at each of its ends, and so on around the outline: then every way around gives the same area by the
-    even-odd rule, also where outlines share a corner.
+    Curves with a loose end are removed repeatedly. Each other curve belongs to an outline if an even number of curves
+    meet at each of its ends, and at each end along the outline. Every path around then gives the same area by the
+    even-odd rule, even if outlines share a corner.
     """
     if not pieces:
         return [], 0
@@ -88,7 +89,7 @@ def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
 
 
 def _drop_loose(first: NDArray[np.integer[Any]], last: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-    """Return the curves that remain after those with a loose end are taken away, one after the other.
+    """Return the curves that remain after those with a loose end are removed, one after the other.
 
     Args:
         first: (k,) node at the beginning of each curve.
@@ -114,7 +115,7 @@ def _drop_loose(first: NDArray[np.integer[Any]], last: NDArray[np.integer[Any]])
 
 
 def _walk(pieces: list[Points], node: NDArray[np.integer[Any]], usable: NDArray[np.intp]) -> list[Points]:
-    """Return the outlines of curves that form closed chains, each walked from end to end until it is back."""
+    """Return the outlines of curves that form closed chains; each is walked until it returns to its start."""
     count = len(pieces)
     at_node: dict[int, list[int]] = {}
     for piece in usable.tolist():
@@ -127,7 +128,7 @@ def _walk(pieces: list[Points], node: NDArray[np.integer[Any]], usable: NDArray[
         start, current = int(node[piece]), int(node[piece + count])
         parts = [pieces[piece][:-1]]
         while current != start:
-            # curves that were walked from their other end are still listed here
+            # curves that were already walked from their other end are still listed here
             while piece not in remaining:
                 piece = at_node[current].pop()
             remaining.remove(piece)

@@ -1,4 +1,4 @@
-"""Detection of CAD files by content; imports nothing heavy."""
+"""Detection of CAD files by content; imports no heavy modules."""
 
 from __future__ import annotations
 

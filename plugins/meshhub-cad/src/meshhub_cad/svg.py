@@ -30,17 +30,17 @@ from meshhub_cad.profiles import (
 )
 
 MAX_ELEMENTS = 100_000
-"""Elements after the expansion of `use`, which may nest."""
+"""Maximum elements after the expansion of `use`, which may nest."""
 
 MAX_DEPTH = 200
-"""Levels of nested elements; svgelements and the expansion of `use` recurse."""
+"""Maximum levels of nested elements, because svgelements and the expansion of `use` recurse."""
 
 MM_PER_INCH = 25.4
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 _LENGTH = re.compile(r"\s*([+]?[\d.]+(?:[eE][+-]?\d+)?)\s*(mm|cm|in|pt|pc|Q)\s*", re.ASCII)
-"""A physical length; svgelements takes a millimeter for 0.0393701 inches, which is wrong by a millionth."""
+"""A physical length, parsed here: svgelements takes a millimeter for 0.0393701 inches, wrong by a millionth. """
 
 _PER_INCH = {"mm": 25.4, "cm": 2.54, "in": 1.0, "pt": 72.0, "pc": 6.0, "Q": 101.6}
 
@@ -85,7 +85,7 @@ def read(source: Source, options: SvgOptions) -> Scene:
 
 
 def _close(curve: Points) -> Points:
-    """Return a curve that ends where it begins: a fill closes open curves (SVG 2 §13.3)."""
+    """Return a curve that ends where it begins, because a fill closes open curves (SVG 2 §13.3)."""
     return np.concatenate([curve, curve[:1]])
 
 

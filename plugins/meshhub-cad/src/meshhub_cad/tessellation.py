@@ -25,11 +25,12 @@ MIN_DEVIATION_RATIO = 2e-5
 MAX_DEVIATION_RATIO = 1e-2
 """Share of the diagonal of a body's box; a larger deviation would make small bodies angular."""
 MAX_COORDINATE_MM = 1e9
-"""Millimeters (1000 km); beyond it the geometry is damaged, and the kernel triangulates for hours."""
+"""Millimeters (1000 km); larger geometry is damaged, and the kernel would triangulate for hours."""
 
 _GAP_RATIO = 3.0
-"""Gap between points of two faces that is closed, as a multiple of the largest tolerance of an edge: each face may be
-one tolerance away from the edge."""
+"""Gap between points of two faces that is closed, as a multiple of the largest tolerance of an edge, because each face
+may be one tolerance away from the edge.
+"""
 
 _MARK = b"\nTriangulations "
 """Precedes the number of triangulations and their data in the kernel's binary format."""
@@ -98,7 +99,7 @@ def tessellate(shape: Any, deviation_mm: float, angle_rad: float, label: str) ->
     diagonal = _diagonal_mm(shape, label)
     used_mm = min(max(deviation_mm, MIN_DEVIATION_RATIO * diagonal), MAX_DEVIATION_RATIO * diagonal)
     best: BodyMesh | None = None
-    # Delabella's algorithm is the faster one; the other closes some solids that it leaves open
+    # Delabella's algorithm is faster, and the other one closes some solids that it leaves open
     for algorithm in (IMeshTools_MeshAlgoType_Delabella, IMeshTools_MeshAlgoType_Watson):
         _triangulate(shape, used_mm, angle_rad, algorithm)
         mesh = _collect(faces, solid, used_mm)
@@ -130,7 +131,7 @@ def _triangulate(shape: Any, deviation_mm: float, angle_rad: float, algorithm: A
 def _collect(faces: list[Any], solid: Index, deviation_mm: float) -> BodyMesh:
     """Return the triangles that the faces have in the kernel."""
     points, triangles, owner, counts = _join([_triangulation(face) for face in faces], faces)
-    # the solid's number is a coordinate of the point: solids that touch are welded separately and stay closed
+    # the solid's number is a coordinate of the point, so that touching solids are welded separately and stay closed
     rows, index = distinct(np.column_stack([points, solid[owner].astype(np.float64)]))
     welded = _close_gaps(rows, index[triangles], min(_GAP_RATIO * _edge_tolerance_mm(faces), deviation_mm))
     # the kernel closes poles and seams with degenerate triangles
@@ -154,7 +155,7 @@ def _collect(faces: list[Any], solid: Index, deviation_mm: float) -> BodyMesh:
 
 
 def _edge_tolerance_mm(faces: list[Any]) -> float:
-    """Return the largest tolerance of the edges: faces that share an edge may be that far from it."""
+    """Return the largest tolerance of the edges, because faces that share an edge may be that far from it."""
     from OCP.BRep import BRep_Tool
     from OCP.TopAbs import TopAbs_EDGE
     from OCP.TopoDS import TopoDS
@@ -181,7 +182,7 @@ def _close_gaps(rows: Points, triangles: Index, gap_mm: float) -> Index:
     border = np.unique(np.concatenate([begin[half], end[half]]))
     if len(border) < 2:
         return triangles
-    # the factor moves different solids out of reach
+    # the factor moves different solids out of reach of each other
     points = rows[border] * (1.0, 1.0, 1.0, 4 * MAX_COORDINATE_MM)
     near, neighbor = cKDTree(points).query(points, k=4, distance_upper_bound=gap_mm)
     first, nth = np.nonzero(np.isfinite(near[:, 1:]))

@@ -18,19 +18,19 @@ from meshhub.toolkit.columns import Irregular, read_numbers
 from meshhub.toolkit.safe_xml import read_xml_tree
 
 _LIMITS = ArchiveLimits(ratio_after=64 << 20)
-"""Bytes before the compression ratio is limited: text of regular geometry exceeds 100:1."""
+"""Bytes before the compression ratio is limited, because text of regular geometry exceeds 100:1."""
 
 _MAX_IMAGE_BYTES = 256 << 20
-"""Bytes of an image; larger ones cannot be shown."""
+"""Maximum bytes of an image; larger ones cannot be shown."""
 
 _MAX_DEPTH_COUNT = 512
-"""Nested elements; each node of a hierarchy is one, and bones of characters form long chains."""
+"""Maximum nested elements; each node of a hierarchy is one, and bones of characters form long chains."""
 
 _MAX_ELEMENTS_COUNT = 2_000_000
-"""Elements of a document; each takes about 500 bytes of memory."""
+"""Maximum elements of a document; each takes about 500 bytes of memory."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
-"""Relative difference from a unit; `0.0254000001` is an inch."""
+"""Relative difference up to which a unit counts as a known one; `0.0254000001` is an inch."""
 
 # columns: the X, Y and Z axes of the file in a frame with Y up (COLLADA 1.4.1, <up_axis>)
 _X_UP_TO_Y_UP = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
@@ -40,7 +40,7 @@ def numbers(text: str | None, dtype: str, what: str) -> NDArray[np.generic]:
     """Return the numbers of a text.
 
     Raises:
-        UnreadableFile: The text has something else; the message names `what`.
+        UnreadableFile: The text contains anything but numbers; the message names `what`.
     """
     # some exporters write the decimal comma of their user's language
     plain = (text or "").replace(",", ".").encode()

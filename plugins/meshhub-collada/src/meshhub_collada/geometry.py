@@ -18,7 +18,7 @@ Index = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 _MAX_OFFSET_COUNT = 64
-"""Inputs of a primitive; exporters write five at most."""
+"""Maximum inputs of a primitive; exporters write at most five."""
 
 _ATTRIBUTES = {"NORMAL": 3, "TEXCOORD": 2, "COLOR": 4}
 """Components of each attribute beside the position."""

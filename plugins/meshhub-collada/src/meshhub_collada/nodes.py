@@ -16,7 +16,7 @@ from meshhub_collada.document import Document, numbers
 from meshhub_collada.geometry import Geometry, read_geometry
 
 _MAX_NODES_COUNT = 100_000
-"""Visited nodes; nested instances multiply, so that a small file can describe billions."""
+"""Maximum visited nodes, because nested instances multiply, so that a small file can describe billions."""
 
 _MAX_DEPTH_COUNT = 256
 """Nested nodes, instances included."""
@@ -147,7 +147,7 @@ class SceneBuilder:
         if len(materials) == 1 and (read.face_symbol == 0).all():
             single, materials = materials[0], ()
         elif not materials and len(bound) == 1:
-            # primitives without a symbol, and one material to bind
+            # primitives without a symbol, and only one material to bind
             single = self._appearance.material(next(iter(bound.values())))
         key = (url, materials)
         if key not in self._mesh_index:
@@ -173,7 +173,7 @@ def _to_mesh(geometry: Geometry, materials: tuple[int | None, ...], name: str) -
 
 
 def _unit(vectors: Float64) -> Float64:
-    """Return vectors of length 1; others than finite ones become zero."""
+    """Return vectors of length 1; vectors that are not finite become zero."""
     vectors = np.where(np.isfinite(vectors), vectors, 0.0)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Float64 = vectors / np.where(length > 0, length, 1.0)

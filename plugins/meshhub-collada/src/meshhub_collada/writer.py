@@ -17,7 +17,7 @@ _EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp",
                "image/bmp": ".bmp", "image/tiff": ".tif", "image/x-tga": ".tga"}  # fmt: skip
 
 _PART_SYMBOL = "part"
-"""Symbol of the faces without a material of their own; each instance binds it to the material of the part."""
+"""Symbol of the faces that have no material themselves; each instance binds it to the material of the part."""
 
 _MIN_ALPHA = 1e-9
 """Opacity below which a material would be invisible."""
@@ -59,7 +59,7 @@ def _file_name(image: Image) -> str:
 
 def _document(scene: Scene, parts: Sequence[Part], used: Sequence[int], files: dict[int, str]) -> Pieces:
     """Yield the pieces of the document."""
-    # a fixed date: the same scene gives the same bytes
+    # a fixed date, so that the same scene gives the same bytes
     yield (
         b'<?xml version="1.0" encoding="utf-8"?>\n'
         b'<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">\n<asset>\n'

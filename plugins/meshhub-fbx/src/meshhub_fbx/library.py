@@ -1,4 +1,4 @@
-"""Assimp by ctypes: its structures, as far as the reader needs them, and its functions.
+"""Assimp by ctypes: its functions, and its structures as far as the reader needs them.
 
 The layout is that of the headers of assimp 6, in which `ai_real` is a 32-bit float.
 """
@@ -22,7 +22,7 @@ from meshhub.toolkit.names import single_line
 _LIBRARY_NAMES = ("libassimp.so", "libassimp.dylib")
 _MAX_STRING_BYTES = 1024
 _MAX_SETS_COUNT = 8
-"""Sets of colors and of texture coordinates of a mesh."""
+"""Maximum sets of colors and of texture coordinates of a mesh."""
 
 _MATRIX = c_float * 16
 
@@ -68,7 +68,7 @@ Node._fields_ = (
 
 
 class Mesh(Structure):
-    """Faces of one material. The structure of the library goes on after these fields."""
+    """Faces of one material. The structure of the library has further fields after these."""
 
     _fields_ = (
         ("primitive_types", c_uint),
@@ -131,10 +131,10 @@ _DAMAGE = re.compile(r"Error,.*?FBX-DOM(?: \(.*?\))? (.*)")
 """Message about an element that assimp drops; it reads the rest of the file."""
 
 _MAX_REASON_CHARACTERS_COUNT = 80
-"""Characters of a message of assimp in an error or note."""
+"""Maximum characters of a message of assimp in an error or note."""
 
 _import_lock = threading.Lock()
-"""Held during an import: log messages do not say which import they belong to."""
+"""Lock that is held during an import, because log messages do not name the import to which they belong."""
 
 _METADATA_TYPES: dict[int, Any] = {
     0: ctypes.c_bool,

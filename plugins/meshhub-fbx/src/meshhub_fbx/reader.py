@@ -21,13 +21,13 @@ from meshhub_fbx.library import Scene as ImportedScene
 from meshhub_fbx.library import import_file, read_numbers
 
 _MAX_DEPTH_COUNT = 1024
-"""Nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of some dozens."""
+"""Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
 
 _MAX_PARTS_COUNT = 100_000
 """Placed meshes."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
-"""Relative difference from a unit; files hold centimeters as float."""
+"""Relative difference up to which a unit counts as a known one, because files hold centimeters as float."""
 
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
@@ -72,7 +72,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
 def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
     """Return the frame of the scene, and the matrix from the unit of the file to it. Raises UnreadableFile.
 
-    The root of assimp holds the turn from the axes of the file to Y up, but not its unit.
+    The root node of assimp contains the rotation from the axes of the file to Y up, but not its unit.
     """
     mm = settings.get("UnitScaleFactor", 1.0) * _MILLIMETERS_PER_CENTIMETER
     if not (np.isfinite(mm) and mm > 0):
@@ -108,7 +108,7 @@ class _Builder:
     """Meshes and parts of a file.
 
     Attributes:
-        meshes: Meshes, one for each geometry: the library splits them by material.
+        meshes: Meshes, one for each geometry, although the library splits them by material.
         parts: Placed meshes.
         appearance: Their materials.
     """

@@ -24,7 +24,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 """Hosts that other machines cannot reach."""
 
 DEFAULT_MAX_BYTES = 256 << 20
-"""Bytes of a model file; a file is held in memory."""
+"""Maximum bytes of a model file, because a file is held in memory."""
 
 DEFAULT_TIMEOUT_S = 90.0
 """Seconds for one conversion, as on the command line."""
@@ -96,7 +96,7 @@ def serve_http(server: MCPServer, host: str, port: int) -> None:
     from mcp.server.transport_security import TransportSecuritySettings
 
     token = os.environ.get(TOKEN_VARIABLE, "")
-    # with a token, a page of a browser cannot call the server: it does not have the token
+    # with a token, a page of a browser cannot call the server, because it does not have the token
     security = None if host in LOOPBACK_HOSTS else TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app: ASGIApp = server.streamable_http_app(host=host, transport_security=security)
     config = uvicorn.Config(_RequireToken(app, token) if token else app, log_level="warning", lifespan="on")

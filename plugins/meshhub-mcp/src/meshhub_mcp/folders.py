@@ -19,13 +19,13 @@ from urllib.parse import quote as percent_encode
 from meshhub import OutputExists, RequestError, RequestRefused, Source
 
 MAX_LISTED_COUNT = 500
-"""Files in a listing; more would fill the context of an assistant."""
+"""Maximum files in a listing; more would fill the context of an assistant."""
 
 MAX_COMPANION_COUNT = 200
-"""Files beside a model that are considered as its companions."""
+"""Maximum files beside a model that are considered as its companions."""
 
 MAX_SEARCHED_BYTES = 16 << 20
-"""Bytes of a model that are searched for the names of companions; text formats name them at the beginning."""
+"""Bytes of a model in which names of companions are searched; text formats name them at the beginning."""
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -71,7 +71,7 @@ class Folders:
         """Open the folders.
 
         Args:
-            paths: Allowed folders; everything below them is allowed, too.
+            paths: Allowed folders, including everything below them.
             max_bytes: Maximum size of a file that is read, with its companions.
         Raises:
             OSError: A folder cannot be opened.

@@ -27,11 +27,11 @@ PROGRESS_S = 1.0
 """Seconds between progress notifications of a running conversion."""
 
 _KEEPALIVE_SHARE = 1e-4
-"""Least growth between notifications; a step without figures of its own grows by 1 % in 100 s."""
+"""Minimum growth between notifications; a step that reports no fractions grows by 1 % in 100 s."""
 
 INSTRUCTIONS = """\
 Convert, inspect and draw 3D model files for printing. Paths are relative to the allowed folder. Results are new files:
-an existing file is never replaced. Inspect a model before you convert it: 'watertight' says whether it can be printed.
+an existing file is never replaced. Inspect a model before you convert it: 'watertight' shows whether it can be printed.
 Options, such as repair=true or target_height_mm=40, are listed by the tool 'supported'. A failed call has an
 'error_code', which stays the same between versions."""
 
@@ -59,7 +59,7 @@ class ConvertResult(TypedDict):
     """Names of further files beside the result, such as materials."""
 
     report: dict[str, Any]
-    """Sizes, faces, losses, notes, and what each step did."""
+    """Sizes, faces, losses, notes, and the figures of each step."""
 
 
 class ListResult(TypedDict):
@@ -69,7 +69,7 @@ class ListResult(TypedDict):
     """Path and size in bytes."""
 
     is_truncated: bool
-    """Whether there are more files than the list."""
+    """Whether there are more files than the list contains."""
 
 
 class SupportResult(TypedDict):
@@ -224,7 +224,7 @@ class Tools:
                 await asyncio.sleep(PROGRESS_S)
 
         reporting = asyncio.ensure_future(report())
-        # a client that is gone must not end the conversion, and nothing awaits this task
+        # a client that has left must not end the conversion, and nothing awaits this task
         reporting.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             return await start(listen)

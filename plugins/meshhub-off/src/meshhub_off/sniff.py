@@ -1,4 +1,4 @@
-"""Detection of OFF files by content; imports nothing heavy, and is shared with the reader."""
+"""Detection of OFF files by content, shared with the reader; imports no heavy modules."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ BUCKETS_VARIABLE = "MESHHUB_S3_BUCKETS"
 """Environment variable with the allowed buckets, separated by commas or blanks; `*` allows all."""
 
 MAX_BYTES_VARIABLE = "MESHHUB_S3_MAX_BYTES"
-"""Environment variable with the largest object that is fetched."""
+"""Environment variable with the maximum size of an object to fetch."""
 
 TIMEOUT_VARIABLE = "MESHHUB_S3_TIMEOUT_S"
 """Environment variable with the seconds that one transfer may take."""
 
 DEFAULT_MAX_BYTES = 2 << 30
-"""Bytes; the largest object that is fetched by default, far above real models."""
+"""Bytes; default maximum size of an object to fetch, far above real models."""
 
 DEFAULT_TIMEOUT_S = 300
 """Seconds; 2 GiB at 57 Mbit/s."""
@@ -47,7 +47,7 @@ CONNECT_TIMEOUT_S = 5
 """Seconds to connect."""
 
 MAX_RETRIES = 3
-"""Repetitions of a request that failed with a status of 500 or above, or on the network."""
+"""Maximum repetitions of a request that failed with a status of 500 or above, or on the network."""
 
 CHUNK_BYTES = 4 << 20
 """Bytes of a chunk that is written to disk at a time."""
@@ -56,13 +56,13 @@ PART_BYTES = 8 << 20
 """Bytes of a part of a multipart upload; 10 000 parts, the maximum of S3, hold 80 GiB."""
 
 MAX_SINGLE_PUT_BYTES = 64 << 20
-"""Bytes up to which a new object is sent whole, which the store can make conditional."""
+"""Bytes up to which a new object is sent in one request, which the store can make conditional."""
 
 MAX_LISTED_COUNT = 10_000
-"""Objects below a prefix among which companions are searched: ten requests, about a second."""
+"""Maximum objects below a prefix among which companions are searched: ten requests, about a second."""
 
 MAX_KEY_BYTES = 1024
-"""Bytes of a key in UTF-8 (S3 User Guide, "Naming Amazon S3 objects")."""
+"""Maximum bytes of a key in UTF-8 (S3 User Guide, "Naming Amazon S3 objects")."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _DENIED = re.compile(r"status code: 40[13]\b")
@@ -95,7 +95,7 @@ class S3Object:
             total = 0
             for chunk in result.stream(CHUNK_BYTES):
                 total += len(chunk)
-                # a store may send more than it announced
+                # a store may send more bytes than it announced
                 self._check_size(total)
                 file.write(chunk)
         except FileNotFoundError as error:
@@ -119,7 +119,7 @@ class S3Object:
                 if len(siblings) >= MAX_LISTED_COUNT:
                     break
         except (BaseError, ValueError) as error:
-            # obstore has no exception of its own for a listing that is denied
+            # obstore has no separate exception for a denied listing
             if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(error)):
                 return {}
             raise UnreadableFile(f"the objects beside {self._address} cannot be listed: {_reason(error)}") from error
@@ -209,7 +209,7 @@ def open_object(address: str) -> S3Object:
 
 
 def _exists(bucket: S3Store, key: str) -> bool:
-    """Return whether an object exists; a store that does not answer is left to the upload, which reports why."""
+    """Return whether an object exists; if the store does not answer, the upload reports why."""
     try:
         obstore.head(bucket, key)
     except (FileNotFoundError, BaseError):
@@ -241,7 +241,7 @@ def _read_number(variable: str, default: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Describe a failure in a few words; the text of obstore has the whole response of the store."""
+    """Describe a failure in a few words, because the text of obstore contains the whole response of the store."""
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return "access is denied; check the credentials and the rights of the bucket"
     if isinstance(error, AlreadyExistsError):

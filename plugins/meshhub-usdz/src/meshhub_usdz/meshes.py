@@ -43,8 +43,7 @@ class _Topology:
 def read_mesh(prim: Any, time: Any, appearance: ReadAppearance) -> tuple[Mesh | None, int | None]:
     """Read a UsdGeomMesh.
 
-    Returns:
-        The mesh, or None if it has no triangles, and the material of the faces without one of their own.
+    The mesh, or None if it has no triangles, and the material of the faces that have none themselves.
     Raises:
         UnreadableFile: Indices or counts do not match.
     """

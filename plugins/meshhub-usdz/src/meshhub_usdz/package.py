@@ -23,7 +23,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _VERSION, _DOS_DATE, _PADDING_ID = 20, 33, 0x1986
-"""ZIP 2.0; 1980-01-01, so that the same scene gives the same bytes; id of the field that OpenUSD pads with."""
+"""ZIP 2.0; 1980-01-01, so that the same scene gives the same bytes; id of the field that OpenUSD uses for padding."""
 
 
 def unpack(source: Source, folder: Path) -> Path:

@@ -18,19 +18,19 @@ from meshhub_usdz.meshes import earliest, read_mesh
 from meshhub_usdz.package import unpack
 
 _MAX_PRIMS_COUNT = 200_000
-"""Visited prims; nested instances multiply, so that a small file can describe billions."""
+"""Maximum visited prims, because nested instances multiply, so that a small file can describe billions."""
 
 _MAX_PARTS_COUNT = 100_000
 """Placed meshes; point instancers multiply as well."""
 
 _MAX_DEPTH_COUNT = 128
-"""Nested prims; real hierarchies have ten to twenty."""
+"""Maximum nested prims; real hierarchies have ten to twenty."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
-"""Relative difference from a unit; 0.0254000001 is an inch."""
+"""Relative difference up to which a unit counts as a known one; 0.0254000001 is an inch."""
 
 _SHOWN_PURPOSES = ("default", "render")
-"""Purposes of prims that belong to the model; proxies and guides would double it."""
+"""Purposes of prims that belong to the model; proxies and guides would duplicate it."""
 
 
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001

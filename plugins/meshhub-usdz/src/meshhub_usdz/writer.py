@@ -78,7 +78,7 @@ class _StageWriter:
         return self._appearance.files
 
     def _group(self, names: tuple[str, ...]) -> str:
-        """Return the path of the group of a part; equal groups are one."""
+        """Return the path of the group of a part; equal groups share one path."""
         if names not in self._groups:
             path = f"{self._group(names[:-1])}/group_{len(self._groups)}"
             _set_name(UsdGeom.Xform.Define(self._stage, path).GetPrim(), names[-1])
@@ -86,7 +86,7 @@ class _StageWriter:
         return self._groups[names]
 
     def _prototype(self, part: Part) -> str:
-        """Return the path of the prototype of instances, a class, which is not shown itself."""
+        """Return the path of the prototype of instances: a class, which is not shown itself."""
         key = (part.mesh, part.material)
         if key not in self._prototypes:
             path = f"{_ROOT}/prototypes/prototype_{len(self._prototypes)}"
