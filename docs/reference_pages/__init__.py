@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from meshhub import Registry
 
 REGISTRY = Registry(entry_points=False)
-"""The built-in plug-ins alone: the pages do not depend on what the machine has installed."""
+"""Only the built-in plug-ins, so that the pages do not depend on the installed ones."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -75,7 +75,7 @@ def page() -> str:
         code_table(),
         "A code without an exit status occurs only in the service; a code without an HTTP status only outside it.\n"
         "A code with an exit status but without a class occurs only on the command line. A review plug-in may reject\n"
-        "a request with a code of its own: status 403, exit status 2.",
+        "a request with its own code: status 403, exit status 2.",
         TREE,
         "\n".join(_tree(errors.MeshhubError)),
         "## Exit statuses",

@@ -116,7 +116,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "output_exists": ErrorCode(None, 6, "The output file exists; `--force` overwrites it."),
     "output_failed": ErrorCode(None, 6, "The output cannot be written; the message has the reason."),
 }
-"""Every error code of meshhub, by HTTP status. Plug-ins may use codes of their own."""
+"""Every error code of meshhub, by HTTP status. Plug-ins may use their own codes."""
 
 MAX_MESSAGE_CHARS = 2000
 """Maximum characters of a message; more than any message needs, but less than a line of a hostile file."""

@@ -59,7 +59,7 @@ class Registry:
         entry_points: Whether to load plug-ins that installed distributions register under the group `meshhub`.
         builtins: Whether to load the plug-ins that come with meshhub.
         engine: Where chains run (default: in this process).
-        hooks: Where the hooks of requests run (default: in this process); belongs to this registry alone.
+        hooks: Where the hooks of requests run (default: in this process); applies only to this registry.
         disabled: Names of built-in and installed plug-ins to leave out, in addition to those that the user has disabled
             (`meshhub plugins disable`, MESHHUB_DISABLED_PLUGINS).
     """

@@ -1,4 +1,4 @@
-"""Worker of a cluster with the toy format, in a process of its own: `python cluster_worker.py SETTINGS_JSON`."""
+"""Worker of a cluster with the toy format, in a separate process: `python cluster_worker.py SETTINGS_JSON`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server with the toy format in a process of its own, for tests that kill it: `python job_server.py FOLDER`."""
+"""Server with the toy format in a separate process, for tests that kill it: `python job_server.py FOLDER`."""
 
 from __future__ import annotations
 

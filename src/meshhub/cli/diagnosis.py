@@ -266,7 +266,7 @@ def _check_conversions(registry: Registry) -> Iterator[Check]:
             result = isolated.convert_bytes(_TETRAHEDRON, "ply", timeout=_CONVERSION_TIMEOUT_S)
             seconds = round(time.monotonic() - started, 3)
             assert result.startswith(b"ply")
-            text = "in a process of its own" if name == "conversion" else "the next conversion"
+            text = "in a separate process" if name == "conversion" else "the next conversion"
             yield Check(name=name, status="ok", message=f"{text}, {seconds:.2f} s", seconds=seconds)
     except (MeshhubError, OSError) as error:
         yield Check(

@@ -32,7 +32,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         file_bytes: Size of one file, and of all files in the folders of the job.
         files: Files in the folders of the job.
         open_files: Open files of one process.
-        processes: Processes at once, including the worker.
+        processes: Maximum number of parallel processes, including the worker.
         cpu_seconds: Processor time of each process.
     """
 

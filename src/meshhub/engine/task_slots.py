@@ -14,7 +14,7 @@ class TaskSlots:
         """Create free slots.
 
         Args:
-            count: Tasks that run at once.
+            count: Maximum number of tasks that run in parallel.
             queue: Tasks that may wait for a slot; None for any number, without a deadline.
         """
         self._count = count

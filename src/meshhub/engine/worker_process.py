@@ -88,7 +88,8 @@ class Worker:
             self.pipe.close()
 
     def stop(self, timeout_s: float) -> bool:
-        """Kill the process with everything that it started. Return whether all of it stopped within `timeout_s`.
+        """Kill the process with everything that it started. Return whether all these processes stopped within
+        `timeout_s`.
 
         A stopped process runs no code, but the kernel may still be releasing its resources; `end` waits for that.
         """

@@ -71,7 +71,7 @@ class WorkerState:
         self._mapped_bytes = read_mapped_bytes(os.getpid())
 
     def find_change(self) -> str:
-        """Return what a task left behind, or "". Objects in cycles are freed before.
+        """Return what a task left behind, or "". Before, it frees objects in reference cycles.
 
         Modules that the task has imported may stay, because they are the same for all tasks.
         """

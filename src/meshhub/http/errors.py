@@ -30,7 +30,7 @@ CLIENT_CLOSED_REQUEST = 499
 """Status for the log when the client disconnected; not registered with IANA, introduced by nginx."""
 
 MAX_PATH_CHARS = 100
-"""Characters of a requested path in a message; longer than any path of the service."""
+"""Maximum characters of a requested path in a message; longer than any path of the service."""
 
 _CODE_OF_STATUS = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed"}
 """Codes of the errors that Litestar raises."""

@@ -118,7 +118,7 @@ class Metrics:
         )
         self._job_workers = Gauge("meshhub_job_workers", "Workers of the cluster that live.", registry=collectors)
         self._job_slots = Gauge(
-            "meshhub_job_slots", "Jobs that the workers of the cluster can run at once.", registry=collectors
+            "meshhub_job_slots", "Jobs that the workers of the cluster can run in parallel.", registry=collectors
         )
         self._job_wait = Histogram(
             "meshhub_job_wait_seconds",

@@ -23,7 +23,7 @@ class ConvertOptions(TypedDict, total=False):
     texture_colors: Literal["face", "paint", "texture", "vertex"] | None
     """Colors of textures in the result. texture keeps textures; vertex writes their colors at the vertices, and
     face one color for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with
-    vertex colors alone, such as PLY. With reduced colors, 3MF files for slicers are painted inside triangles
+    only vertex colors, such as PLY. With reduced colors, 3MF files for slicers are painted inside triangles
     (paint), unless face keeps the triangles that are split along the borders."""
 
     recipe: str | None
@@ -166,7 +166,7 @@ class ConvertOptions(TypedDict, total=False):
 
     reduce_colors: int | None
     """Number of colors (at least 1 and at most 32). Reduce textures, vertex colors and materials to this many flat
-    colors, each a material of its own; triangles are split along the borders. With reduce_colors_palette: the
+    colors, with one material for each; triangles are split along the borders. With reduce_colors_palette: the
     number of filaments to choose from it."""
 
     reduce_colors_palette: str | None

@@ -71,7 +71,7 @@ class Hole(Struct, frozen=True, kw_only=True):
     """Number of such holes; every instance counts."""
 
     places: tuple[tuple[Vector, Vector], ...] = ()
-    """Middle of the entry, in millimeters, and direction into the hole, of the first MAX_PLACES holes."""
+    """Center of the entry in millimeters, and direction into the hole, for the first MAX_PLACES holes."""
 
 
 MAX_PLACES = 100

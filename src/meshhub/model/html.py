@@ -11,7 +11,7 @@ MAX_LISTED_ROWS = 20
 """Maximum rows of one kind, such as notes; more are only counted."""
 
 _MAX_CELL_LENGTH = 200
-"""Characters of one cell."""
+"""Maximum characters of one cell."""
 
 Size = Sequence[float] | None
 """Extents along X, Y and Z in millimeters."""

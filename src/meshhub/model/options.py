@@ -14,7 +14,7 @@ raises ValueError, or InvalidOption, for any other combination that it rejects. 
 false.
 
 `Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
-value. Other interfaces take the content alone.
+value. Other interfaces take only the content.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class HostOptions(Struct, frozen=True, kw_only=True):
                 title="Colors of textures in the result",
                 description="texture keeps textures; vertex writes their colors at the vertices, and face one color "
                 "for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with "
-                "vertex colors alone, such as PLY. With reduced colors, 3MF files for slicers are painted inside "
+                "only vertex colors, such as PLY. With reduced colors, 3MF files for slicers are painted inside "
                 "triangles (paint), unless face keeps the triangles that are split along the borders.",
             ),
         ]

@@ -11,7 +11,7 @@ _CHUNK_BYTES = 1 << 20
 """Bytes of a file to search at a time."""
 
 _MAX_NAME_BYTES = 600
-"""Bytes of a mentioned name, percent-encoded or in JSON escapes."""
+"""Maximum bytes of a mentioned name, percent-encoded or in JSON escapes."""
 
 MAX_HIT_COUNT = 5_000
 """Occurrences of an extension to examine in one file."""

@@ -1,7 +1,7 @@
 """Check the values of declarations against their types, because a plug-in may put anything into any field.
 
-The types in `meshhub.model` are the only rules. Their bounds and patterns are `msgspec.Meta`, whose title says what a
-value must be.
+The types in `meshhub.model` are the only rules. Their bounds and patterns are `msgspec.Meta`, whose title describes
+valid values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_TEXT_CHARS = 100_000
 """Maximum characters of one text, because an option of a recipe may hold a file."""
 
 MAX_ITEMS_COUNT = 10_000
-"""Items of one tuple, set or dict."""
+"""Maximum items of one tuple, set or dict."""
 
 _MAX_PROBLEMS_COUNT = 10
 """Invalid fields of one declaration that a fault lists."""
@@ -99,7 +99,7 @@ def _read_field(item: object, name: str) -> object:
 
 
 def _convert(hint: Any, value: object, path: str) -> Any:
-    """Return the value as the type says. Raises InvalidDeclaration."""
+    """Return the value converted according to the type. Raises InvalidDeclaration."""
     origin = get_origin(hint)
     if origin is Annotated:
         return _convert_bounded(hint, value, path)

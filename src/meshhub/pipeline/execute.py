@@ -64,7 +64,7 @@ MIN_USUAL_EXTENT_MM, MAX_USUAL_EXTENT_MM = 2.0, 2000.0
 """Millimeters; nozzles cannot print anything smaller, and hardly any printer has room for more."""
 
 MAX_NAME_LENGTH = 80
-"""Characters of a file name that a message shows, counted from its end."""
+"""Maximum characters of a file name that a message shows, counted from its end."""
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 

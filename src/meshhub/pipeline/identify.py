@@ -29,7 +29,7 @@ MIN_CONTENT_SCORE = 50
 """Score from which content takes precedence over the extension; weaker scores count only without a known extension."""
 
 MAX_NAME_LENGTH = 80
-"""Characters of a file name that a message shows, counted from its end."""
+"""Maximum characters of a file name that a message shows, counted from its end."""
 
 
 class SniffFailure(NamedTuple):

@@ -14,7 +14,7 @@ MAX_TEXT_CHARS = 300
 """Maximum characters of an exception's text in a message."""
 
 MAX_VALUE_CHARS = 60
-"""Characters of a value in a message."""
+"""Maximum characters of a value in a message."""
 
 _HOST = frozenset(("meshhub", "pluggy", "importlib", "importlib._bootstrap", "importlib._bootstrap_external"))
 """Packages that call code of plug-ins."""

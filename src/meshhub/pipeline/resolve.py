@@ -1,7 +1,7 @@
 """Resolution of a request: which reader, which operations in which order, which writer, and why.
 
-Nothing here touches geometry. The chain is plain data that serializes to JSON: it can be shown, logged, hashed, and
-sent to a worker, which needs no registry to execute it.
+The functions of this module do not touch geometry. The chain is plain data that serializes to JSON: it can be shown,
+logged, hashed, and sent to a worker, which needs no registry to execute it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from meshhub.pipeline.loading import Plugin, Plugins
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, describe_error, show_value
 
 MAX_BYTES = 262_144
-"""Bytes of a catalog; the largest built-in one has 2000."""
+"""Maximum bytes of a catalog; the largest built-in one has 2000."""
 
 _RANGE = re.compile(r"([a-z0-9-]+)(?:;q=([01](?:\.\d{0,3})?))?", re.ASCII)
 """Language and its weight, in lower case without spaces (RFC 9110 §12.5.4)."""

@@ -27,7 +27,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
 
 _MAX_REASON_CHARS = 200
-"""Characters of the text of a database error in a message."""
+"""Maximum characters of the text of a database error in a message."""
 
 _LOCK_TIMEOUT_S = 1.0
 """Seconds that a lookup waits for a database that another process has locked."""

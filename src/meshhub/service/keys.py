@@ -41,7 +41,7 @@ _SECRET_BYTES = 32
 """Random bytes of a secret."""
 
 _MAX_LABEL_CHARS = 200
-"""Characters of a label in the database; longer labels are cut."""
+"""Maximum characters of a label in the database; longer labels are cut."""
 
 _MAX_ID_ATTEMPTS = 5
 """Maximum random ids to try for a new key; a second one is almost never needed."""

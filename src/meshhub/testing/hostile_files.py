@@ -21,7 +21,7 @@ _REPEAT_COUNTS = (30, 1000, HEAD_BYTES)
 """
 
 _MAX_POSITIONS_COUNT = 40
-"""Positions in a sample at which something is repeated; sniffers read only the first bytes."""
+"""Maximum positions in a sample at which something is repeated; sniffers read only the first bytes."""
 
 _LETTERS = b"aA0 \n\t.,-_#/\"'<({[\0\xff"
 _WORDS = (b"a ", b"a\n", b"0 ", b"-1.0 ", b"a.", b"a,", b"a=b ", b"()", b"<a>", b"/*", b"# a\n", b"\r\n")

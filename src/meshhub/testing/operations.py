@@ -74,7 +74,7 @@ class OperationContract(Contract[Operation]):
         return conversions.operate(self.registry, scene, self.effective_options())
 
     def chain(self, source: SceneSource) -> Chain:
-        """Resolve the chain with this operation alone."""
+        """Resolve the chain with only this operation."""
         return conversions.resolve_chain(self.registry, source, SCENE.id, self.effective_options())
 
     def _all_scenes(self) -> list[Scene]:

@@ -126,7 +126,7 @@ class WriterContract(Contract[Writer]):
             require(texts[0] == texts[1], f"the descriptions are {texts[0]} instead of {texts[1]}")
         if feature == "instances":
             mesh_count = len({part.mesh for part in result.parts})
-            require(mesh_count < len(result.parts), "each instance has a mesh of its own")
+            require(mesh_count < len(result.parts), "each instance has a separate mesh")
 
     def test_what_is_not_carried_does_no_harm(self) -> None:
         """Test that a scene with all features keeps its triangles."""

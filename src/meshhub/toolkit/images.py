@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from meshhub.model.scene import Image, UInt8
 
 MAX_DECODED_SIDE = 4096
-"""Pixels; larger images are reduced, because a side of 16 384 pixels would take a gigabyte."""
+"""Maximum pixels; larger images are reduced, because a side of 16 384 pixels would take a gigabyte."""
 
 MAX_SMALL_BYTES = 256 << 10
 """Bytes up to which an image is not shrunk."""

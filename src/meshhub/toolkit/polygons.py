@@ -30,7 +30,7 @@ _MAX_TESTS = 1 << 21
 """Point-in-triangle tests at a time; bounds the memory."""
 
 _MAX_FANS = 8
-"""Corners of a polygon tried as the center of a fan; bounds the work before ear clipping."""
+"""Maximum corners of a polygon tried as the center of a fan; bounds the work before ear clipping."""
 
 _FLAT_RATIO = 1e-12
 """Share of the polygon's area; a smaller triangle counts as flat, because its sign is rounding noise."""

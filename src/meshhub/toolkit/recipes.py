@@ -16,7 +16,7 @@ EXTENSION = ".toml"
 """Extension of recipe files."""
 
 MAX_BYTES = 65_536
-"""Bytes of a recipe file; the largest has a few hundred."""
+"""Maximum bytes of a recipe file; the largest has a few hundred."""
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 

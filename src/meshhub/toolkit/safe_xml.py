@@ -12,7 +12,7 @@ from xml.parsers import expat
 from meshhub.errors import ModelTooComplex, UnreadableFile
 
 MAX_DEPTH_COUNT = 64
-"""Nested elements; a model needs fewer than twenty."""
+"""Maximum nested elements; a model needs fewer than twenty."""
 
 MAX_TREE_ELEMENTS_COUNT = 1_000_000
 """Maximum elements of a tree; each takes about 500 bytes of memory, and a small archive can hold billions."""

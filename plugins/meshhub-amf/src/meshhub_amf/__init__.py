@@ -34,7 +34,7 @@ class AmfWriterOptions(Struct, frozen=True, kw_only=True):
         bool,
         Meta(
             title="Turned instances",
-            description="Turn instances by angles in degrees, as the standard says; PrusaSlicer 2.5 reads radians.",
+            description="Turn instances by angles in degrees, as the standard requires; PrusaSlicer 2.5 reads radians.",
         ),
     ] = False
 

@@ -21,7 +21,7 @@ _PRINTED_VOLUME_TYPES = ("", "ModelPart")
 """Kinds of volumes that Slic3r and PrusaSlicer print; the others modify settings."""
 
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
-"""Characters of a metadata value; descriptions are shorter."""
+"""Maximum characters of a metadata value; descriptions are shorter."""
 
 Colors = NDArray[np.uint8]
 

@@ -33,7 +33,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     Raises:
         UnreadableFile: The file is damaged, or not AMF.
         UnsafeArchive: The archive exceeds a limit.
-        EmptyModel: Nothing in the file is printed.
+        EmptyModel: The file contains only objects that are not printed.
         ModelTooComplex: The file has too many elements or instances.
     """
     document, bodies = extract_bodies(normalize(_unpack(source)))

@@ -33,7 +33,7 @@ MAX_ENTITIES = 100_000
 """Maximum entities after the expansion of blocks, which may nest and repeat; ezdxf expands about 2000 in a second."""
 
 MAX_DEPTH = 64
-"""Levels of nested blocks."""
+"""Maximum levels of nested blocks."""
 
 _MM_PER_UNIT = {
     1: 25.4, 2: 304.8, 3: 1_609_344.0, 4: 1.0, 5: 10.0, 6: 1000.0, 7: 1e6, 8: 25.4e-6, 9: 0.0254, 10: 914.4,

@@ -31,7 +31,7 @@ _MIN_SEWING_MM = 1e-4
 _MAX_SEWING_MM = 0.05
 """Millimeters; sewing across larger gaps would join thin walls."""
 _MAX_NAME_LENGTH = 250
-"""Characters; bounds the names in the scene."""
+"""Maximum characters; bounds the names in the scene."""
 _COLUMN_COUNT = 80
 """Columns of a line; the last eight hold the letter of the section and the number of the line."""
 
@@ -135,7 +135,7 @@ def _loaded(data: bytes) -> Iterator[tuple[Any, Any]]:
     reader.SetNameMode(True)
     reader.SetColorMode(True)
     reader.SetLayerMode(False)
-    # the kernel reads IGES from paths alone
+    # the kernel reads IGES only from paths
     with tempfile.TemporaryDirectory(prefix="meshhub-iges-") as folder:
         path = Path(folder, "model.igs")
         path.write_bytes(data)

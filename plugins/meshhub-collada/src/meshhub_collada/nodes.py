@@ -19,7 +19,7 @@ _MAX_NODES_COUNT = 100_000
 """Maximum visited nodes, because nested instances multiply, so that a small file can describe billions."""
 
 _MAX_DEPTH_COUNT = 256
-"""Nested nodes, instances included."""
+"""Maximum nested nodes, instances included."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ _METADATA = {
     "copyright": "contributor/copyright",
 }
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
-"""Characters of a metadata value; copyright notices are shorter."""
+"""Maximum characters of a metadata value; copyright notices are shorter."""
 
 
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001

@@ -24,7 +24,7 @@ _MAX_DEPTH_COUNT = 1024
 """Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
 
 _MAX_PARTS_COUNT = 100_000
-"""Placed meshes."""
+"""Maximum placed meshes."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
 """Relative difference up to which a unit counts as a known one, because files hold centimeters as float."""

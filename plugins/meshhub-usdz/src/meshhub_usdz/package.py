@@ -17,7 +17,7 @@ _ALIGNMENT_BYTES = 64
 """Position of the data of each file is a multiple of this (USDZ specification, "Layout")."""
 
 _MAX_LAYERS_COUNT = 1000
-"""Layers of a package; each is opened."""
+"""Maximum layers of a package; each is opened."""
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -95,7 +95,7 @@ def _check_clips(layer: Any) -> None:
 
     layer.Traverse("/", visit)
     if has_clips:
-        raise ExternalReference("the file has value clips, which are layers of their own; flatten the model")
+        raise ExternalReference("the file has value clips, which are separate layers; flatten the model")
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:

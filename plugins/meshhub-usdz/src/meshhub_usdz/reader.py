@@ -21,7 +21,7 @@ _MAX_PRIMS_COUNT = 200_000
 """Maximum visited prims, because nested instances multiply, so that a small file can describe billions."""
 
 _MAX_PARTS_COUNT = 100_000
-"""Placed meshes; point instancers multiply as well."""
+"""Maximum placed meshes; point instancers multiply as well."""
 
 _MAX_DEPTH_COUNT = 128
 """Maximum nested prims; real hierarchies have ten to twenty."""

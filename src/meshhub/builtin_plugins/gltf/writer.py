@@ -19,7 +19,7 @@ _BIN_CHUNK = 0x004E4942
 _DATA_URI = "data:application/octet-stream;base64,"
 _DOCUMENT_END = b'"}]}'
 _MAX_GLB_BYTES = 2**32 - 1
-"""Bytes; glTF 2.0 §4.4.2 stores the length of a GLB in 32 bits."""
+"""Maximum bytes; glTF 2.0 §4.4.2 stores the length of a GLB in 32 bits."""
 
 
 def write_glb(scene: Scene, target: Target, _options: NoOptions) -> None:

@@ -22,7 +22,7 @@ Selection = dict[str, frozenset[str]]
 """Property names to read, by element name."""
 
 _MAX_FIRST_LINE_BYTES = 65_536
-"""Bytes searched for the first line of a regular table; longer lines go to the general parser."""
+"""Maximum bytes searched for the first line of a regular table; longer lines go to the general parser."""
 
 
 def read_elements(data: bytes, header: Header, selection: Selection) -> dict[str, ElementTable]:

@@ -28,7 +28,7 @@ TYPES: dict[str, str] = {
 """numpy codes for the types of the format, and for the 64-bit integers that some programs add."""
 
 MAX_HEADER_BYTES = 1 << 20
-"""Bytes searched for the end of the header; far more than the header of any real file."""
+"""Maximum bytes searched for the end of the header; far more than the header of any real file."""
 
 MAX_LISTS_COUNT = 32
 """Maximum lists per element; the time to locate its rows grows with their number, and real files have at most three."""

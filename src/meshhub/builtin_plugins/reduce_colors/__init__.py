@@ -14,7 +14,7 @@ from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 
 MAX_FILAMENT_COUNT = 32
-"""Filaments that the slicers OrcaSlicer and BambuStudio can paint with."""
+"""Maximum number of filaments that the slicers OrcaSlicer and BambuStudio can paint with."""
 
 DEFAULT_CELL_MM = 0.4
 """Millimeters; the width of the usual nozzle."""
@@ -28,9 +28,9 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             int,
             Meta(
                 title="Number of colors",
-                description="Reduce textures, vertex colors and materials to this many flat colors, each a material of "
-                "its own; triangles are split along the borders. With reduce_colors_palette: the number of filaments "
-                "to choose from it.",
+                description="Reduce textures, vertex colors and materials to this many flat colors, with one "
+                "material for each; triangles are split along the borders. With reduce_colors_palette: the number of "
+                "filaments to choose from it.",
                 ge=1,
                 le=MAX_FILAMENT_COUNT,
                 examples=[4],

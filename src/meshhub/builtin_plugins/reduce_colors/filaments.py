@@ -16,7 +16,7 @@ _SEPARATORS = re.compile(r"[,;\r\n]+")
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 MAX_NAME_LENGTH = 60
-"""Characters of a filament's name; slicers show it in a narrow list."""
+"""Maximum characters of a filament's name; slicers show it in a narrow list."""
 
 
 class Filament(NamedTuple):

@@ -31,7 +31,7 @@ _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
 _KEYWORD = b"solid"
 
 _MAX_LINE_BYTES = 4096
-"""Bytes searched for the start of a line, or for blank lines; bounds the work on hostile text."""
+"""Maximum bytes searched for the start of a line, or for blank lines; bounds the work on hostile text."""
 
 _MAX_SPACES_PER_FACET = 1000
 """Maximum spaces per facet: a facet needs 21, and indentation adds some; every space is a column for the CSV parser."""

@@ -65,7 +65,7 @@ class SlotQueue:
 
         Args:
             limits: Numbers of slots.
-            queue_size: Requests that may wait for their first slot.
+            queue_size: Maximum number of requests that wait for their first slot.
             long_s: Seconds after which a conversion counts as long.
         """
         self._limits = limits

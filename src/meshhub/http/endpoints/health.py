@@ -28,7 +28,7 @@ async def live() -> Health:
 async def ready(request: AnyRequest) -> Health:
     """Check that the service accepts requests, has disk for uploads, converts a cube, and can review requests.
 
-    `faults` lists the disabled hooks of plug-ins, and says if no worker of a cluster runs. Without reviews, every
+    `faults` lists the disabled hooks of plug-ins, and reports if no worker of a cluster runs. Without reviews, every
     conversion would be rejected; without workers, jobs are accepted and wait.
     """
     state = state_of(request)

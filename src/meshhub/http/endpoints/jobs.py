@@ -43,10 +43,10 @@ _CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
 
 _MAX_LISTED_COUNT = 100
-"""Jobs in one response of the list."""
+"""Maximum jobs in one response of the list."""
 
 _MAX_LIMIT_DIGITS = 9
-"""Digits of a number of jobs; Python rejects thousands of digits."""
+"""Maximum digits of a number of jobs; Python rejects thousands of digits."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)

@@ -26,7 +26,7 @@ async def schema_document(request: AnyRequest) -> Response[bytes]:
 
 
 def _page_policy(base_url: str | None) -> str:
-    """Return the policy of the page: its own scripts and styles, and requests to the service alone."""
+    """Return the policy of the page: its own scripts and styles, and requests only to the service."""
     address = urlsplit(base_url or "")
     service = f" {address.scheme}://{address.netloc}" if address.netloc else ""
     return (

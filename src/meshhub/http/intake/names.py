@@ -12,7 +12,7 @@ _NOT_IN_NAMES = re.compile(r'[<>:"|?*]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _ONLY_EXTENSION = re.compile(r"\.+(\w+)")
 _MAX_LENGTH = 150
-"""Characters; file systems allow 255 bytes, and a suffix and UTF-8 must fit too."""
+"""Maximum characters; file systems allow 255 bytes, and a suffix and UTF-8 must fit too."""
 
 
 def label(filename: str, default: str = "model") -> str:

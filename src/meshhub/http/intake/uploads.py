@@ -23,10 +23,10 @@ MEGABYTE = 1 << 20
 """Bytes."""
 
 MAX_FORM_BYTES = MEGABYTE
-"""Bytes of the text fields and the multipart framing of a form, in addition to its files."""
+"""Maximum bytes of the text fields and the multipart framing of a form, in addition to its files."""
 
 MAX_TEXT_BYTES = 16_384
-"""Bytes of a text field; the longest option values are far shorter."""
+"""Maximum bytes of a text field; the longest option values are far shorter."""
 
 MAX_TEXT_COUNT = 100
 """Maximum number of text fields of a form: a few times the number of options."""
@@ -35,7 +35,7 @@ MAX_SEGMENT_COUNT = 10_000
 """Maximum number of parts of a form: more files than any plan allows; bounds the cost of empty parts."""
 
 MAX_BOUNDARY_LENGTH = 200
-"""Characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
+"""Maximum characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
 
 MAIN_FIELDS = ("file", "files", "archive")
 

@@ -58,7 +58,7 @@ class JobRunner:
 
     @property
     def faults(self) -> Sequence[str]:
-        """Nothing: this process runs the jobs."""
+        """Do nothing, because this process runs the jobs."""
         return ()
 
     def start(self) -> None:

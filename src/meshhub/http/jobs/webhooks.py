@@ -33,7 +33,7 @@ _PARALLEL_COUNT = 8
 """Maximum messages delivered in parallel; a slow receiver delays only other messages."""
 
 _MAX_STATUS_LINE_BYTES = 1000
-"""Bytes of the first line of a response; the rest is not read."""
+"""Maximum bytes of the first line of a response; the rest is not read."""
 
 _GONE = 410
 """Status with which a receiver declines further messages (Standard Webhooks)."""

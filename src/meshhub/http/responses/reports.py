@@ -10,7 +10,7 @@ from meshhub.model.report import Report
 from meshhub.service.jobs.description import summarize_report
 
 MAX_REPORT_BYTES = 4096
-"""Bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
+"""Maximum bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
 
 _COMPANIONS_LEFT_OUT = Note(
     "companions_left_out",

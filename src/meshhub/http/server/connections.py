@@ -33,7 +33,7 @@ STALL_TIMEOUT_S = 60.0
 """Seconds without progress of a download before the connection is dropped."""
 
 MAX_REQUEST_HEAD_BYTES = 64 << 10
-"""Bytes of the request line and headers together, and of the line before a chunk, while they are incomplete.
+"""Maximum bytes of the request line and headers together, and of the line before a chunk, while they are incomplete.
 
 More are accepted if they arrive in one read (up to 256 KB).
 """

@@ -76,7 +76,7 @@ class _Worker:
             engine=create_engine(settings), hooks=create_hook_process(settings), disabled=settings.disabled_plugins
         )
         plans = settings.in_force(self._registry.plans)
-        # the database decides which jobs run at once
+        # the database decides how many jobs run in parallel
         self._resources = Resources(settings, SlotLimits(shared=settings.most_at_once))
         self._store = cast(ClusterStore, open_store(settings))
         self._files = open_files(settings)

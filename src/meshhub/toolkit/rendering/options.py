@@ -16,7 +16,7 @@ VIEWS: tuple[View, ...] = get_args(View)
 """Every view."""
 
 MAX_SIDE_PIXELS = 4096
-"""Pixels of one side; a picture of this size takes about 1 GB of memory and 10 s."""
+"""Maximum pixels of one side; a picture of this size takes about 1 GB of memory and 10 s."""
 
 MIN_SIDE_PIXELS = 16
 """Minimum pixels of one side; smaller pictures are useless."""

@@ -40,7 +40,7 @@ MAX_LEGEND_ENTRIES = 12
 """Maximum entries of a legend; the others are counted. A palette has few (filaments), and all are shown. """
 
 MAX_LABEL_LENGTH = 32
-"""Characters of one entry of a legend."""
+"""Maximum characters of one entry of a legend."""
 
 
 class _Style(NamedTuple):

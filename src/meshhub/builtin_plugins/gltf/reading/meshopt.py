@@ -18,7 +18,7 @@ _MAX_EXPANSION_RATIO = 1100
 """Maximum decoded bytes per compressed byte; valid data reach 1024: 256 zero rows cost one byte per 4 bytes. """
 
 _MAX_FREE_BYTES = 65_536
-"""Decoded bytes allowed beyond the ratio, for tiny views."""
+"""Maximum decoded bytes allowed beyond the ratio, for tiny views."""
 
 
 @cache

@@ -18,7 +18,7 @@ _MAX_NUMBERS_COUNT = 7
 """Maximum numbers kept per line: x y z and r g b a."""
 
 _MAX_FIRST_LINE_BYTES = 256
-"""Bytes of the first line that show whether the layout is regular; seven numbers take fewer."""
+"""Maximum bytes of the first line that show whether the layout is regular; seven numbers take fewer."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,7 @@ _MAX_FIELDS_COUNT = 64
 _BLOCK_BYTES = 1 << 20
 """Bytes that pyarrow parses at a time; bounds the memory for one block."""
 _MAX_LINE_BYTES = 4000
-"""Bytes of the first line that are inspected; bounds the time for text without line ends."""
+"""Maximum bytes of the first line that are inspected; bounds the time for text without line ends."""
 _HEX = np.full(256, 255, np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)

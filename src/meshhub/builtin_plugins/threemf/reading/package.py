@@ -20,7 +20,7 @@ _LIMITS = ArchiveLimits(ratio_after=16 << 20)
 
 _RELATIONSHIPS = "_rels/.rels"
 _MAX_RELATIONSHIPS_BYTES = 1 << 22
-"""Bytes; real relationship parts have a few kilobytes."""
+"""Maximum bytes; real relationship parts have a few kilobytes."""
 
 
 class Package:

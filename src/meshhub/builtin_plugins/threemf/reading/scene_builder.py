@@ -32,7 +32,7 @@ _MAX_STEPS_COUNT = 1_000_000
 """Maximum components to visit when parts are searched; empty components are not parts, but take time too."""
 
 _MAX_DEPTH_COUNT = 64
-"""Nested components; bounds the paths of parts."""
+"""Maximum nested components; bounds the paths of parts."""
 
 _Key = tuple[str, int]
 """Model part and id of an object."""
