@@ -62,7 +62,7 @@ class Translations:
     def texts(self, requested: str) -> Texts:
         """Return the texts in the requested language; without a catalog, in English.
 
-        Read its catalogs at the first call. One that is invalid is a fault of its plug-in.
+        Read its catalogs at the first call. An invalid catalog is a fault of its plug-in.
 
         Args:
             requested: Language tag, or several as in the header Accept-Language.

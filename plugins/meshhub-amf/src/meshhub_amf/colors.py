@@ -67,7 +67,7 @@ def parse_color(element: Element | None) -> Color | None:
 
 
 def color_table(tags: Tags, owner: Index) -> NDArray[np.uint8] | None:
-    """Return (n, 5) sRGB bytes and whether a color is present, of repeated elements; None if none has a color."""
+    """Return the colors of repeated elements (n, 5): sRGB bytes and a flag for presence; None without colors."""
     if not tags.has("color"):
         return None
     try:

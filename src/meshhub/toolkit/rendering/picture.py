@@ -31,7 +31,7 @@ SAMPLES_PER_SIDE = 2
 """Samples along each side of a pixel; their mean is the pixel."""
 
 LINE_BRIGHTNESS = 0.28
-"""Brightness of lines as a share of the surface's."""
+"""Brightness of lines, as a share of the brightness of the surface."""
 
 BACKGROUNDS = {"light": (247, 248, 250, 255), "dark": (34, 38, 44, 255), "transparent": (0, 0, 0, 0)}
 """Color behind the model."""
