@@ -24,6 +24,7 @@ from builtin_formats import MESH_TARGETS, TARGETS
 from distributions import install
 from meshhub.cli import main, root
 from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
+from meshhub.model.capabilities import Stage
 from models import brick
 from signals import reset_interrupts
 from waiting import MAX_WAIT_S
@@ -417,20 +418,9 @@ def test_listings_name_formats_operations_and_plugins() -> None:
     for name in (*TARGETS, "--stl-ascii"):
         assert name in text
     operations = json.loads(meshhub_cli("operations", "--json").stdout)
-    stages = dict.fromkeys(operation["stage"] for operation in operations)
-    assert list(stages) == [
-        "repair",
-        "reduce",
-        "turn",
-        "resize",
-        "shape",
-        "hollow",
-        "cut",
-        "base",
-        "divide",
-        "color",
-        "place",
-    ]
+    places = [(Stage[operation["stage"].upper()], operation["id"]) for operation in operations]
+    assert places == sorted(places)
+    assert (places[0][1], places[-1][1]) == ("repair", "place-on-bed")
     plugins = meshhub_cli("plugins")
     assert plugins.returncode == 0, plugins.stderr
     assert "built-in" in plugins.stdout.decode()

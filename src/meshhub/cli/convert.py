@@ -93,8 +93,8 @@ def convert(
 
     An existing file is overwritten only with --force; an input of the command never is. A second path that names
     another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
-    with --output. The order of the flags does not matter: operations run in the order repair, reduce, turn, scale,
-    shape, hollow, cut, merge, base, divide, colors, place.
+    with --output. The order of the flags does not matter: operations run in the order in which `meshhub operations`
+    lists them.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
     if flags["to"] and not flags["output"] and not flags["output_dir"] and ends_with_folder(paths):
