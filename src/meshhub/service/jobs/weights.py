@@ -19,8 +19,8 @@ DEFAULT_CORES = 1
 MAX_MEMORY_BYTES = 6 << 30
 """Maximum bytes of memory of a conversion by default; a job cannot use more."""
 
-_ARCHIVE = Format(id="zip", label="ZIP", extensions=(".zip",), memory_base_bytes=256 << 20, memory_ratio=60)
-"""Archive of models, which counts as the heaviest format, because its names are not read yet."""
+_ARCHIVE_EXTENSION = ".zip"
+"""Archive of models. The names inside are not read yet, so it needs the memory of the heaviest format."""
 
 _UNKNOWN = Format(id="unknown", label="Unknown", extensions=(".unknown",))
 """File whose extension no format has."""
@@ -40,19 +40,22 @@ class Demand(NamedTuple):
 
 def estimate_demand(files: Iterable[JobFile], declarations: Declarations) -> Demand:
     """Return what a job needs for its most demanding file, because files run one after the other."""
-    formats = [(_find_format(file, declarations), file.bytes) for file in files]
+    demands = [_estimate_file(file, declarations) for file in files]
     return Demand(
-        max((_estimate_memory(format_, size) for format_, size in formats), default=DEFAULT_MEMORY_BYTES),
-        max((format_.cores for format_, _ in formats), default=DEFAULT_CORES),
+        max((demand.memory_bytes for demand in demands), default=DEFAULT_MEMORY_BYTES),
+        max((demand.cores for demand in demands), default=DEFAULT_CORES),
     )
+
+
+def _estimate_file(file: JobFile, declarations: Declarations) -> Demand:
+    extension = PurePosixPath(file.name).suffix.lower()
+    if extension == _ARCHIVE_EXTENSION:
+        formats = (_UNKNOWN, *(reader.capability.format for reader in declarations.readers))
+        # one core: a job with too few is slow, while a job with too little memory fails
+        return Demand(max(_estimate_memory(format_, file.bytes) for format_ in formats), DEFAULT_CORES)
+    format_ = declarations.format_of(extension) or _UNKNOWN
+    return Demand(_estimate_memory(format_, file.bytes), format_.cores)
 
 
 def _estimate_memory(format_: Format, size_bytes: int) -> int:
     return min(MAX_MEMORY_BYTES, format_.memory_base_bytes + int(format_.memory_ratio * size_bytes))
-
-
-def _find_format(file: JobFile, declarations: Declarations) -> Format:
-    extension = PurePosixPath(file.name).suffix.lower()
-    if extension in _ARCHIVE.extensions:
-        return _ARCHIVE
-    return declarations.format_of(extension) or _UNKNOWN
