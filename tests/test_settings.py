@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_variables_take_precedence_over_the_file(file: Path) -> None:
         ("plans = 3", "must be tables"),
         ("workers = 'many'", "workers cannot be used"),
         ("workers = '3'", "workers cannot be used"),
-        ("workers = 0", "workers must be at least 1"),
+        ("workers = 0", "workers must be a number of at least 1"),
         ("log = 'xml'", "log cannot be used"),
         ("workers = ", "cannot be read"),
         ("plan_limits = 3", "unknown setting 'plan_limits'"),
@@ -209,13 +210,22 @@ def test_workers_follow_the_cpu_limit_of_a_container(tmp_path: Path, text: str |
         ("shutdown_seconds = nan", "shutdown_seconds must be a number"),
         ("drain_seconds = inf", "drain_seconds must be a number"),
         ("workers = 100000", "at most 1000"),
-        ("conversion_memory_bytes = 6", "conversion_memory_bytes must be at least 67108864"),
-        ("connections_per_address = 0", "connections_per_address must be at least 1"),
+        ("conversion_memory_bytes = 6", "conversion_memory_bytes must be a number of at least 67108864"),
+        ("connections_per_address = 0", "connections_per_address must be a number of at least 1"),
     ],
 )
 def test_implausible_numbers_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidSettings, match=message):
         load(write_settings(tmp_path / "meshhub.toml", text))
+
+
+NUMBERS = [name for name in NAMES if {int, float} & {settings._TYPES[name], *get_args(settings._TYPES[name])}]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_number_is_negative(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"{name} must be a number of at least"):
+        load({PREFIX + name.upper(): "-1"})
 
 
 def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:

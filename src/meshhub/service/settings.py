@@ -222,15 +222,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             "batch_workers": (1, MAX_WORKERS_COUNT),
             "conversions_per_worker": (1, MAX_CONVERSIONS_PER_WORKER_COUNT),
         }
-        for name, (minimum, maximum) in bounds.items():
+        for name in NAMES:
             value = getattr(self, name)
-            if value is not None and not minimum <= value <= maximum:
+            minimum, maximum = bounds.get(name, (0, math.inf))
+            if isinstance(value, int | float) and not (minimum <= value <= maximum and math.isfinite(value)):
                 upper = f" and at most {maximum}" if maximum < math.inf else ""
-                raise InvalidSettings(f"{name} must be at least {minimum}{upper}, got {quote(value)}")
-        for name in ("queue", "job_queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise InvalidSettings(f"{name} must be a number of at least 0, got {quote(value)}")
+                raise InvalidSettings(f"{name} must be a number of at least {minimum}{upper}, got {quote(value)}")
 
     @property
     def is_cluster(self) -> bool:
@@ -436,9 +433,7 @@ LIMITS = Limits.__struct_fields__
 _SWITCHES = frozenset(field.name for field in structs.fields(Limits) if field.type == bool | None)
 """Limits that are true or false."""
 
-_LISTS = frozenset(
-    ("allowed_hosts", "cors_origins", "disabled_plugins", "frame_ancestors", "trusted_proxies", "webhook_hosts")
-)
+_LISTS = frozenset(field.name for field in structs.fields(Settings) if field.type == tuple[str, ...])
 """Settings that are lists; commas separate the items in a variable."""
 
 _TYPES = {field.name: field.type for field in structs.fields(Settings)}
