@@ -6,13 +6,15 @@ Client generators read it too (`tox -e clients`), so it uses the part of JSON Sc
 # why this way: docs/decisions/0007-openapi.md
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 from inspect import cleandoc
 from typing import Any
 
 import msgspec
+from msgspec import Struct, inspect
 
-from meshhub.http.conversions.explanations import Explanation, FileExplanation
+from meshhub.http.conversions.explanations import Explanation
 from meshhub.http.description.conversions import conversion_paths
 from meshhub.http.description.jobs import job_paths
 from meshhub.http.description.parts import (
@@ -29,27 +31,13 @@ from meshhub.http.endpoints.jobs import JobList
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS
-from meshhub.model.capabilities import Frame
-from meshhub.model.features import FeatureTable, Hole, HoleStep
-from meshhub.model.plans import Limits
-from meshhub.model.report import Inspection, ModelInspection
+from meshhub.model.report import Inspection
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
 from meshhub.supported import Supported
 
 _RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList)
-_FULLY_ENCODED = (
-    ModelInspection,
-    Inspection,
-    FeatureTable,
-    Hole,
-    HoleStep,
-    Limits,
-    Frame,
-    Explanation,
-    FileExplanation,
-)
-"""Structs that are encoded with all fields; msgspec would mark only those as required that decoding requires. """
+"""Types of all responses, with those of their fields."""
 
 _TAGS = {
     "conversion": "Convert, inspect and draw model files.",
@@ -128,8 +116,10 @@ def document(registry: Registry, url: str = "/") -> Json:
 
 def _schemas() -> Json:
     _, components = msgspec.json.schema_components(_RESPONSE_TYPES, ref_template=REFERENCE)
-    for struct in _FULLY_ENCODED:
-        components[struct.__name__]["required"] = list(struct.__struct_fields__)
+    for struct in _find_structs(_RESPONSE_TYPES):
+        # msgspec's schema requires only the fields that decoding requires
+        if not struct.__struct_config__.omit_defaults:
+            components[struct.__name__]["required"] = list(struct.__struct_fields__)
     error = components["ErrorBody"]
     error["properties"]["error_code"]["examples"] = list(STATUS)
     error["properties"]["details"] = {
@@ -144,6 +134,22 @@ def _schemas() -> Json:
         "required": ["file", "error", "error_code"],
     }
     return {name: _simplify(schema) for name, schema in components.items()}
+
+
+def _find_structs(types: Iterable[Any]) -> set[type[Struct]]:
+    """Return the Structs of types, of their fields and of their items."""
+    structs: set[type[Struct]] = set()
+    pending: list[Any] = list(inspect.multi_type_info(types))
+    while pending:
+        info = pending.pop()
+        if getattr(info, "cls", None) in structs:
+            continue
+        if isinstance(info, inspect.StructType):
+            structs.add(info.cls)
+        pending += [field.type for field in getattr(info, "fields", ())]
+        pending += (*getattr(info, "types", ()), *getattr(info, "item_types", ()))
+        pending += [getattr(info, name) for name in ("item_type", "value_type") if hasattr(info, name)]
+    return structs
 
 
 def _simplify(schema: Any) -> Any:
