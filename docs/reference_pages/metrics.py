@@ -5,10 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from meshhub.http.metrics import Metrics
-from meshhub.service.jobs.job import Statistics
 from reference_pages import REGISTRY, code, page_of, table
 
 INTRODUCTION = """\
@@ -19,38 +16,36 @@ INTRODUCTION = """\
 `docs/make_reference.py`."""
 
 
+LABEL_VALUES = {
+    "endpoint": "path of an endpoint, or `other`",
+    "status": "HTTP status; 499 means that the client left",
+    "source": "format id, or `other`",
+    "target": "format id, or `other`; `none` for an inspection, `png` for a picture",
+    "outcome": "of a conversion: `ok`, an [error code](errors.md), or `canceled`; of a job: `done`, `failed`, "
+    "`released` to the queue, or `stale`: canceled, or running elsewhere",
+    "attempt": "number of the run of a job, from 1",
+    "state": "`queued` or `running`",
+    "kind": "why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`",
+    "direction": "`in` for request bodies, `out` for response bodies",
+    "plugin": "name of a plug-in",
+    "hook": "name of its hook",
+    "version": "version of meshhub",
+}
+"""Values of each label."""
+
+
 def page() -> str:
     """Return the page."""
-    # a metric shows its labels only after it has counted something
-    hooks = SimpleNamespace(faults=[SimpleNamespace(plugin="toy", hook="sniff")])
-    registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=hooks)
-    slots = SimpleNamespace(waiting=0, running=0)
-    resources = SimpleNamespace(slots=slots, workers=1)
-    metrics = Metrics(cast(Any, registry), cast(Any, resources), frozenset(["/convert"]))
-    metrics.count_request("/convert", 200, 1, 1)
-    with metrics.measure("stl") as measurement:
-        measurement.start()
-    metrics.set_jobs(Statistics(queued=0, running=0, oldest_s=0.0))
-    with metrics.measure_job(cast(Any, SimpleNamespace(attempt=1, started=None))):
-        pass
-    rows = []
-    for family in text_string_to_metric_families(metrics.export().decode()):
-        if not family.name.startswith("meshhub_") or family.name.endswith("_created"):
-            continue
-        labels = dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le")
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        rows.append((code(name), family.type, ", ".join(map(code, labels)), family.documentation))
+    registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=None)
+    metrics = Metrics(cast(Any, registry), cast(Any, None), frozenset()).descriptions
+    labels = dict.fromkeys(label for metric in metrics for label in metric.labels)
     return page_of(
         INTRODUCTION,
-        table(("metric", "type", "labels", "meaning"), rows),
+        table(
+            ("metric", "type", "labels", "meaning"),
+            ((code(name), kind, ", ".join(map(code, labels)), meaning) for name, kind, labels, meaning in metrics),
+        ),
         "`process_…`: memory, processor time and open files of the server process.",
         "## Label values",
-        "- `endpoint`: path of an endpoint, or `other`.\n"
-        "- `status`: HTTP status; 499 means that the client left.\n"
-        "- `source`, `target`: format id, or `other`; the target of an inspection is `none`.\n"
-        "- `outcome`: `ok`, an [error code](errors.md), or `canceled`.\n"
-        "- `outcome` of a job: `done`, `failed`, `released` to the queue, or `stale`: canceled, or running elsewhere.\n"
-        "- `attempt`: number of the run of a job, from 1; `state`: `queued` or `running`.\n"
-        "- `kind`: why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`.\n"
-        "- `direction`: `in` for request bodies, `out` for response bodies.",
+        table(("label", "values"), ((code(label), LABEL_VALUES[label]) for label in labels)),
     )

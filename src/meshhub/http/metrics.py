@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -46,6 +46,25 @@ _BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 """Seconds; from a tiny STL to the longest timeout of the usual plans."""
 
 
+_Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
+
+
+class MetricDescription(NamedTuple):
+    """Metric as the reference lists it.
+
+    Attributes:
+        name: Name in the text format.
+        kind: "counter", "gauge" or "histogram".
+        labels: Names of its labels.
+        meaning: Sentence for operators.
+    """
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
 class Measurement:
     """Labels and start time of one running conversion. Set `source` when the format is known."""
 
@@ -74,69 +93,69 @@ class Metrics:
         self._formats = frozenset((*registry.declarations.formats, PICTURE))
         self._paths = paths
         self._hooks = registry.hooks
-        self._collectors = collectors = CollectorRegistry()
-        ProcessCollector(registry=collectors)
-        self._requests = Counter("meshhub_requests", "Requests answered.", ("endpoint", "status"), registry=collectors)
-        self._conversions = Counter(
+        self._collectors = CollectorRegistry()
+        self.descriptions: list[MetricDescription] = []
+        ProcessCollector(registry=self._collectors)
+        self._requests = self._add(Counter, "meshhub_requests", "Requests answered.", ("endpoint", "status"))
+        self._conversions = self._add(
+            Counter,
             "meshhub_conversions",
             "Conversions, inspections and pictures.",
             ("source", "target", "outcome"),
-            registry=collectors,
         )
-        self._seconds = Histogram(
+        self._seconds = self._add(
+            Histogram,
             "meshhub_conversion_seconds",
             "From the start of the worker to its result.",
             ("source", "target"),
-            registry=collectors,
             buckets=_BUCKETS_S,
         )
-        self._kills = Counter("meshhub_kills", "Workers that were killed or crashed.", ("kind",), registry=collectors)
-        self._bytes = Counter(
-            "meshhub_bytes", "Bytes of request and response bodies.", ("direction",), registry=collectors
-        )
+        self._kills = self._add(Counter, "meshhub_kills", "Workers that were killed or crashed.", ("kind",))
+        self._bytes = self._add(Counter, "meshhub_bytes", "Bytes of request and response bodies.", ("direction",))
         gauges = {
             "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.slots.waiting),
             "meshhub_workers_busy": ("Conversions that run.", lambda: resources.slots.running),
             "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
-        self._add_job_metrics(collectors)
+        self._add_job_metrics()
         for name, (description, read) in gauges.items():
-            Gauge(name, description, registry=collectors).set_function(read)
-        self._hooks_off = Gauge(
-            "meshhub_hooks_off", "Disabled hooks of plug-ins.", ("plugin", "hook"), registry=collectors
-        )
+            self._add(Gauge, name, description).set_function(read)
+        self._hooks_off = self._add(Gauge, "meshhub_hooks_off", "Disabled hooks of plug-ins.", ("plugin", "hook"))
         # export 0 for events that have not occurred yet
         for kind in KILLS.values():
             self._kills.labels(kind)
         for direction in ("in", "out"):
             self._bytes.labels(direction)
 
-    def _add_job_metrics(self, collectors: CollectorRegistry) -> None:
-        self._jobs = Gauge("meshhub_jobs", "Unfinished jobs of all processes.", ("state",), registry=collectors)
-        self._jobs_oldest = Gauge(
-            "meshhub_jobs_oldest_seconds", "Seconds for which the oldest queued job has waited.", registry=collectors
+    def _add(self, kind: type[_Kind], name: str, meaning: str, labels: tuple[str, ...] = (), **keywords: Any) -> _Kind:
+        full_name = f"{name}_total" if kind is Counter else name
+        self.descriptions.append(MetricDescription(full_name, kind.__name__.lower(), labels, meaning))
+        return kind(name, meaning, labels, registry=self._collectors, **keywords)
+
+    def _add_job_metrics(self) -> None:
+        self._jobs = self._add(Gauge, "meshhub_jobs", "Unfinished jobs of all processes.", ("state",))
+        self._jobs_oldest = self._add(
+            Gauge, "meshhub_jobs_oldest_seconds", "Seconds for which the oldest queued job has waited."
         )
-        self._job_workers = Gauge("meshhub_job_workers", "Workers of the cluster that live.", registry=collectors)
-        self._job_slots = Gauge(
-            "meshhub_job_slots", "Jobs that the workers of the cluster can run in parallel.", registry=collectors
-        )
-        self._job_wait = Histogram(
+        self._job_workers = self._add(Gauge, "meshhub_job_workers", "Workers of the cluster that live.")
+        self._job_slots = self._add(Gauge, "meshhub_job_slots", "Jobs that the workers of the cluster can run at once.")
+        self._job_wait = self._add(
+            Histogram,
             "meshhub_job_wait_seconds",
             "From the submission of a job to its first start, in this process.",
-            registry=collectors,
             buckets=_JOB_BUCKETS_S,
         )
-        self._job_run = Histogram(
+        self._job_run = self._add(
+            Histogram,
             "meshhub_job_run_seconds",
             "From the start of a run to its end, in this process.",
             ("outcome",),
-            registry=collectors,
             buckets=_JOB_BUCKETS_S,
         )
-        self._job_attempts = Counter(
-            "meshhub_job_attempts", "Runs that have started in this process.", ("attempt",), registry=collectors
+        self._job_attempts = self._add(
+            Counter, "meshhub_job_attempts", "Runs that have started in this process.", ("attempt",)
         )
-        build = Gauge("meshhub_build_info", "Version of meshhub; the value is 1.", ("version",), registry=collectors)
+        build = self._add(Gauge, "meshhub_build_info", "Version of meshhub; the value is 1.", ("version",))
         build.labels(metadata.version("meshhub")).set(1)
 
     def set_jobs(self, statistics: Statistics) -> None:
