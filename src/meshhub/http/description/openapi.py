@@ -12,7 +12,7 @@ from inspect import cleandoc
 from typing import Any
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct, inspect, structs
 
 from meshhub.http.conversions.explanations import Explanation
 from meshhub.http.description.conversions import conversion_paths
@@ -31,6 +31,7 @@ from meshhub.http.endpoints.jobs import JobList
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS
+from meshhub.model.plans import LOCAL
 from meshhub.model.report import Inspection
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
@@ -87,7 +88,7 @@ def document(registry: Registry, url: str = "/") -> Json:
         "paths": {
             **conversion_paths(registry),
             **job_paths(registry),
-            "/plan": {"get": _plan()},
+            "/plan": {"get": _plan(registry)},
             "/supported": {"get": _supported()},
             "/health/live": {"get": _health("live", "The process answers", ())},
             "/health/ready": {"get": _health("ready", "The service takes requests", ("shutting_down", "server_busy"))},
@@ -177,8 +178,10 @@ def _error_example(code: str) -> Json:
     return {"error": MEANING[code], "error_code": code, "request_id": "5f0c2a9e7d314b68"}
 
 
-def _plan() -> Json:
-    response = describe_json("The plan.", refer_to("PlanAnswer"), EXAMPLES["plan"])
+def _plan(registry: Registry) -> Json:
+    plan = next(iter(registry.plans.values()), LOCAL.plan)
+    example = {**EXAMPLES["plan"], "plan": plan.id, "label": plan.label, "limits": structs.asdict(plan.limits)}
+    response = describe_json("The plan.", refer_to("PlanAnswer"), example)
     operation = describe_operation("plan", "The caller's plan, limits and use", "description", response)
     return {**operation, "parameters": _LANGUAGE_PARAMETERS}
 
