@@ -38,9 +38,11 @@ OPERATIONS = (
     "chamfer-base",
     "merge-parts",
     "cut-plane",
+    "copies",
     "split-for-bed",
     "split-parts",
     "reduce-colors",
+    "arrange",
     "place-on-bed",
 )
 """Operations of the built-ins."""

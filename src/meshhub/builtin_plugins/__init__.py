@@ -26,9 +26,11 @@ BUILTINS = (
     "merge_parts",
     "chamfer_base",
     "cut_plane",
+    "copies",
     "split_for_bed",
     "split_parts",
     "reduce_colors",
+    "arrange",
     "place_on_bed",
     # customer plans
     "plans",

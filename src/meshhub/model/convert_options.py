@@ -142,6 +142,13 @@ class ConvertOptions(TypedDict, total=False):
     """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by
     this much, at 45°, because the first layers are squeezed outward. Needs a closed mesh."""
 
+    copies: int | None
+    """Copies (at least 1 and at most 1000). How often the model is there in all, side by side in rows; with a bed
+    to arrange on, each copy of an object gets its own place."""
+
+    copies_gap_mm: float | None
+    """Gap between copies, mm (at least 0 and at most 1000). Distance between the boxes around two copies."""
+
     cut_plane: str | None
     """Cut at planes. Cut the whole scene at one or several planes: an axis with a position in millimeters, or in
     percent of the size, such as z=40 or z=50%,x=0. Each piece is closed, keeps its place and becomes a part."""
@@ -195,6 +202,23 @@ class ConvertOptions(TypedDict, total=False):
 
     reduce_colors_emission: bool | None
     """Glowing colors. Add the light that materials emit to their colors; by default, it is left out."""
+
+    arrange_bed: str | None
+    """Arrange on a bed, mm. Place the objects side by side on a bed of this width × depth in millimeters, such as
+    220x220; what finds no room goes on further beds beside it."""
+
+    arrange_gap_mm: float | None
+    """Gap between objects, mm (at least 0 and at most 100). Least distance between two objects, seen from above."""
+
+    arrange_turns: Literal["any", "none", "right-angles"] | None
+    """Turns of objects. How objects may be turned about Z: not at all, by right angles, or by multiples of 15°."""
+
+    arrange_by: Literal["objects", "parts"] | None
+    """What is placed. Whether the parts of an object, such as those of several colors, stay together, or each part
+    is placed alone."""
+
+    arrange_plate: int | None
+    """Keep one bed only (at least 1 and at most 10000). Keep only the objects on the bed with this number, from 1."""
 
     place_on_bed: bool | None
     """Place on bed. Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0."""

@@ -177,6 +177,9 @@ class Part:
     material: int | None = None
     """Index of the material of faces that have no material themselves; None for no material."""
 
+    plate: int = 0
+    """Number of the bed on which the part is printed, from 0; formats without beds do not keep it."""
+
     def __post_init__(self) -> None:
         """Convert the matrix to a read-only view."""
         object.__setattr__(self, "transform", _freeze(self.transform, np.float64, (4, 4), "transform"))

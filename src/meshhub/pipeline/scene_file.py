@@ -53,6 +53,7 @@ class _PartHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str
     path: tuple[str, ...]
     material: int | None
+    plate: int
 
 
 class _ImageHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +103,7 @@ def encode_scene(scene: Scene, file: BinaryIO) -> None:
                     name=part.name,
                     path=part.path,
                     material=part.material,
+                    plate=part.plate,
                 )
                 for part in scene.parts
             ),
@@ -175,6 +177,7 @@ def _decode(data: bytes) -> Scene:
                 name=part.name,
                 path=part.path,
                 material=part.material,
+                plate=part.plate,
             )
             for part in header.parts
         ),

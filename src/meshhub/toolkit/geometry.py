@@ -307,7 +307,7 @@ def baked(scene: Scene) -> Scene:
             if mesh.face_material is not None:
                 material = np.where(mesh.face_material < 0, material, mesh.face_material)
             mesh = replace(mesh, face_material=material)
-        parts.append(Part(len(meshes), name=part.name or mesh.name, path=part.path))
+        parts.append(Part(len(meshes), name=part.name or mesh.name, path=part.path, plate=part.plate))
         meshes.append(mesh)
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
 

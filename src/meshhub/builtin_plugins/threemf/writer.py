@@ -223,7 +223,7 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
 
 
 def _format_items(tree: ObjectTree) -> Iterator[bytes]:
-    for item, matrix in tree.items:
+    for item, matrix, _ in tree.items:
         yield f'<item objectid="{item.id}"{format_transform(matrix)}/>\n'.encode()
 
 

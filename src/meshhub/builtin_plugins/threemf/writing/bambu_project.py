@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,25 +22,26 @@ _PLATE_MM = 256.0
 
 
 def place_on_plate(tree: ObjectTree, scene: Scene) -> None:
-    """Move all build items to the middle of the plate, unless they are on it.
+    """Move all build items so that those of the first plate are in its middle, unless they are on it.
 
     The slicers arrange models of unknown origin, but not projects, and most models have their origin in the middle.
     """
-    box = bounds(scene)[:, :2]
+    first = min(item.plate for item in tree.items)
+    box = bounds(replace(scene, parts=tuple(part for part in scene.parts if part.plate == first)))[:, :2]
     if box.min() >= 0 and box.max() <= _PLATE_MM:
         return
     shift = np.eye(4)
     shift[:2, 3] = _PLATE_MM / 2 - box.mean(axis=0)
-    tree.items = [(item, shift @ matrix) for item, matrix in tree.items]
+    tree.items = [item._replace(matrix=shift @ item.matrix) for item in tree.items]
     note("moved_to_plate", "the model was off the plate and moved to its middle; heights are unchanged")
 
 
 def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[str, list[Chunk]]]:
-    """Return the project files: every object of a build item with its parts, on one plate."""
+    """Return the project files: every object of a build item with its parts, on its plate."""
     model = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<config>\n',
         *_format_objects(tree, filaments),
-        *_format_plate(tree, filaments.dialect.thumbnail),
+        *_format_plates(tree, filaments.dialect.thumbnail),
         "</config>\n",
     ]
     # both slicers fill in the other settings from the printer that the user selects
@@ -59,7 +61,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
 
 def _format_objects(tree: ObjectTree, filaments: FilamentWriter) -> Iterator[str]:
     """Yield an element for each object that the build section places."""
-    for item in {id(item): item for item, _ in tree.items}.values():
+    for item in {id(item): item for item, _, _ in tree.items}.values():
         parts = list(_find_parts(item, np.eye(4)))
         areas: defaultdict[int, float] = defaultdict(float)
         for part, _ in parts:
@@ -87,21 +89,24 @@ def _find_parts(item: MeshObject | GroupObject, matrix: Float64) -> Iterator[tup
         yield from _find_parts(member, matrix @ inner)
 
 
-def _format_plate(tree: ObjectTree, thumbnail: str) -> Iterator[str]:
-    """Yield the elements of one plate with every build item."""
-    yield (
-        f"<plate>\n{_format_metadata('plater_id', '1')}{_format_metadata('plater_name', '')}"
-        f"{_format_metadata('thumbnail_file', thumbnail)}"
-    )
+def _format_plates(tree: ObjectTree, thumbnail: str) -> Iterator[str]:
+    """Yield the elements of the plates with their build items."""
+    instances: defaultdict[int, list[str]] = defaultdict(list)
     counts: Counter[int] = Counter()
-    for number, (item, _) in enumerate(tree.items, 1):
-        yield (
+    for number, (item, _, plate) in enumerate(tree.items, 1):
+        instances[plate].append(
             f"<model_instance>\n{_format_metadata('object_id', str(item.id))}"
             f"{_format_metadata('instance_id', str(counts[item.id]))}"
             f"{_format_metadata('identify_id', str(number))}</model_instance>\n"
         )
         counts[item.id] += 1
-    yield "</plate>\n"
+    for number, plate in enumerate(sorted(instances), 1):
+        # the picture shows the whole scene
+        picture = _format_metadata("thumbnail_file", thumbnail) if number == 1 else ""
+        yield (
+            f"<plate>\n{_format_metadata('plater_id', str(number))}{_format_metadata('plater_name', '')}{picture}"
+            f"{''.join(instances[plate])}</plate>\n"
+        )
 
 
 def _format_metadata(key: str, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,19 @@ class GroupObject:
     id: int = 0
 
 
+class BuildItem(NamedTuple):
+    """An object that the build section places.
+
+    item:   the object
+    matrix: (4, 4) placement
+    plate:  number of its bed, from 0
+    """
+
+    item: MeshObject | GroupObject
+    matrix: Float64
+    plate: int
+
+
 @dataclass
 class ObjectTree:
     """The objects of a file, and the build items.
@@ -52,13 +66,13 @@ class ObjectTree:
     meshes:   objects with a mesh
     wrappers: groups of one that name an instance, by the id of the mesh object and the name
     groups:   groups for the paths of parts; each follows the group that contains it
-    items:    objects that the build section places, and their (4, 4) matrices
+    items:    objects that the build section places
     """
 
     meshes: list[MeshObject] = field(default_factory=list)
     wrappers: dict[tuple[int, str], GroupObject] = field(default_factory=dict)
     groups: list[GroupObject] = field(default_factory=list)
-    items: list[tuple[MeshObject | GroupObject, Float64]] = field(default_factory=list)
+    items: list[BuildItem] = field(default_factory=list)
 
     def objects(self) -> list[MeshObject | GroupObject]:
         """Return all objects; each follows the objects that it contains."""
@@ -80,8 +94,10 @@ def build_object_tree(scene: Scene) -> ObjectTree:
         if part.name not in ("", mesh_object.name):
             wrapper = GroupObject(part.name, [(mesh_object, np.eye(4))])
             member = tree.wrappers.setdefault((id(mesh_object), part.name), wrapper)
-        members = _find_group(tree, top, part.path).members if part.path else tree.items
-        members.append((member, matrix))
+        if part.path:
+            _find_group(tree, top, part).members.append((member, matrix))
+        else:
+            tree.items.append(BuildItem(member, matrix, part.plate))
     return tree
 
 
@@ -133,15 +149,17 @@ def _split_transform(transform: Float64) -> tuple[Float64, Float64, str]:
     return np.eye(4), transform, "plain"
 
 
-def _find_group(tree: ObjectTree, top: GroupObject, path: tuple[str, ...]) -> GroupObject:
-    """Return the group of a path; create it and the groups above it if they are new."""
+def _find_group(tree: ObjectTree, top: GroupObject, part: Part) -> GroupObject:
+    """Return the innermost group of a part; create it and the groups above it if they are new."""
     group = top
-    for depth, name in enumerate(path):
+    for depth, name in enumerate(part.path):
         if name not in group.subgroups:
             subgroup = GroupObject(name)
             tree.groups.append(subgroup)
-            siblings = tree.items if depth == 0 else group.members
-            siblings.append((subgroup, np.eye(4)))
+            if depth == 0:
+                tree.items.append(BuildItem(subgroup, np.eye(4), part.plate))
+            else:
+                group.members.append((subgroup, np.eye(4)))
             group.subgroups[name] = subgroup
         group = group.subgroups[name]
     return group

@@ -1,0 +1,191 @@
+"""Place the objects of a scene side by side on beds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import numpy as np
+
+from meshhub.builtin_plugins.arrange import ArrangeOptions
+from meshhub.builtin_plugins.arrange.packing import Packer, pack
+from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, Cells, draw_shadow
+from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_number, quote
+from meshhub.model.notes import did, note
+from meshhub.model.progress import track
+from meshhub.model.scene import Float64, Part, Scene
+from meshhub.toolkit.geometry import bounds, soup, without_unused_meshes
+from meshhub.toolkit.objects import find_objects, renamed
+
+GRID_SIZE = 440
+"""Cells along the longer side of a bed: 0.5 mm on a bed of 220 mm."""
+
+MAX_OBJECTS = 10_000
+"""Objects; a service must end, and no slicer shows more."""
+
+PLATE_STRIDE = 1.2
+"""Distance between the middles of two beds, per side of a bed; BambuStudio and OrcaSlicer place theirs so."""
+
+ANGLES_DEG: dict[str, tuple[float, ...]] = {
+    "none": (0.0,),
+    "right-angles": (0.0, 90.0, 180.0, 270.0),
+    "any": tuple(15.0 * step for step in range(24)),
+}
+"""Turns about Z that are tried."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Objects of one shape, which differ only by where they are.
+
+    numbers:  number of each object in the scene
+    objects:  the parts of each object
+    poses:    shadows of the first one, turned about Z
+    matrices: (4, 4) for each pose: turn the first one, and move its lowest X, Y and Z to 0
+    """
+
+    numbers: list[int] = field(default_factory=list)
+    objects: list[list[Part]] = field(default_factory=list)
+    poses: list[Cells] = field(default_factory=list)
+    matrices: list[Float64] = field(default_factory=list)
+
+    def matrix(self, number: int, pose: int) -> Float64:
+        """Return the matrix of a pose for another one of the objects."""
+        shift = np.eye(4)
+        shift[:3, 3] = self.objects[0][0].transform[:3, 3] - self.objects[number][0].transform[:3, 3]
+        return self.matrices[pose] @ shift
+
+
+def run(scene: Scene, options: ArrangeOptions) -> Scene:
+    """Place each object on the bed, the largest first, where it costs least room.
+
+    The middle of the first bed is at X = Y = 0, its surface at Z = 0. Several beds stand in rows, as in slicers.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `arrange_bed` None leaves the scene unchanged.
+    Returns:
+        Scene with moved and turned objects; instances stay shared. Each part has the number of its bed.
+    Raises:
+        ConversionFailed: An object is larger than the bed.
+        ModelTooComplex: There are more than MAX_OBJECTS objects.
+        InvalidOption: `arrange_plate` is larger than the number of beds.
+    """
+    if options.arrange_bed is None:
+        return scene
+    objects = _find_objects(scene, options.arrange_by)
+    total = len(objects)
+    if total > MAX_OBJECTS:
+        raise ModelTooComplex(
+            f"the model has {total:,} objects, and '{{arrange_bed}}' places at most {MAX_OBJECTS:,}; convert fewer",
+            options=("arrange_bed",),
+        )
+    bed = np.array(options.bed())
+    cell = float(bed.max()) / GRID_SIZE
+    columns, rows = np.floor(bed / cell + ROUNDING_RATIO).astype(int).tolist()
+    gap = int(np.ceil(options.arrange_gap_mm / cell - ROUNDING_RATIO))
+    shapes = [_draw(scene, shape, options.arrange_turns, cell) for shape in track(_find_shapes(objects))]
+    for shape in shapes:
+        if not any(pose.shape[0] <= rows and pose.shape[1] <= columns for pose in shape.poses):
+            raise _too_large(scene, shape)
+    packer = pack([(shape.poses, len(shape.objects)) for shape in shapes], (rows, columns), gap)
+    kept = options.arrange_plate
+    if kept is not None and kept > len(packer.plates):
+        raise InvalidOption(
+            f"option '{{arrange_plate}}' is {kept}, but the objects need only {len(packer.plates)} beds",
+            options=("arrange_plate",),
+        )
+    offsets = _find_offsets(packer, bed, cell, kept)
+    placed: dict[int, list[Part]] = {}
+    for index, shape in enumerate(shapes):
+        for number, place in enumerate(packer.places[index]):
+            if kept not in (None, place.plate + 1):
+                continue
+            matrix = np.eye(4)
+            matrix[:2, 3] = place.column * cell, place.row * cell
+            matrix = offsets[place.plate] @ matrix @ shape.matrix(number, place.pose)
+            plate = place.plate if kept is None else 0
+            placed[shape.numbers[number]] = [
+                replace(part, transform=matrix @ part.transform, plate=plate) for part in shape.objects[number]
+            ]
+    parts = tuple(part for number in sorted(placed) for part in placed[number])
+    did(objects=total, beds=len(packer.plates))
+    if len(packer.plates) > 1 and kept is None:
+        note(
+            "several_beds",
+            f"the objects need {len(packer.plates)} beds, which stand side by side; {{arrange_plate}} keeps one",
+            options=("arrange_plate",),
+        )
+    return without_unused_meshes(replace(scene, parts=parts))
+
+
+def _find_objects(scene: Scene, by: str) -> list[list[Part]]:
+    """Return what is placed as one: the parts of each object, without the roots of their paths, or each part alone."""
+    objects, roots = find_objects(scene)
+    if by == "objects":
+        return [[replace(part, path=part.path[roots:]) for part in parts] for parts in objects]
+    # the parts of one group on several beds would be one object of a slicer
+    alone = [replace(part, path=part.path[roots:]) for part in chain.from_iterable(objects)]
+    return [[renamed(part, 0, number)] for number, part in enumerate(alone, 1)]
+
+
+def _find_shapes(objects: list[list[Part]]) -> list[_Shape]:
+    """Group the objects of one shape: the same meshes, equally turned, and equally apart."""
+    shapes: dict[object, _Shape] = {}
+    for number, parts in enumerate(objects):
+        first = parts[0].transform[:3, 3]
+        key = tuple(
+            (part.mesh, part.transform[:3, :3].tobytes(), (part.transform[:3, 3] - first).tobytes()) for part in parts
+        )
+        shape = shapes.setdefault(key, _Shape())
+        shape.numbers.append(number)
+        shape.objects.append(parts)
+    return list(shapes.values())
+
+
+def _draw(scene: Scene, shape: _Shape, turns: str, cell: float) -> _Shape:
+    """Add the poses of a shape; equal shadows count once."""
+    vertices, faces = soup(replace(scene, parts=tuple(shape.objects[0])))
+    corners = vertices[faces]
+    for angle in ANGLES_DEG[turns]:
+        cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
+        matrix = np.eye(4)
+        # exact for right angles, so that coordinates keep their values
+        matrix[:2, :2] = np.round([[cosine, -sine], [sine, cosine]], 15)
+        turned = corners if angle == 0 else corners @ matrix[:3, :3].T
+        low = turned.min(axis=(0, 1))
+        matrix[:3, 3] = -low
+        cells = draw_shadow(turned[:, :, :2] - low[:2], cell)
+        if not any(np.array_equal(cells, pose) for pose in shape.poses):
+            shape.poses.append(cells)
+            shape.matrices.append(matrix)
+    return shape
+
+
+def _find_offsets(packer: Packer, bed: Float64, cell: float, kept: int | None) -> list[Float64]:
+    """Return the matrix of each bed: it centers what stands there, and moves it to its place among the beds."""
+    offsets = []
+    per_row = int(np.ceil(np.sqrt(len(packer.plates))))
+    for number, plate in enumerate(packer.plates):
+        row, column = divmod(number, per_row) if kept is None else (0, 0)
+        middle = np.array([column, -row]) * bed * PLATE_STRIDE
+        matrix = np.eye(4)
+        matrix[:2, 3] = middle - np.array(plate.middle()) * cell
+        offsets.append(matrix)
+    return offsets
+
+
+def _too_large(scene: Scene, shape: _Shape) -> ConversionFailed:
+    """Describe an object that fits no bed."""
+    part = shape.objects[0][0]
+    name = (part.path[0] if part.path else part.name) or scene.meshes[part.mesh].name or "the model"
+    box = bounds(replace(scene, parts=tuple(shape.objects[0])))
+    width, depth = (format_number(side, 4) for side in (box[1] - box[0])[:2])
+    by = "" if len(shape.objects[0]) == 1 else ", place parts alone with '{arrange_by}'"
+    return ConversionFailed(
+        f"{quote(name)} is {width} × {depth} mm, larger than the bed of '{{arrange_bed}}'; cut it with "
+        f"'{{split_for_bed}}', or shrink it with '{{fit_mm}}'{by}",
+        options=("arrange_bed", "split_for_bed", "fit_mm", "arrange_by")
+        if by
+        else ("arrange_bed", "split_for_bed", "fit_mm"),
+    )
