@@ -11,7 +11,7 @@ import io
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, cast
@@ -31,14 +31,14 @@ from meshhub.model.plans import LOCAL, Caller, Objection, Plan
 from meshhub.model.progress import Listener
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Inspection, Report
-from meshhub.model.source import Source, Target
+from meshhub.model.source import Assembly, Source, Target
 from meshhub.model.translations import Texts
 from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks, raise_objections
-from meshhub.pipeline.inputs import Input, describe_archive, open_input
+from meshhub.pipeline.inputs import Input, Inputs, describe_archive, is_several, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.outputs import Output, open_output, target_format
 from meshhub.pipeline.program_scenes import decode
@@ -232,25 +232,29 @@ class Registry:
             yield models
 
     @contextmanager
-    def open_model(self, source: Input, options: Mapping[str, object] = MappingProxyType({})) -> Iterator[Source]:
-        """Yield the model of an input; a ZIP archive holds one, with its companions.
+    def open_model(self, source: Inputs, options: Mapping[str, object] = MappingProxyType({})) -> Iterator[Source]:
+        """Yield the model of an input, or of several inputs as one; a ZIP archive holds one, with its companions.
 
         Args:
             source: As for `convert`.
             options: Options by name; with `input_format`, an archive is not opened.
         Raises:
             MeshhubError, OSError, TypeError: See `open_models`; or an archive holds several models.
+            ValueError: The list of inputs is empty.
         """
-        if options.get("input_format") is not None:
-            with open_input(source, self.declarations.storages) as opened:
-                yield opened
-            return
-        with self.open_models(source) as models:
-            yield only_model(models, describe_archive(source))
+        with ExitStack() as stack:
+            if is_several(source):
+                yield Assembly([stack.enter_context(self.open_model(each, options)) for each in source])
+                return
+            single = cast(Input, source)
+            if options.get("input_format") is not None:
+                yield stack.enter_context(open_input(single, self.declarations.storages))
+            else:
+                yield only_model(stack.enter_context(self.open_models(single)), describe_archive(single))
 
     def convert(
         self,
-        source: Input,
+        source: Inputs,
         target: Output,
         *,
         to: str | None = None,
@@ -265,6 +269,7 @@ class Registry:
         Args:
             source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
                 companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
+                A list of these becomes one scene, each file an object of its own.
             target: Path, address of a storage, binary file, or a target in memory or in a folder.
             to: Target format (default: the target's extension).
             overwrite: Whether to replace an existing target. An existing file that has the name of a companion and
@@ -279,7 +284,7 @@ class Registry:
         request = Request(target=target_format(target, to), options=options)
         return self._run_to_output(source, request, run, target, overwrite=overwrite)
 
-    def convert_bytes(self, source: Input, to: str, **keywords: Unpack[RunOptions]) -> bytes:
+    def convert_bytes(self, source: Inputs, to: str, **keywords: Unpack[RunOptions]) -> bytes:
         """Convert one model and return the content of the file. Takes the keywords of `convert` except `overwrite`.
 
         Raises:
@@ -290,7 +295,7 @@ class Registry:
         self.convert(source, content, to=to, **keywords)
         return content.getvalue()
 
-    def read(self, source: Input, **keywords: Unpack[RunOptions]) -> Scene:
+    def read(self, source: Inputs, **keywords: Unpack[RunOptions]) -> Scene:
         """Read one model, run the operations that options name, and return the scene in millimeters, Z up.
 
         `convert` writes a scene. Takes the keywords of `convert` except `to` and `overwrite`. Raises MeshhubError.
@@ -312,7 +317,7 @@ class Registry:
         """Write a scene. Takes the keywords of `convert`, and returns its report."""
         return self.convert(scene, target, to=to, overwrite=overwrite, **keywords)
 
-    def inspect(self, source: Input, **keywords: Unpack[RunOptions]) -> Inspection:
+    def inspect(self, source: Inputs, **keywords: Unpack[RunOptions]) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError.
 
         Takes the keywords of `convert` except `to` and `overwrite`.
@@ -322,7 +327,7 @@ class Registry:
             return cast(Inspection, self._run(task, run.timeout, run.cancel))
 
     def render(
-        self, source: Input, target: Output, *, overwrite: bool = True, **keywords: Unpack[RenderRunOptions]
+        self, source: Inputs, target: Output, *, overwrite: bool = True, **keywords: Unpack[RenderRunOptions]
     ) -> Report:
         """Draw a picture of one model, as PNG.
 
@@ -356,8 +361,6 @@ class Registry:
         task = Task(chain=chain, source=source, target=target, progress=progress)
         return cast(Report, self._run(task, timeout, cancel))
 
-    draw = run
-
     def examine(
         self,
         chain: Chain,
@@ -384,13 +387,13 @@ class Registry:
         self._hooks.close()
 
     @contextmanager
-    def _resolved(self, source: Input, request: Request, run: RunSettings) -> Iterator[Task]:
+    def _resolved(self, source: Inputs, request: Request, run: RunSettings) -> Iterator[Task]:
         """Yield the task of a request, with a target in memory."""
         with self.open_model(source, request.options) as opened:
             yield Task(chain=self.resolve(request, opened, run.caller), source=opened, progress=run.progress)
 
     def _run_to_output(
-        self, source: Input, request: Request, run: RunSettings, output: Output, *, overwrite: bool
+        self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: bool
     ) -> Report:
         """Run a request, and write its result to an output."""
         with (

@@ -127,7 +127,7 @@ Ending: TypeAlias = Write | Render | Preview | Inspect
 
 
 class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Resolved pipeline: a reader, operations in stage order, and the steps of its ending."""
+    """Resolved pipeline: a reader for each file, operations in stage order, and the steps of its ending."""
 
     steps: tuple[Step, ...]
     """The steps in order."""
@@ -152,7 +152,7 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def source_format(self) -> str:
-        """The id of the source format."""
+        """The id of the source format, of several files that of the first."""
         return self.steps[0].id
 
     @property

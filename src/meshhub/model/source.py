@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
@@ -184,6 +184,31 @@ class Source:
         if not resolved.is_relative_to(self._folder.resolve()) or not resolved.is_file():
             return None
         return Source(path.name, path=resolved, folder=self._folder)
+
+
+class Assembly(Source):
+    """Several files that become one scene, each as an object of its own.
+
+    Attributes:
+        members: The sources of the files, in order.
+    """
+
+    def __init__(self, members: Sequence[Source]) -> None:
+        """Name the whole after its first file. Raises ValueError without files."""
+        if not members:
+            raise ValueError("an assembly needs at least one file")
+        super().__init__(members[0].name, data=b"")
+        self.members = tuple(members)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of all files."""
+        return sum(member.size for member in self.members)
+
+
+def members_of(source: Source) -> tuple[Source, ...]:
+    """Return the files of a source."""
+    return source.members if isinstance(source, Assembly) else (source,)
 
 
 def _find_child(folder: Path, component: str) -> Path:

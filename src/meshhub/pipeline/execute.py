@@ -37,7 +37,7 @@ from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
 from meshhub.model.scene import InvalidIndex, Project, Scene
-from meshhub.model.source import Source, Target
+from meshhub.model.source import Source, Target, members_of
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
@@ -148,7 +148,7 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
 
     Args:
         chain: Resolved chain.
-        source: File to read, with its companions.
+        source: File to read, with its companions; or several.
         target: Receives the output and its companions; an inspection writes nothing.
         check: Stops the chain between steps by raising an EngineError.
     Returns:
@@ -256,12 +256,36 @@ def _inspect(run: _Run) -> Inspection:
 
 
 def _read(run: _Run) -> tuple[Scene, Project | None]:
-    """Read the source, and check the result of the reader.
+    """Read the file, or all files of an assembly into one scene.
 
     Returns:
         The scene in the host's frame, and the project in the file.
     """
-    chain, source = run.chain, run.source
+    chain, members = run.chain, members_of(run.source)
+    scene, project, frame = _read_file(run, members[0])
+    if len(members) > 1:
+        scenes = [scene]
+        run.note_losses(project)
+        for member in members[1:]:
+            scene, project, _ = _read_file(run, member)
+            scenes.append(scene)
+            run.note_losses(project)
+        run.feature_table = None
+        with IMPORTING.held():
+            from meshhub.toolkit.combining import combined
+
+        scene, project = combined(scenes, [member.stem for member in members]), None
+    run.source_report = _report_file(chain.source_format, run.source.size, scene, frame)
+    return scene, project
+
+
+def _read_file(run: _Run, source: Source) -> tuple[Scene, Project | None, Frame]:
+    """Read a file, and check the result of its reader.
+
+    Returns:
+        The scene in the host's frame, the project in the file, and the frame of the file.
+    """
+    chain = run.chain
     features: FeatureTable | None = None
     with run.step() as position:
         step = position.step
@@ -293,9 +317,8 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
             )
         if chain.input_unit is None:
             _note_implausible_unit(float(np.ptp(box, axis=0).max()), frame, is_declared=step.frame is None)
-    run.source_report = _report_file(chain.source_format, source.size, scene, frame)
     run.feature_table = features
-    return scene, project
+    return scene, project, frame
 
 
 def _find_frame(position: Position, scene: Scene) -> Frame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Input: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO, "Scene", Source]
 """Path, address of a storage (text), content of a file, binary file, scene, or source."""
+
+Inputs: TypeAlias = Input | Sequence[Input]
+"""An input, or several that become one scene; text and bytes are one input."""
 
 
 @contextlib.contextmanager
@@ -68,6 +71,11 @@ def as_source(value: Input) -> Source:
             return Source.from_bytes(content, PurePath(name).name if isinstance(name, str) else "model")
         raise TypeError("the file is open in text mode; open it with mode 'rb'")
     raise TypeError(f"a model must be a path, bytes, a binary file, a Scene or a Source, not {type(value).__name__}")
+
+
+def is_several(value: Inputs) -> TypeGuard[Sequence[Input]]:
+    """Return whether a program passes several inputs."""
+    return isinstance(value, list | tuple)
 
 
 def is_scene(value: object) -> TypeGuard[Scene]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from msgspec import Struct, structs
 
@@ -20,7 +20,7 @@ from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
 from meshhub.model.report import Loss
-from meshhub.model.source import Source
+from meshhub.model.source import Source, members_of
 from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
@@ -66,6 +66,15 @@ class CheckedRequest:
     operations: tuple[Declared[Operation], ...]
     options: Mapping[str, Value]
     from_recipe: frozenset[str] = frozenset()
+
+
+class _Read(NamedTuple):
+    """Reader of a file, with its step and options, and the notes about the choice."""
+
+    reader: Declared[Reader]
+    step: Step
+    options: Mapping[str, Value]
+    notes: tuple[Note, ...]
 
 
 def check_request(
@@ -123,7 +132,7 @@ def resolve(
     Args:
         declarations: Registered capabilities.
         request: Request of the caller; a checked request is not parsed again.
-        source: File to read; only its head is read here.
+        source: File to read, or several; only their heads are read here.
         caller: Its plan decides about entitlements.
         sniff: Calls the sniffers of the readers.
         check_options: Calls the checks of options.
@@ -136,33 +145,49 @@ def resolve(
     checked = request
     if not isinstance(checked, CheckedRequest):
         checked = check_request(declarations, checked, caller, check_options)
-    reader, because, notes = identify(declarations, source, checked.options.get("input_format"), sniff)
-    check_entitlement(reader, caller)
-    options = _add_display_options(checked, reader.capability)
-    check_options(reader, options)
-
-    if checked.purpose == "render" and _build_render_options(options).color_by == "surface":
-        options = {**options, **_choose_surface_colors(declarations, reader.capability)}
-    read = _make_step("read", reader, because, options)
-    # a picture does not show the feature table, and input_unit and input_up contradict the lengths and axes of the
-    # table
-    if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
-        read = structs.replace(read, features=reader.capability.features)
+    reads = [
+        _resolve_reader(declarations, checked, member, caller, sniff, check_options) for member in members_of(source)
+    ]
+    # the options of display depend on the reader; a picture of several files has those of the first
+    options = reads[0].options
     operations = (
         _make_step("operation", operation, _explain_operation(operation.capability, checked), options)
         for operation in checked.operations
     )
     last_steps, ending = _make_ending(checked, options)
-    steps = (read, *operations, *last_steps)
+    steps = (*(read.step for read in reads), *operations, *last_steps)
     return Chain(
         steps=steps,
         ending=ending,
-        losses=_find_possible_losses(reader, checked, ending),
-        notes=(*notes, *_note_unused_options(declarations, steps, checked)),
+        losses=_find_possible_losses([read.reader for read in reads], checked, ending),
+        notes=(*(note for read in reads for note in read.notes), *_note_unused_options(declarations, steps, checked)),
         input_unit=_text_or_none(options.get("input_unit")),
         input_up=_text_or_none(options.get("input_up")),
         reduction=find_reduction(declarations, checked, caller),
     )
+
+
+def _resolve_reader(
+    declarations: Declarations,
+    checked: CheckedRequest,
+    source: Source,
+    caller: Caller,
+    sniff: Sniff,
+    check_options: CheckOptions,
+) -> _Read:
+    """Choose the reader of a file, and return its step. Raises as `resolve` does."""
+    reader, because, notes = identify(declarations, source, checked.options.get("input_format"), sniff)
+    check_entitlement(reader, caller)
+    options = _add_display_options(checked, reader.capability)
+    check_options(reader, options)
+    if checked.purpose == "render" and _build_render_options(options).color_by == "surface":
+        options = {**options, **_choose_surface_colors(declarations, reader.capability)}
+    step = _make_step("read", reader, because, options)
+    # a picture does not show the feature table, and input_unit and input_up contradict the lengths and axes of the
+    # table
+    if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
+        step = structs.replace(step, features=reader.capability.features)
+    return _Read(reader, step, options, tuple(notes))
 
 
 def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:
@@ -338,8 +363,10 @@ def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Va
     return requested or "vertex"
 
 
-def _find_possible_losses(reader: Declared[Reader], checked: CheckedRequest, ending: Ending) -> tuple[Loss, ...]:
-    features = set(reader.capability.carries)
+def _find_possible_losses(
+    readers: Iterable[Declared[Reader]], checked: CheckedRequest, ending: Ending
+) -> tuple[Loss, ...]:
+    features = {feature for reader in readers for feature in reader.capability.carries}
     losses = []
     for operation in checked.operations:
         capability = operation.capability
