@@ -14,11 +14,11 @@ from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
-from meshhub.cli.outputs import choose_output, ends_with_folder
+from meshhub.cli.outputs import choose_combined, choose_output, ends_with_folder
 from meshhub.cli.paths import STREAM
 from meshhub.cli.processes import parse_timeout
 from meshhub.cli.remote import convert_batch_remote, convert_remote, server_option
-from meshhub.cli.single import convert_single
+from meshhub.cli.single import Inputs, convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
 
@@ -46,6 +46,11 @@ from meshhub.registry import Registry
     callback=check_template,
     help="Names of derived outputs: text with {stem}, {extension}, {folder} (of the input) and {format}, such as "
     "'{stem}-print'.",
+)
+@click.option(
+    "--combine",
+    is_flag=True,
+    help="Read all INPUTs into one OUTPUT, such as the objects of one bed; each stays an object.",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing output files.")
 @click.option(
@@ -88,6 +93,8 @@ def convert(
     meshhub convert - OUT | IN - --to FORMAT
                                       from standard input, to standard output
     meshhub convert s3://B/KEY OUT    an address that a plug-in opens; also as OUT
+    meshhub convert --combine IN... OUT
+                                      several files into one
     meshhub convert ZIP OUT           the model in a ZIP archive; several
                                       models need --output-dir
 
@@ -103,12 +110,17 @@ def convert(
     _check_flags(paths, parsed)
     if parsed.server:
         _check_server_flags(ctx, parsed)
-    if parsed.output_dir is None or parsed.to is None:
+    if parsed.combine:
+        if parsed.output_dir or parsed.watch or parsed.server or parsed.name:
+            raise click.UsageError("--combine writes one OUTPUT; it takes no --output-dir, --name, --watch or --server")
+        inputs, output = choose_combined(registry, paths, parsed)
+        convert_single(registry, Inputs(inputs), output, parsed, options)
+    elif parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
         if parsed.server:
             convert_remote(registry, source, output, parsed, options)
             return
-        convert_single(registry, source, output, parsed, options)
+        convert_single(registry, Inputs((source,)), output, parsed, options)
     elif parsed.watch is not None:
         from meshhub.cli.watch import convert_arrivals
 
@@ -130,6 +142,10 @@ def _check_flags(paths: tuple[str, ...], flags: ConvertFlags) -> None:
     """Reject flags that contradict each other or the paths. Raises click.UsageError."""
     if flags.force and flags.skip_existing:
         raise click.UsageError("--force replaces existing outputs and --skip-existing keeps them; give one of them")
+    if flags.combine and (flags.output_dir or flags.watch or flags.server or flags.name):
+        raise click.UsageError(
+            "--combine writes one OUTPUT here; it takes no --output-dir, --name, --watch or --server"
+        )
     if flags.watch is not None:
         if paths or flags.dry_run:
             raise click.UsageError("--watch takes neither an INPUT nor --dry-run")

@@ -13,6 +13,7 @@ class ConvertFlags(Struct, frozen=True, kw_only=True):
     to: str | None
     output: str | None
     output_dir: Path | None
+    combine: bool
     force: bool
     jobs: int | None
     timeout: float | None

@@ -83,6 +83,23 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
     return source, _check_second_path(registry, source, second, flags)
 
 
+def choose_combined(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[tuple[str, ...], Output]:
+    """Return the inputs and the output of files that become one. Raises click.UsageError, UnsupportedTarget."""
+    inputs, target = (paths, flags.output) if flags.output is not None else (paths[:-1], paths[-1])
+    if not inputs:
+        raise click.UsageError("--combine needs several INPUTs and an OUTPUT")
+    if target != STREAM and _names_folder(target):
+        raise click.UsageError(f"--combine writes one file, and {target} is a folder; give an OUTPUT file")
+    if inputs.count(STREAM) > 1:
+        raise click.UsageError("standard input can be read once only")
+    for path in inputs:
+        check_distinct(path, target)
+    if flags.output is None:
+        return inputs, _check_second_path(registry, inputs[0], target, flags)
+    _check_extension(registry, target, flags.to)
+    return inputs, Output(target, flags.to)
+
+
 def check_distinct(source: str, target: str) -> None:
     """Reject an output that is the input itself; no flag replaces an input. Raises click.UsageError."""
     is_same = target == source or (Path(target).is_file() and identity(target) == identity(source))

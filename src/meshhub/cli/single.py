@@ -1,4 +1,4 @@
-"""Convert one file, from a path or standard input to a path or standard output."""
+"""Convert one file, or several into one, from paths or standard input to a path or standard output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -25,34 +25,54 @@ from meshhub.errors import MeshhubError, OutputExists, printable
 from meshhub.model.chain import Request
 from meshhub.model.progress import Listener
 from meshhub.model.report import Report
-from meshhub.model.source import Target
+from meshhub.model.source import Source, Target
 from meshhub.pipeline.outputs import target_format
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 
+class Inputs(NamedTuple):
+    """Paths, addresses or `-` of the files that are read, into one scene if there are several."""
+
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return the paths for messages."""
+        return ", ".join(self.paths)
+
+    def open(self) -> Source | str | list[Source | str]:
+        """Return what `Registry` reads."""
+        models = [read_from(path) for path in self.paths]
+        return models if len(models) > 1 else models[0]
+
+    def check_distinct(self, output: str) -> None:
+        """Reject an output that is one of the inputs. Raises click.UsageError."""
+        for path in self.paths:
+            check_distinct(path, output)
+
+
 def convert_single(
-    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, inputs: Inputs, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
-    """Convert one file and print the report."""
+    """Convert one file, or several into one scene, and print the report."""
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
-        terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
+        terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
     try:
         with registry:
             if flags.dry_run:
-                _print_preview(registry, source, output, flags, options)
+                _print_preview(registry, inputs, output, flags, options)
                 return
             if output.path == STREAM:
-                report = _convert_to_stream(registry, source, output.to, flags, options)
+                report = _convert_to_stream(registry, inputs, output.to, flags, options)
             else:
-                report = _convert_to_file(registry, source, output, flags, options)
+                report = _convert_to_file(registry, inputs, output, flags, options)
     except (MeshhubError, OSError) as error:
         if flags.skip_existing and isinstance(error, OutputExists):
             # another program wrote it in the meantime
-            terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
+            terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
             terminal.as_json({"error": explained(error), "error_code": code_of(error)})
@@ -64,19 +84,19 @@ def convert_single(
 
 
 def _print_preview(
-    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, inputs: Inputs, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
     """Print what a conversion would write and its steps, or raise the error of a wrong request."""
     target = Path(output.path)
-    model = read_from(source)
-    if isinstance(model, str) or is_address(output.path):
+    model = inputs.open()
+    if any(map(is_address, (*inputs.paths, output.path))):
         raise click.UsageError("--dry-run takes files, not addresses; 'meshhub explain' shows the steps")
     if output.path == STREAM:
-        _check_standard_output(source, output.to, flags)
+        _check_standard_output(inputs, output.to, flags)
         with registry.open_model(model, options) as opened:
             chain = registry.resolve(Request(target=target_format(target, output.to), options=options), opened)
     else:
-        check_distinct(source, output.path)
+        inputs.check_distinct(output.path)
         request = Request(target=target_format(target, output.to), options=options)
         with suggesting_overwrite(output.overwrite):
             chain = preview(
@@ -88,9 +108,9 @@ def _print_preview(
                 creates_folder=output.folder is not None,
             )
     if flags.as_json:
-        terminal.as_json({"file": source, "output": output.path, "chain": chain})
+        terminal.as_json({"file": str(inputs), "output": output.path, "chain": chain})
         return
-    terminal.print_line(printable(f"{source} → {output.path}"), err=output.path == STREAM)
+    terminal.print_line(printable(f"{inputs} → {output.path}"), err=output.path == STREAM)
     for step in report_text.list_steps(chain):
         terminal.print_line(step, indent="  ", err=output.path == STREAM)
     for loss in chain.losses:
@@ -99,19 +119,19 @@ def _print_preview(
 
 
 def _convert_to_file(
-    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, inputs: Inputs, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> Report:
     target = output.path
-    check_distinct(source, output.path)
+    inputs.check_distinct(output.path)
     if output.folder is not None:
         output.folder.mkdir(parents=True, exist_ok=True)
     with (
         suggesting_overwrite(output.overwrite),
         _show_progress(flags) as progress,
-        output.recording_origin(source, options),
+        output.recording_origin(str(inputs), options),
     ):
         return registry.convert(
-            read_from(source),
+            inputs.open(),
             target,
             to=output.to,
             timeout=flags.timeout,
@@ -122,13 +142,13 @@ def _convert_to_file(
 
 
 def _convert_to_stream(
-    registry: Registry, source: str, to: str | None, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, inputs: Inputs, to: str | None, flags: ConvertFlags, options: dict[str, Any]
 ) -> Report:
-    _check_standard_output(source, to, flags)
+    _check_standard_output(inputs, to, flags)
     target = Target()
     with _show_progress(flags) as progress:
         report = registry.convert(
-            read_from(source), target, to=to, timeout=flags.timeout, progress=progress, options=options
+            inputs.open(), target, to=to, timeout=flags.timeout, progress=progress, options=options
         )
     try:
         sys.stdout.buffer.write(target.read())
@@ -147,7 +167,7 @@ def _show_progress(flags: ConvertFlags) -> AbstractContextManager[Listener | Non
     return show_progress(is_silent=flags.as_json or is_quiet() or is_verbose())
 
 
-def _check_standard_output(source: str, to: str | None, flags: ConvertFlags) -> None:
+def _check_standard_output(inputs: Inputs, to: str | None, flags: ConvertFlags) -> None:
     if to is None:
         raise click.UsageError("standard output has no extension; add --to FORMAT")
     if flags.as_json:
@@ -157,7 +177,7 @@ def _check_standard_output(source: str, to: str | None, flags: ConvertFlags) -> 
     if sys.stdout.isatty():
         raise click.UsageError("standard output is a terminal; redirect it to a file or a pipe")
     output = os.fstat(sys.stdout.fileno())
-    if stat.S_ISREG(output.st_mode) and identity(source) == (output.st_dev, output.st_ino):
+    if stat.S_ISREG(output.st_mode) and (output.st_dev, output.st_ino) in map(identity, inputs.paths):
         raise click.UsageError("standard output is the input itself; redirect it to another file")
 
 

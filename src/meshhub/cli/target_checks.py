@@ -10,7 +10,7 @@ from pathlib import Path
 from meshhub.errors import OutputExists
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import Chain, Request
-from meshhub.model.source import Source
+from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
 from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
@@ -25,7 +25,7 @@ def find_format(registry: Registry, to: str) -> Format:
 
 
 def preview(
-    registry: Registry, model: Source, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
+    registry: Registry, model: Inputs, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
 ) -> Chain:
     """Return the chain of a conversion that could be written now, without running it.
 
