@@ -241,6 +241,12 @@ class MeshhubError(Exception):
         """
         return spell_options(self.template, self.options, spelling)
 
+    def about(self, subject: str) -> MeshhubError:
+        """Return the error with a subject before its message, unless the message names it."""
+        if subject in self.message:
+            return self
+        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.template, self.code, self.options)
 
@@ -431,6 +437,12 @@ class PluginError(MeshhubError):
 
     def __str__(self) -> str:
         return f"{self.message}: {self.details}" if self.details else self.message
+
+    def about(self, subject: str) -> MeshhubError:
+        """Return the error with a subject before its message, unless the message names it."""
+        if subject in self.message:
+            return self
+        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (*super().__reduce__(), {"details": self.details})

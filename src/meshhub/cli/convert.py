@@ -142,10 +142,6 @@ def _check_flags(paths: tuple[str, ...], flags: ConvertFlags) -> None:
     """Reject flags that contradict each other or the paths. Raises click.UsageError."""
     if flags.force and flags.skip_existing:
         raise click.UsageError("--force replaces existing outputs and --skip-existing keeps them; give one of them")
-    if flags.combine and (flags.output_dir or flags.watch or flags.server or flags.name):
-        raise click.UsageError(
-            "--combine writes one OUTPUT here; it takes no --output-dir, --name, --watch or --server"
-        )
     if flags.watch is not None:
         if paths or flags.dry_run:
             raise click.UsageError("--watch takes neither an INPUT nor --dry-run")

@@ -37,13 +37,13 @@ class ResponseHeader:
 RESPONSE_HEADERS = (
     ResponseHeader(
         REPORT, "string", "JSON in ASCII: notes, losses, faces before and after, seconds; at most 4096 bytes.",
-        (200,), (*_CONVERT, "render", "preview"),
+        (200,), (*_CONVERT, "combine", "render", "preview"),
     ),
     ResponseHeader(CONVERTED, "integer", "Files that were converted.", (200,), _BATCH),
     ResponseHeader(FAILED, "integer", "Files that failed; errors.json in the ZIP has the reasons.", (200,), _BATCH),
     ResponseHeader(
         "Content-Disposition", "string", "The name of the file: that of the upload with the new extension.",
-        (200,), (*_CONVERT, "render", "preview"),
+        (200,), (*_CONVERT, "combine", "render", "preview"),
     ),
     ResponseHeader(
         "ETag", "string", "The version of the response, for If-None-Match.", (200, 206, 304),

@@ -28,6 +28,7 @@ from meshhub.errors import (
     ServerBusy,
     UnreadableFile,
     format_number,
+    quote,
 )
 from meshhub.model import options as opt
 from meshhub.model import progress
@@ -262,21 +263,32 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
         The scene in the host's frame, and the project in the file.
     """
     chain, members = run.chain, members_of(run.source)
-    scene, project, frame = _read_file(run, members[0])
-    if len(members) > 1:
-        scenes = [scene]
-        run.note_losses(project)
-        for member in members[1:]:
-            scene, project, _ = _read_file(run, member)
-            scenes.append(scene)
-            run.note_losses(project)
-        run.feature_table = None
-        with IMPORTING.held():
-            from meshhub.toolkit.combining import combined
-
-        scene, project = combined(scenes, [member.stem for member in members]), None
+    if len(members) == 1:
+        scene, project, frame = _read_file(run, members[0])
+    else:
+        scene, frame = _read_assembly(run, members)
+        project = None
     run.source_report = _report_file(chain.source_format, run.source.size, scene, frame)
     return scene, project
+
+
+def _read_assembly(run: _Run, members: tuple[Source, ...]) -> tuple[Scene, Frame]:
+    """Read several files into one scene; return it with the frame of the first file."""
+    with IMPORTING.held():
+        from meshhub.toolkit.combining import combined
+
+    scenes, frames = [], []
+    for member in members:
+        try:
+            scene, project, frame = _read_file(run, member)
+        except MeshhubError as error:
+            raise error.about(quote(shorten_name(member))) from error
+        run.note_losses(project)
+        scenes.append(scene)
+        frames.append(frame)
+    # the table describes one file
+    run.feature_table = None
+    return combined(scenes, [member.stem for member in members]), frames[0]
 
 
 def _read_file(run: _Run, source: Source) -> tuple[Scene, Project | None, Frame]:

@@ -25,6 +25,7 @@ def conversion_paths(registry: Registry) -> Json:
         "/convert": {"post": _convert(registry)},
         "/convert-many": {"post": _convert_many(registry)},
         "/convert-batch": {"post": _convert_batch(registry)},
+        "/combine": {"post": _combine(registry)},
         "/explain": {"post": _explain(registry)},
         "/inspect": {"post": _inspect(registry)},
         "/render": {"post": _render(registry)},
@@ -55,6 +56,15 @@ def _convert_batch(registry: Registry) -> Json:
     return describe_operation(
         "convert_batch", "Convert the models of a ZIP into another", "conversion", _zip(), codes, body
     )
+
+
+def _combine(registry: Registry) -> Json:
+    media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
+    response = describe_files("One file with the objects of all models.", media_types)
+    files = {"type": "array", "items": describe_binary("A model, or a file that belongs to one"), "minItems": 1}
+    body = describe_form(registry, {"files": files | {"title": "The models"}}, ["files", "target"], converts=True)
+    codes = (*CONVERT_CODES, "too_many_files")
+    return describe_operation("combine", "Convert several files to one", "conversion", response, codes, body)
 
 
 def _zip() -> Json:

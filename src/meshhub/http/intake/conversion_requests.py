@@ -14,13 +14,13 @@ from meshhub.model.chain import Purpose, Request
 from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
-from meshhub.model.source import Source, Target
+from meshhub.model.source import Assembly, Source, Target
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
 _ENDPOINTS = {
     "file": "/convert, /inspect or /render",
-    "files": "/convert-many or /preview",
+    "files": "/convert-many, /combine or /preview",
     "archive": "/convert-batch",
 }
 
@@ -78,6 +78,7 @@ class InputFile:
         companions: Paths of the companions by name.
         rejection: Error that rejects the file without a conversion; None to convert it.
         request: Request with the options of this file; None: that of all files.
+        others: Further files of the same scene.
     """
 
     name: str
@@ -87,10 +88,12 @@ class InputFile:
     companions: Mapping[str, Path] = field(default_factory=dict)
     rejection: MeshhubError | None = None
     request: CheckedRequest | None = None
+    others: tuple[InputFile, ...] = ()
 
     def source(self) -> Source:
-        """Return the source for a reader."""
-        return Source(self.name, path=self.path, companions=self.companions)
+        """Return the source for a reader, or for several."""
+        source = Source(self.name, path=self.path, companions=self.companions)
+        return Assembly([source, *(other.source() for other in self.others)]) if self.others else source
 
 
 @dataclass(frozen=True)

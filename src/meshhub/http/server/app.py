@@ -24,6 +24,7 @@ from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
 from meshhub.http.description.page_assets import PAGE, load_assets
 from meshhub.http.endpoints.access import check_access
+from meshhub.http.endpoints.combine import combine
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
 from meshhub.http.endpoints.convert_many import convert_many
@@ -64,6 +65,7 @@ _HANDLERS = [
     convert,
     convert_many,
     convert_batch,
+    combine,
     plan,
     supported,
     explain,
