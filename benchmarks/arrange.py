@@ -56,8 +56,8 @@ def main() -> None:
         print(row, flush=True)
     ratios = [row["density"] / row["density_prusaslicer"] for row in rows if row["density_prusaslicer"]]
     print(
-        f"density per PrusaSlicer's: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}; at least equal in "
-        f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}"
+        f"density per PrusaSlicer's: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}; at least "
+        f"equal in {sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}"
     )
     if arguments.csv:
         with arguments.csv.open("w", newline="") as file:
