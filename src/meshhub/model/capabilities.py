@@ -98,14 +98,14 @@ HOST_FRAME = Frame("mm", "z")
 class Stage(IntEnum):
     """Position of an operation in a chain. Operations of one stage run in the order of their ids.
 
-    REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
-    TURN and RESIZE follow REDUCE, because the order does not change the result, and fewer vertices are faster to move.
-    RESIZE follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces,
-    follows RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE,
-    because its walls are measured from the final surface. CUT follows HOLLOW, because cuts and drilled holes open
-    cavities. BASE follows CUT, because it needs the side on which the model stands. DIVIDE, which makes several parts
-    of one, follows BASE, because all stages up to BASE need whole parts. COLOR follows DIVIDE, because it splits
-    triangles, and earlier operations need the original colors. PLACE is last, because it needs the final bounding box.
+    REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances. TURN
+    and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
+    follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces, follows
+    RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE, because its
+    walls are measured from the final surface. CUT follows HOLLOW, because cuts open cavities; it makes the side that
+    the model stands on. BASE follows CUT: it bevels and drills that side. DIVIDE, which makes several parts of one,
+    follows BASE: until then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need
+    the original colors. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1

@@ -123,13 +123,6 @@ class ConvertOptions(TypedDict, total=False):
     """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
     thickness. The outside does not change; bodies that are too thin stay solid. Needs a closed mesh."""
 
-    drain_holes_mm: float | None
-    """Drain holes of mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
-    cavity of a hollow model, so that resin or powder runs out. Needs a closed mesh."""
-
-    drain_count: int | None
-    """Holes for each cavity (at least 1 and at most 10). Number of drain holes for each cavity."""
-
     flatten_base_mm: float | None
     """Flatten base by mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the whole
     scene, and close the cut."""
@@ -137,6 +130,13 @@ class ConvertOptions(TypedDict, total=False):
     merge_parts: Literal["keep", "union"] | None
     """Merge parts. Merge all parts into one: union makes one solid without walls inside; keep joins the meshes
     unchanged."""
+
+    plinth_mm: float | None
+    """Plinth of mm (at least 0.1 and at most 1000). Put a flat plate of this thickness under each part that stands
+    at the bottom, as one body with it. Its outline is the convex hull of the lowest part. Needs a closed mesh."""
+
+    plinth_margin_mm: float | None
+    """Margin of the plinth, mm (at least 0 and at most 1000). How far the plate protrudes on all sides."""
 
     chamfer_base_mm: float | None
     """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by

@@ -15,6 +15,7 @@ from meshhub.errors import ConversionFailed, quote
 from meshhub.model.progress import track
 from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, unit_vectors, weld, welded
+from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance, has_defects_in_file
 from meshhub.toolkit.topology import edge_statistics, remove_degenerate_faces
 
 _FLAT_RATIO = 1e-9
@@ -172,8 +173,31 @@ def subtracted(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Ma
     Returns:
         Mesh without the volume of the tools; other faces keep their attributes.
     """
+    return _combined(mesh, solid, tools, manifold3d.OpType.Subtract)
+
+
+def united(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold]) -> Mesh:
+    """Add solids to a mesh; arguments and result are those of `subtracted`."""
+    return _combined(mesh, solid, tools, manifold3d.OpType.Add)
+
+
+def _combined(
+    mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold], kind: manifold3d.OpType
+) -> Mesh:
     original = int(solid.to_mesh64().run_original_id[0])
-    result = manifold3d.Manifold.batch_boolean([solid, *tools], manifold3d.OpType.Subtract).to_mesh64()
+    combination = manifold3d.Manifold.batch_boolean([solid, *tools], kind)
+    result = _with_old_attributes(mesh, original, combination)
+    for steps in SIMPLIFICATION_STEPS:
+        if not has_defects_in_file(result):
+            break
+        simpler = combination.simplify(steps * find_tolerance(result.vertices))
+        result = _with_old_attributes(mesh, original, simpler)
+    return result
+
+
+def _with_old_attributes(mesh: Mesh, original: int, solid: manifold3d.Manifold) -> Mesh:
+    """Return a solid as a mesh: faces with the original id keep the attributes of the mesh, others get the nearest."""
+    result = solid.to_mesh64()
     starts = np.asarray(result.run_index).astype(np.intp) // 3
     is_old = np.repeat(np.asarray(result.run_original_id) == original, np.diff(starts))
     values, faces = np.asarray(result.vert_properties), np.asarray(result.tri_verts).astype(np.int32)

@@ -41,7 +41,7 @@ def meshhub_operations() -> Iterable[Operation]:
         Operation(
             id="drain",
             label="Drain holes",
-            stage=Stage.CUT,
+            stage=Stage.BASE,
             options=DrainOptions,
             run="meshhub.builtin_plugins.drain.operation:run",
             needs=("manifold3d", "scipy"),
