@@ -30,6 +30,7 @@ OPERATIONS = (
     "fit",
     "scale",
     "target-height",
+    "boolean",
     "fill-holes",
     "offset",
     "hollow",
@@ -49,6 +50,7 @@ OPERATIONS = (
 """Operations of the built-ins."""
 
 OPTIONS = {
+    "boolean": {"boolean": "union"},
     "cut-plane": {"cut_plane": "z=10", "cut_plane_keep": "low"},
     "reduce-colors": {
         "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",

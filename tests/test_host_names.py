@@ -36,6 +36,8 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl"}),
     "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
     "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),
+    "http/description/forms.py": ("a type of JSON Schema", {"boolean"}),
+    "model/options.py": ("a type of JSON Schema", {"boolean"}),
     "model/scene.py": ("how a texture repeats", {"mirror"}),
     "pipeline/execute.py": ("the format of previews", {"glb"}),
     "pipeline/preview.py": ("the format of previews", {"glb"}),

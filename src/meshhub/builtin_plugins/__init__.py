@@ -18,6 +18,7 @@ BUILTINS = (
     "fit",
     "scale",
     "target_height",
+    "boolean",
     "fill_holes",
     "offset",
     "hollow",

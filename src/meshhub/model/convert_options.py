@@ -111,6 +111,10 @@ class ConvertOptions(TypedDict, total=False):
     """Target height in mm (at least 0.001 and at most 100000). Scale the whole scene uniformly to this Z extent in
     millimeters."""
 
+    boolean: Literal["difference", "intersection", "union"] | None
+    """Combine parts. Make one solid of all parts: union keeps the volume of any part, difference that of the first
+    part without all others, intersection that of all parts at once. Needs closed meshes."""
+
     fill_holes_mm: float | None
     """Fill holes up to mm (at least 0.1 and at most 1000). Fill round holes in flat sides, through holes and blind
     ones, up to this diameter. Needs a closed mesh; a repair closes holes where faces are missing."""

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from manifold3d import Manifold, OpType
 
 from meshhub.builtin_plugins.merge_parts import MergePartsOptions
 from meshhub.model.notes import did, note
-from meshhub.model.progress import track
 from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.toolkit.geometry import baked
+from meshhub.toolkit.combining import combine_parts
+from meshhub.toolkit.geometry import baked, signed_volume
 from meshhub.toolkit.solids import Solids, is_valid_in_file
 
 
@@ -29,29 +28,29 @@ def run(scene: Scene, options: MergePartsOptions) -> Scene:
     """
     if options.merge_parts is None:
         return scene
-    parts = baked(scene)
-    meshes = [(part.name, parts.meshes[part.mesh]) for part in parts.parts if len(parts.meshes[part.mesh].faces)]
-    solids = Solids.of([mesh for _, mesh in meshes], len(scene.materials), "repair")
-    mesh = _unite(solids, meshes) if options.merge_parts == "union" else _join(solids, [mesh for _, mesh in meshes])
     if len(scene.parts) > 1:
         note("parts_merged", f"{len(scene.parts):,} parts are one part now, without names")
+    if options.merge_parts == "union":
+        return _unite(scene)
+    parts = baked(scene)
+    meshes = [mesh for part in parts.parts if len((mesh := parts.meshes[part.mesh]).faces)]
+    mesh = _join(Solids.of(meshes, len(scene.materials), "repair"), meshes)
     return replace(scene, meshes=(mesh,), parts=(Part(0),))
 
 
-def _unite(solids: Solids, meshes: Sequence[tuple[str, Mesh]]) -> Mesh:
-    """Return the surface of the union of named meshes; where two surfaces coincide, the first has precedence."""
-    bodies = [solids.to_solid(mesh, name) for name, mesh in track(meshes)]
-    union = Manifold.batch_boolean(bodies, OpType.Add)
-    before, after = sum(body.volume() for body in bodies), union.volume()
+def _unite(scene: Scene) -> Scene:
+    """Return the union of all parts."""
+    result, volumes = combine_parts(scene, "union", "repair")
+    mesh = result.meshes[0]
+    before, after = sum(volumes), signed_volume(mesh.vertices, mesh.faces)
     did(volume_before_mm3=before, volume_after_mm3=after, overlap_mm3=max(before - after, 0.0))
-    mesh = replace(solids.to_mesh(union, meshes[0][1]), name="")
     if not is_valid_in_file(mesh):
         note(
             "union_not_closed",
             "the union has invalid edges in files with 32-bit numbers; use {repair} on the result",
             options=("repair",),
         )
-    return mesh
+    return result
 
 
 def _join(solids: Solids, meshes: Sequence[Mesh]) -> Mesh:
