@@ -39,6 +39,7 @@ OPERATIONS = (
     "plinth",
     "chamfer-base",
     "drain",
+    "emboss",
     "cut-plane",
     "copies",
     "split-for-bed",

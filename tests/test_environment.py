@@ -11,6 +11,8 @@ PACKAGES = (
     "DracoPy",
     "OCP.STEPControl",
     "brotli",
+    "fontTools.ttLib",
+    "font_lato",
     "limits",
     "litestar",
     "multipart",

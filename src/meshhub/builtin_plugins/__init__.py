@@ -27,6 +27,7 @@ BUILTINS = (
     "plinth",
     "chamfer_base",
     "drain",
+    "emboss",
     "cut_plane",
     "copies",
     "split_for_bed",

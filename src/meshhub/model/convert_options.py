@@ -153,6 +153,20 @@ class ConvertOptions(TypedDict, total=False):
     copies_gap_mm: float | None
     """Gap between copies, mm (at least 0 and at most 1000). Distance between the boxes around two copies."""
 
+    emboss_text: str | None
+    """Text on a side. Raise or engrave this line of text on the largest flat region of a side, such as the number
+    of a part. Needs a closed mesh."""
+
+    emboss_height_mm: float | None
+    """Height of the text, mm (at least -20 and at most 20). How far the text stands out; negative engraves it."""
+
+    emboss_size_mm: float | None
+    """Size of the text, mm (at least 1 and at most 1000). Height of capital letters. A text that does not fit gets
+    smaller, with a note."""
+
+    emboss_side: Literal["back", "bottom", "front", "left", "right", "top"] | None
+    """Side of the text. Side of the model, as it stands on the bed."""
+
     cut_plane: str | None
     """Cut at planes. Cut the whole scene at one or several planes: an axis with a position in millimeters, or in
     percent of the size, such as z=40 or z=50%,x=0. Each piece is closed, keeps its place and becomes a part."""
