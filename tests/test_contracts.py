@@ -33,6 +33,7 @@ OPERATIONS = (
     "boolean",
     "fill-holes",
     "offset",
+    "thicken",
     "hollow",
     "flatten-base",
     "merge-parts",
@@ -57,6 +58,7 @@ OPTIONS = {
         "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",
         "reduce_colors_wall_mm": 1.2,
     },
+    "thicken": {"thicken_mm": 12},
 }
 """Options of operations whose examples do not go together, or rename parts."""
 

@@ -21,6 +21,7 @@ BUILTINS = (
     "boolean",
     "fill_holes",
     "offset",
+    "thicken",
     "hollow",
     "flatten_base",
     "merge_parts",

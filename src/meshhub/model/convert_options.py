@@ -123,6 +123,10 @@ class ConvertOptions(TypedDict, total=False):
     """Grow by mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
     negative: -0.2 makes parts fit. Outside edges become round. Needs a closed mesh."""
 
+    thicken_mm: float | None
+    """Least wall of mm (at least 0.1 and at most 20). Make walls that are thinner than this as thick as this, to
+    both sides; all other places stay as they are. Needs a closed mesh."""
+
     hollow_wall_mm: float | None
     """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
     thickness. The outside does not change; bodies that are too thin stay solid. Needs a closed mesh."""

@@ -217,7 +217,8 @@ def _with_old_attributes(mesh: Mesh, original: int, solid: manifold3d.Manifold) 
         mesh, vertices=values[used, :3], faces=corners.reshape(-1, 3).astype(np.int32), **{**plain, **attributes}
     )
     used, corners = np.unique(faces[~is_old], return_inverse=True)
-    return with_faces(kept_mesh, values[used, :3], corners.reshape(-1, 3).astype(np.int32)) if len(used) else kept_mesh
+    added = corners.reshape(-1, 3).astype(np.int32)
+    return with_faces(kept_mesh, values[used, :3], added, like=mesh) if len(used) else kept_mesh
 
 
 def _attributes(mesh: Mesh) -> list[tuple[str, NDArray[Any]]]:
@@ -226,26 +227,28 @@ def _attributes(mesh: Mesh) -> list[tuple[str, NDArray[Any]]]:
     return [(name, getattr(mesh, name)) for name in names if getattr(mesh, name) is not None]
 
 
-def with_faces(mesh: Mesh, vertices: Float64, faces: Int32) -> Mesh:
-    """Add faces to a mesh, with the appearance of the nearest surface.
+def with_faces(mesh: Mesh, vertices: Float64, faces: Int32, like: Mesh | None = None) -> Mesh:
+    """Add faces to a mesh that look like the nearest place of it.
 
     Args:
-        mesh: Mesh with faces; its own vertices and faces come first in the result.
+        mesh: Any mesh; its own vertices and faces stay the first.
         vertices: (n, 3) further positions.
         faces: (m, 3) indices into `vertices`.
+        like: Mesh with faces and the same attributes that the faces look like; default: the mesh.
     """
-    used = np.unique(mesh.faces)
-    near = used[cKDTree(mesh.vertices[used]).query(vertices)[1]]
+    like = like or mesh
+    used = np.unique(like.faces)
+    near = used[cKDTree(like.vertices[used]).query(vertices)[1]]
     attributes: dict[str, Any] = {}
     for name in ("uv", "colors"):
-        values = getattr(mesh, name)
-        if values is not None:
-            attributes[name] = np.concatenate([values, values[near]])
+        values, others = getattr(mesh, name), getattr(like, name)
+        if others is not None:
+            attributes[name] = np.concatenate([values, others[near]])
     if mesh.normals is not None:
         attributes["normals"] = np.concatenate([mesh.normals, vertex_normals(vertices, faces)])
-    if mesh.face_material is not None:
-        material = np.empty(len(mesh.vertices), np.int32)
-        material[mesh.faces] = mesh.face_material[:, None]
+    if mesh.face_material is not None and like.face_material is not None:
+        material = np.empty(len(like.vertices), np.int32)
+        material[like.faces] = like.face_material[:, None]
         attributes["face_material"] = np.concatenate([mesh.face_material, material[near[faces[:, 0]]]])
     added = faces + np.int32(len(mesh.vertices))
     result = replace(

@@ -1,0 +1,46 @@
+"""Operation `thicken`: make walls that are too thin to print thicker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+
+
+class ThickenOptions(Struct, frozen=True, kw_only=True):
+    """Options of `thicken`: the least thickness of walls."""
+
+    thicken_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Least wall of mm",
+                description="Make walls that are thinner than this as thick as this, to both sides; all other places "
+                "stay as they are. Needs a closed mesh.",
+                ge=0.1,
+                le=20,
+                examples=[1.2],
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `thicken`."""
+    return [
+        Operation(
+            id="thicken",
+            label="Thicken walls",
+            stage=Stage.SHAPE,
+            options=ThickenOptions,
+            run="meshhub.builtin_plugins.thicken.operation:run",
+            needs=("manifold3d", "scipy"),
+            install="meshhub",
+        )
+    ]

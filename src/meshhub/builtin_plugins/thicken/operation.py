@@ -1,0 +1,97 @@
+"""Make walls that are too thin thicker: add a layer to both of their sides."""
+
+from __future__ import annotations
+
+import manifold3d
+import numpy as np
+
+from meshhub.builtin_plugins.thicken import ThickenOptions
+from meshhub.builtin_plugins.thicken.walls import fill_strips, make_layers, measure_walls
+from meshhub.errors import format_number
+from meshhub.model.notes import did, note
+from meshhub.model.progress import advance
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.geometry import area, face_normals
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
+
+TARGET_TRIANGLES = 60_000
+"""Triangles that take some seconds; the surface is divided into about as many, or into edges as long as the wall."""
+
+TOLERANCE_RATIO = 0.03
+"""Shortfall of a wall, per thickness, that counts as thick enough."""
+
+MAX_THIN_RATIO = 0.02
+"""Share of the thin surface that may stay thin without a note: places at the ends of walls."""
+
+
+def run(scene: Scene, options: ThickenOptions) -> Scene:
+    """Make all walls at least `thicken_mm` thick.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `thicken_mm` None leaves the scene unchanged.
+    Returns:
+        Scene with layers on thin walls, which look like the nearest place of their mesh. Vertices of other places
+        stay. Instances stay shared.
+    Raises:
+        ConversionFailed: A part is not a closed solid.
+    """
+    if options.thicken_mm is None:
+        return scene
+    thickening = _Thickening(options.thicken_mm)
+    result = reshaped(scene, thickening.change)
+    if thickening.thin_area == 0:
+        note(
+            "walls_thick_enough",
+            f"no wall is thinner than {format_number(options.thicken_mm, 3)} mm",
+        )
+    did(thin_area_mm2=thickening.thin_area, thinnest_mm=thickening.thinnest, volume_added_mm3=thickening.added)
+    return result
+
+
+class _Thickening:
+    """Figures of all meshes, with each instance."""
+
+    def __init__(self, target: float) -> None:
+        self.target = self.thinnest = target
+        self.thin_area = self.added = 0.0
+
+    def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
+        """Return the mesh with thicker walls; itself if none is thin."""
+        points, faces = self._divide(*solid_surface(mesh, parts))
+        thickness = measure_walls(points, faces, self.target)
+        layers = make_layers(points, faces, fill_strips(points, faces, thickness, self.target), self.target)
+        if not layers:
+            return mesh
+        advance(0.5)
+        solid = to_manifold(mesh, parts)
+        result = united(mesh, solid, layers)
+        thin_area = self._measure_thin_area(points, faces, thickness)
+        self.thin_area += thin_area * len(parts)
+        self.thinnest = min(self.thinnest, float(thickness.min()))
+        surface = solid_surface(result, parts)
+        points, faces = self._divide(*surface)
+        remaining = self._measure_thin_area(points, faces, measure_walls(points, faces, self.target))
+        if remaining > MAX_THIN_RATIO * thin_area:
+            note(
+                "walls_stay_thin",
+                f"{format_number(remaining, 3)} mm² of {name_of(mesh, parts)} stay thinner than "
+                f"{format_number(self.target, 3)} mm; inspect it, or use {{offset_mm}}",
+                options=("offset_mm",),
+            )
+        self.added += (_to_solid(*surface).volume() - solid.volume()) * len(parts)
+        return result
+
+    def _divide(self, points: Float64, faces: Int32) -> tuple[Float64, Int32]:
+        """Return a surface with edges short enough for its walls to be measured."""
+        length = max(self.target, float(np.sqrt(area(points, faces) / TARGET_TRIANGLES * 4 / np.sqrt(3))))
+        fine = _to_solid(points, faces).refine_to_length(length).to_mesh64()
+        return np.asarray(fine.vert_properties)[:, :3], np.asarray(fine.tri_verts).astype(np.int32)
+
+    def _measure_thin_area(self, points: Float64, faces: Int32, thickness: Float64) -> float:
+        thin = faces[thickness < (1 - TOLERANCE_RATIO) * self.target]
+        return float(np.linalg.norm(face_normals(points, thin), axis=1).sum()) / 2
+
+
+def _to_solid(points: Float64, faces: Int32) -> manifold3d.Manifold:
+    return manifold3d.Manifold(manifold3d.Mesh64(points, faces.astype(np.uint64)))

@@ -1,0 +1,140 @@
+"""Least thickness of walls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import trimesh
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from manifold3d import CrossSection, Manifold, Mesh64
+
+from meshhub import ConversionFailed
+from meshhub.builtin_plugins.thicken import ThickenOptions
+from meshhub.builtin_plugins.thicken.operation import run
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, soup, welded
+from models import assert_valid, brick, scene_of, sphere, volume
+from solids import mesh_of
+
+pytestmark = pytest.mark.once
+
+
+def thicken(scene: Scene, wall: float) -> Scene:
+    return run(scene, ThickenOptions(thicken_mm=wall))
+
+
+def ray_walls(scene: Scene, count: int = 300) -> Float64:
+    """Return how far it is from random points of a scene straight inward to the other side."""
+    mesh = trimesh.Trimesh(*soup(scene), process=False)
+    points, faces = trimesh.sample.sample_surface(mesh, count, seed=1)
+    inward = -mesh.face_normals[faces]
+    solid = solid_of(scene)
+    hits = [
+        solid.ray_cast((p + 1e-4 * d).tolist(), (p + 100 * d).tolist()) for p, d in zip(points, inward, strict=True)
+    ]
+    return np.array([np.linalg.norm(np.array(h[0].position) - p) for h, p in zip(hits, points, strict=True) if h])
+
+
+def solid_of(scene: Scene) -> Manifold:
+    """Return a scene as one solid."""
+    points, faces = welded(Mesh(*soup(scene)))
+    return Manifold(Mesh64(points, faces.astype(np.uint64)))
+
+
+@settings(max_examples=8)
+@given(thickness=st.floats(0.05, 1.9), wall=st.floats(0.5, 2))
+def test_a_plate_gets_exactly_as_thick(thickness: float, wall: float) -> None:
+    scene = scene_of(brick(20, 30, thickness))
+    result = thicken(scene, wall)
+    assert_valid(result)
+    low, high = bounds(result)
+    assert (high - low)[:2].tolist() == pytest.approx([20, 30])
+    assert (high - low)[2] == pytest.approx(max(wall, thickness), rel=0.01)
+    assert volume(*soup(result)) == pytest.approx(600 * max(wall, thickness), rel=0.01)
+
+
+@pytest.mark.parametrize("thickness", [0.2, 0.4, 0.8])
+def test_a_tube_grows_inward_and_outward(thickness: float) -> None:
+    tube = Manifold.cylinder(30, 10 + thickness, 10 + thickness, 96) - Manifold.cylinder(90, 10, 10, 96, True)
+    result = thicken(scene_of(mesh_of(tube)), 1.2)
+    assert_valid(result)
+    assert bounds(result)[:, 2].tolist() == pytest.approx([0, 30])
+    radii = np.linalg.norm(soup(result)[0][:, :2], axis=1)
+    assert radii.max() - radii.min() == pytest.approx(1.2, rel=0.03)
+    expected = np.pi * ((10 + thickness / 2 + 0.6) ** 2 - (10 + thickness / 2 - 0.6) ** 2) * 30
+    assert volume(*soup(result)) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_the_walls_of_a_box_are_as_thick(is_open: bool) -> None:
+    box = Manifold.cube((30, 20, 15)) - Manifold.cube((29, 19, 20 if is_open else 14)).translate((0.5, 0.5, 0.5))
+    result = thicken(scene_of(mesh_of(box)), 1)
+    assert_valid(result)
+    size = np.ptp(bounds(result), axis=0)
+    assert size.tolist() == pytest.approx([30.5, 20.5, 15.25 if is_open else 15.5], abs=0.01)
+    walls = ray_walls(result)
+    # rays from the ends of the walls run along them
+    assert np.percentile(walls, 2) >= 0.97
+    assert np.median(walls) == pytest.approx(1, rel=0.03)
+    inner = (28.5, 18.5, 14.25 if is_open else 13.5)
+    assert volume(*soup(result)) == pytest.approx(np.prod(size) - np.prod(inner), rel=0.03)
+
+
+def test_thick_places_stay_to_the_vertex() -> None:
+    block = Manifold.cube((20, 20, 20))
+    fin = Manifold.cube((20, 0.4, 10)).translate((20, 10, 5))
+    before = mesh_of(block + fin)
+    result = thicken(scene_of(before), 1).meshes[0]
+    assert_valid(scene_of(result))
+    kept = before.vertices[before.vertices[:, 0] < 20]
+    assert {tuple(point) for point in kept.tolist()} <= {tuple(point) for point in result.vertices.tolist()}
+    far = result.vertices[result.vertices[:, 0] > 30]
+    assert np.ptp(far[:, 1]) == pytest.approx(1, rel=0.01)
+    assert np.ptp(far[:, 2]) == pytest.approx(10)
+    assert volume(result.vertices, result.faces) == pytest.approx(8000 + 200, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    "solid", [Manifold.cube((20, 20, 20)), Manifold.sphere(10, 48), Manifold.cylinder(9, 5, 0, 48)]
+)
+def test_a_thick_body_stays_itself(solid: Manifold) -> None:
+    scene = scene_of(mesh_of(solid))
+    with collecting("thicken") as remarks:
+        assert thicken(scene, 1).meshes[0] is scene.meshes[0]
+    assert [note.code for note in remarks.notes] == ["walls_thick_enough"]
+
+
+def test_a_wall_in_the_middle_of_a_plate_is_found() -> None:
+    # a pocket from above leaves a floor of 0.3 mm
+    plate = Manifold.cube((40, 40, 5)) - Manifold.extrude(CrossSection.circle(10, 64), 10).translate((20, 20, 0.3))
+    result = thicken(scene_of(mesh_of(plate)), 1.5)
+    assert_valid(result)
+    solid = solid_of(result)
+    hits = solid.ray_cast((19.3, 20.7, -9), (19.3, 20.7, 9))
+    assert hits[1].position[2] - hits[0].position[2] == pytest.approx(1.5, rel=0.03)
+    hits = solid.ray_cast((3, 3, -9), (3, 3, 9))
+    assert [hit.position[2] for hit in hits] == pytest.approx([0, 5])
+
+
+def test_names_colors_and_instances_are_kept() -> None:
+    colors = np.tile(np.uint8([9, 80, 200, 255]), (8, 1))
+    mesh = replace(brick(20, 30, 0.5), colors=colors, face_material=np.full(12, 3))
+    beside = np.eye(4)
+    beside[0, 3] = 40
+    double = np.diag([2.0, 2, 2, 1])
+    double[2, 3] = 50
+    result = thicken(Scene((mesh,), (Part(0, name="a"), Part(0, beside, name="b"), Part(0, double, name="c"))), 2)
+    assert [part.name for part in result.parts] == ["a", "b", "c"] and len(result.meshes) == 2
+    for changed in result.meshes:
+        assert changed.colors is not None and np.array_equal(np.unique(changed.colors, axis=0), colors[:1])
+        assert changed.face_material is not None and set(changed.face_material.tolist()) == {3}
+    assert volume(*soup(result)) == pytest.approx(2 * 600 * 2 + 2400 * 2, rel=0.01)
+
+
+def test_an_open_mesh_is_rejected_with_advice() -> None:
+    with pytest.raises(ConversionFailed, match="repair"):
+        thicken(scene_of(replace(sphere(), faces=sphere().faces[1:])), 1)
