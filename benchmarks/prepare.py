@@ -2,10 +2,11 @@
 
     python benchmarks/prepare.py CORPUS RESULT.csv [--seconds 1200] [--slice 60]
 
-The files are those of the corpus that manifold3d accepts as solids when they are shrunk into a box of 40 mm. Each pair
-of operations runs on one of them after the other, until all pairs have run or the time is over. A result counts as
+The files are those of the corpus that manifold3d accepts as solids when they are shrunk into a box of 40 mm. All
+pairs of operations run on one of them after the other, again and again until the time is over. A result counts as
 closed if manifold3d accepts each part of the written 3MF file. With `--slice`, PrusaSlicer slices so many of the
-results; its warnings about the mesh count.
+results; its warnings and errors count, except those
+that the source also gets.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def slice_file(path: Path) -> str:
     """Slice a file with PrusaSlicer; return its warnings and errors about the mesh, "" without any."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["prusa-slicer", "--export-gcode", "--layer-height", "0.3", "--center", "100,100", "--ensure-on-bed", "--output", f"{folder}/a.gcode", path],
+            [
+                "prusa-slicer", "--export-gcode", "--layer-height", "0.3", "--center", "100,100", "--ensure-on-bed",
+                "--output", f"{folder}/a.gcode", path,
+            ],
             capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line]
@@ -112,7 +116,7 @@ def main() -> None:
     pairs = list(itertools.combinations(OPERATIONS, 2))
     random.Random(SEED).shuffle(pairs)
     outcomes: Counter[str] = Counter()
-    sliced = 0
+    slicings: Counter[str] = Counter()
     folder = Path(tempfile.mkdtemp())
     with (
         Registry(entry_points=False, engine=Isolated(workers=1)) as registry,
@@ -122,10 +126,10 @@ def main() -> None:
         table.writerow(["first", "second", "file", "outcome", "seconds", "slicer"])
         files = choose_files(registry, arguments.corpus, folder)
         deadline = time.monotonic() + arguments.seconds
-        for number, (first, second) in enumerate(pairs):
+        for number, (first, second) in enumerate(itertools.cycle(pairs)):
             if time.monotonic() > deadline:
                 break
-            source, target = files[number % len(files)], folder / "result.3mf"
+            source, target = files[(number + number // len(pairs)) % len(files)], folder / "result.3mf"
             start = time.monotonic()
             warnings = ""
             try:
@@ -135,14 +139,16 @@ def main() -> None:
             except MeshhubError as error:
                 outcome = error.code
             seconds = time.monotonic() - start
-            if outcome == "closed" and sliced < arguments.slice:
-                sliced += 1
-                warnings = slice_file(target) or "sliced"
+            if outcome == "closed" and slicings.total() < arguments.slice:
+                warnings = slice_file(target)
+                is_new = warnings and slice_file(source) != warnings
+                warnings = warnings if is_new else "like the source" if warnings else "sliced"
+                slicings["new warnings" if is_new else warnings] += 1
             outcomes[outcome] += 1
             table.writerow([first, second, source.stem, outcome, f"{seconds:.1f}", warnings])
             file.flush()
     shutil.rmtree(folder)
-    print(f"{len(files)} files: {dict(outcomes)}, {sliced} sliced")
+    print(f"{len(files)} files: {dict(outcomes)}, slicer: {dict(slicings)}")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import manifold3d as m3d
 import numpy as np
+from manifold3d import CrossSection
+from manifold3d import Manifold as Solid
 from PIL import Image, ImageDraw
 
 from meshhub import Registry, Scene
@@ -34,8 +35,6 @@ COLORS = tuple(
     for rgb in ((0.33, 0.55, 0.78), (0.93, 0.6, 0.3), (0.45, 0.7, 0.5), (0.8, 0.5, 0.6))
 )
 """Colors of parts."""
-
-Solid = m3d.Manifold
 
 
 def mesh_of(solid: Solid) -> Mesh:
@@ -77,7 +76,7 @@ def damaged_box() -> Scene:
 def figure() -> Scene:
     """Return a chess pawn."""
     outline = [(0, 0), (11, 0), (11, 4), (8, 7), (4.5, 20), (7, 22), (7, 23.5), (4, 24.5), (0, 24.5)]
-    return scene_of(Solid.revolve(m3d.CrossSection([outline]), 48) + Solid.sphere(7, 48).translate((0, 0, 29)))
+    return scene_of(Solid.revolve(CrossSection([outline]), 48) + Solid.sphere(7, 48).translate((0, 0, 29)))
 
 
 def colored_ball() -> Scene:
