@@ -11,7 +11,7 @@ from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.geometry import area, face_normals
+from meshhub.toolkit.geometry import face_normals
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
 
 TARGET_TRIANGLES = 60_000
@@ -58,20 +58,18 @@ class _Thickening:
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh with thicker walls; itself if none is thin."""
-        points, faces = self._divide(*solid_surface(mesh, parts))
-        thickness = measure_walls(points, faces, self.target)
+        solid = to_manifold(mesh, parts)
+        points, faces, thickness = self._measure(_to_solid(*solid_surface(mesh, parts)))
         layers = make_layers(points, faces, fill_strips(points, faces, thickness, self.target), self.target)
         if not layers:
             return mesh
         advance(0.5)
-        solid = to_manifold(mesh, parts)
         result = united(mesh, solid, layers)
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)
         self.thinnest = min(self.thinnest, float(thickness.min()))
-        surface = solid_surface(result, parts)
-        points, faces = self._divide(*surface)
-        remaining = self._measure_thin_area(points, faces, measure_walls(points, faces, self.target))
+        body = _to_solid(*solid_surface(result, parts))
+        remaining = self._measure_thin_area(*self._measure(body))
         if remaining > MAX_THIN_RATIO * thin_area:
             note(
                 "walls_stay_thin",
@@ -79,14 +77,15 @@ class _Thickening:
                 f"{format_number(self.target, 3)} mm; inspect it, or use {{offset_mm}}",
                 options=("offset_mm",),
             )
-        self.added += (_to_solid(*surface).volume() - solid.volume()) * len(parts)
+        self.added += (body.volume() - solid.volume()) * len(parts)
         return result
 
-    def _divide(self, points: Float64, faces: Int32) -> tuple[Float64, Int32]:
-        """Return a surface with edges short enough for its walls to be measured."""
-        length = max(self.target, float(np.sqrt(area(points, faces) / TARGET_TRIANGLES * 4 / np.sqrt(3))))
-        fine = _to_solid(points, faces).refine_to_length(length).to_mesh64()
-        return np.asarray(fine.vert_properties)[:, :3], np.asarray(fine.tri_verts).astype(np.int32)
+    def _measure(self, solid: manifold3d.Manifold) -> tuple[Float64, Int32, Float64]:
+        """Return the surface of a solid, divided into triangles that are not much longer than walls, and its walls."""
+        length = max(self.target, float(np.sqrt(solid.surface_area() / TARGET_TRIANGLES * 4 / np.sqrt(3))))
+        fine = solid.refine_to_length(length).to_mesh64()
+        points, faces = np.asarray(fine.vert_properties)[:, :3], np.asarray(fine.tri_verts).astype(np.int32)
+        return points, faces, measure_walls(solid, points, faces, self.target)
 
     def _measure_thin_area(self, points: Float64, faces: Int32, thickness: Float64) -> float:
         thin = faces[thickness < (1 - TOLERANCE_RATIO) * self.target]
