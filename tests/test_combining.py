@@ -11,7 +11,7 @@ import pytest
 
 from meshhub import MeshhubError, Registry, Source, UnreadableFile
 from meshhub.model.scene import Image, Material, Part, Scene
-from meshhub.toolkit.combining import combined
+from meshhub.toolkit.assembling import combined
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, move_mesh, scene_of, sphere, volume
 from test_cli import meshhub_cli

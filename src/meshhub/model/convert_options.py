@@ -150,12 +150,12 @@ class ConvertOptions(TypedDict, total=False):
     """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by
     this much, at 45°, because the first layers are squeezed outward. Needs a closed mesh."""
 
-    copies: int | None
-    """Copies (at least 1 and at most 1000). How often the model is there in all, side by side in rows; with a bed
-    to arrange on, each copy of an object gets its own place."""
+    drain_holes_mm: float | None
+    """Drain holes of mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
+    cavity of a hollow model, so that resin or powder runs out. Needs a closed mesh."""
 
-    copies_gap_mm: float | None
-    """Gap between copies, mm (at least 0 and at most 1000). Distance between the boxes around two copies."""
+    drain_count: int | None
+    """Holes for each cavity (at least 1 and at most 10). Number of drain holes for each cavity."""
 
     emboss_text: str | None
     """Text on a side. Raise or engrave this line of text on the largest flat region of a side, such as the number
@@ -170,6 +170,13 @@ class ConvertOptions(TypedDict, total=False):
 
     emboss_side: Literal["back", "bottom", "front", "left", "right", "top"] | None
     """Side of the text. Side of the model, as it stands on the bed."""
+
+    copies: int | None
+    """Copies (at least 1 and at most 1000). How often the model is there in all, side by side in rows; with a bed
+    to arrange on, each copy of an object gets its own place."""
+
+    copies_gap_mm: float | None
+    """Gap between copies, mm (at least 0 and at most 1000). Distance between the boxes around two copies."""
 
     cut_plane: str | None
     """Cut at planes. Cut the whole scene at one or several planes: an axis with a position in millimeters, or in

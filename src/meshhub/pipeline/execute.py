@@ -275,7 +275,7 @@ def _read(run: _Run) -> tuple[Scene, Project | None]:
 def _read_assembly(run: _Run, members: tuple[Source, ...]) -> tuple[Scene, Frame]:
     """Read several files into one scene; return it with the frame of the first file."""
     with IMPORTING.held():
-        from meshhub.toolkit.combining import combined
+        from meshhub.toolkit.assembling import combined
 
     scenes, frames = [], []
     for member in members:
