@@ -193,6 +193,7 @@ CASES: Mapping[str, Case] = {
     ),
     "emboss": Case(lambda: scene_of(Solid.cube((50, 30, 8))), {"emboss_text": "A-12", "emboss_size_mm": 10}),
     "cut-plane": Case(figure, {"cut_plane": "z=50%"}, painted, after=pulled_apart),
+    "copies": Case(bracket, {"copies": 6}),
     "split-for-bed": Case(
         lambda: scene_of(Solid.cube((60, 40, 20))),
         {"split_for_bed": "40x40x40", "split_for_bed_connectors": "pegs"},
@@ -203,6 +204,11 @@ CASES: Mapping[str, Case] = {
         lambda: scene_of(Solid.compose([Solid.cube((15, 15, 15)).translate((20 * at, 0, 0)) for at in range(3)])),
         {"split_parts": True},
         painted,
+    ),
+    "arrange": Case(
+        lambda: painted(Registry().read([bracket(), figure()], copies=6)),
+        {"arrange_bed": "220x220"},
+        picture={"view": "top"},
     ),
     "reduce-colors": Case(colored_ball, {"reduce_colors": 4}),
     "place-on-bed": Case(
