@@ -33,8 +33,13 @@ export interface Format extends Capability {
   carries: string[];
 }
 
+/** Position of an operation in a chain. */
+export type Stage =
+  "repair" | "reduce" | "turn" | "resize" | "shape" | "hollow" | "cut" | "base" | "divide" | "color" | "place";
+
 export interface Operation extends Capability {
   id: string;
+  stage: Stage;
   available: boolean;
   drops: string[];
 }

@@ -14,7 +14,7 @@ import {
   supported,
   targetFormat,
 } from "../store";
-import type { Capability, Field, Operation } from "../types";
+import type { Capability, Field, Operation, Stage } from "../types";
 import { isKeyOpen } from "./header";
 import { Icon } from "./icons";
 import { Problem } from "./problem";
@@ -27,11 +27,13 @@ export function Settings() {
       <section class="block" aria-labelledby="prepare-title">
         <h2 id="prepare-title">{t("prepare")}</h2>
         <Recipes />
-        <div class="operations">
-          {capabilities.operations.map((operation) => (
-            <OperationRow key={operation.id} operation={operation} />
-          ))}
-        </div>
+        {GROUPS.map(([title, stages]) => (
+          <OperationGroup
+            key={title}
+            title={title}
+            operations={capabilities.operations.filter(({ stage }) => (stages as readonly Stage[]).includes(stage))}
+          />
+        ))}
       </section>
       <section class="block" aria-labelledby="target-title">
         <h2 id="target-title">{t("saveAs")}</h2>
@@ -40,6 +42,27 @@ export function Settings() {
         <Chain />
       </section>
     </>
+  );
+}
+
+/** Titles of the groups of operations, with their stages. */
+const GROUPS = [
+  ["groupRepair", ["repair", "reduce"]],
+  ["groupPlace", ["turn", "resize", "place"]],
+  ["groupShape", ["shape", "hollow", "cut", "base"]],
+  ["groupDivide", ["divide"]],
+  ["groupColor", ["color"]],
+] as const satisfies readonly (readonly [string, readonly Stage[]])[];
+
+function OperationGroup({ title, operations }: { title: (typeof GROUPS)[number][0]; operations: Operation[] }) {
+  if (operations.length === 0) return null;
+  return (
+    <section class="operations" aria-labelledby={title}>
+      <h3 id={title}>{t(title)}</h3>
+      {operations.map((operation) => (
+        <OperationRow key={operation.id} operation={operation} />
+      ))}
+    </section>
   );
 }
 
