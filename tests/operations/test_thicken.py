@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import CrossSection, Manifold, Mesh64
 
-from meshhub import ConversionFailed
+from meshhub import ConversionFailed, Registry
 from meshhub.builtin_plugins.thicken import ThickenOptions
 from meshhub.builtin_plugins.thicken.operation import run
 from meshhub.model.notes import collecting
@@ -118,6 +118,14 @@ def test_a_wall_in_the_middle_of_a_plate_is_found() -> None:
     assert hits[1].position[2] - hits[0].position[2] == pytest.approx(1.5, rel=0.03)
     hits = solid.ray_cast((3, 3, -9), (3, 3, 9))
     assert [hit.position[2] for hit in hits] == pytest.approx([0, 5])
+
+
+@pytest.mark.parametrize("wall", [4.5, 6, 8])
+def test_a_bracket_stays_one_body(wall: float) -> None:
+    with Registry(entry_points=False) as registry:
+        result = registry.read("examples/bracket-clean.stl", thicken_mm=wall)
+    assert_valid(result)
+    assert trimesh.Trimesh(*welded(Mesh(*soup(result)))).body_count == 1
 
 
 def test_names_colors_and_instances_are_kept() -> None:

@@ -176,16 +176,31 @@ def subtracted(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Ma
     return _combined(mesh, solid, tools, manifold3d.OpType.Subtract)
 
 
-def united(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold]) -> Mesh:
-    """Add solids to a mesh; arguments and result are those of `subtracted`."""
-    return _combined(mesh, solid, tools, manifold3d.OpType.Add)
+def united(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold], min_volume: float = 0.0) -> Mesh:
+    """Add solids to a mesh; arguments and result are those of `subtracted`.
+
+    Shells with faces of the tools are left out if their volume is smaller than `min_volume`, such as gaps of tools.
+    """
+    return _combined(mesh, solid, tools, manifold3d.OpType.Add, min_volume)
 
 
 def _combined(
-    mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold], kind: manifold3d.OpType
+    mesh: Mesh,
+    solid: manifold3d.Manifold,
+    tools: list[manifold3d.Manifold],
+    kind: manifold3d.OpType,
+    min_volume: float = 0.0,
 ) -> Mesh:
     original = int(solid.to_mesh64().run_original_id[0])
     combination = manifold3d.Manifold.batch_boolean([solid, *tools], kind)
+    if min_volume:
+        shells = combination.decompose()
+        kept = [
+            shell
+            for shell in shells
+            if abs(shell.volume()) >= min_volume or {*shell.to_mesh64().run_original_id} == {original}
+        ]
+        combination = combination if len(kept) == len(shells) else manifold3d.Manifold.compose(kept)
     result = _with_old_attributes(mesh, original, combination)
     for steps in SIMPLIFICATION_STEPS:
         if not has_defects_in_file(result):

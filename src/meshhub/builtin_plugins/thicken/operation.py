@@ -20,6 +20,9 @@ TARGET_TRIANGLES = 60_000
 TOLERANCE_RATIO = 0.03
 """Shortfall of a wall, per thickness, that counts as thick enough."""
 
+MIN_SHELL_RATIO = 0.1
+"""Side of the cube, per thickness, as large as the smallest gap or crumb of layers that stays."""
+
 MAX_THIN_RATIO = 0.02
 """Share of the thin surface that may stay thin without a note: places at the ends of walls."""
 
@@ -64,7 +67,7 @@ class _Thickening:
         if not layers:
             return mesh
         advance(0.5)
-        result = united(mesh, solid, layers)
+        result = united(mesh, solid, layers, (MIN_SHELL_RATIO * self.target) ** 3)
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)
         self.thinnest = min(self.thinnest, float(thickness.min()))
