@@ -9,7 +9,7 @@ import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifold3d import Manifold
+from manifold3d import CrossSection, Manifold
 
 from meshhub import ConversionFailed, InvalidOption, Registry
 from meshhub.builtin_plugins.plinth import PlinthOptions
@@ -66,6 +66,17 @@ def test_a_sphere_sinks_into_its_plate() -> None:
     # the lowest 2 mm of the sphere are 12 mm wide
     section = mesh.section((0, 0, 1), (0, 0, -10.5))
     assert section.bounds[:, 0].tolist() == pytest.approx([-7, 7], abs=0.1)
+
+
+def test_a_foot_and_an_edge_beside_it_stand_on_one_plate() -> None:
+    # the edge of the prism is as low as the foot, and touches the plate along a line
+    foot = Manifold.cube((20, 20, 10))
+    prism = Manifold.extrude(CrossSection([[(25, 0), (30, 5), (20, 5)]]), 20).rotate((90, 0, 0)).translate((0, 20, 0))
+    beam = Manifold.cube((30, 20, 5)).translate((0, 0, 4))
+    result = add_plinth(scene_of(mesh_of(foot + prism + beam)), 2)
+    assert_valid(result)
+    assert trimesh.Trimesh(*soup(result)).body_count == 1
+    assert bounds(result)[:, 2].tolist() == pytest.approx([-2, 10])
 
 
 def test_parts_above_the_bottom_stay_and_neighbors_are_named() -> None:

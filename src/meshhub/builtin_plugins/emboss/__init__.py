@@ -85,6 +85,6 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.emboss.operation:run",
             needs=("manifold3d", "scipy", "fontTools", "font_lato"),
             install="meshhub[text]",
-            preload=("fontTools.ttLib", "fontTools.pens.basePen"),
+            preload=("fontTools", "font_lato"),
         )
     ]

@@ -15,6 +15,7 @@ from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface, subtracted, to_manifold, united
+from meshhub.toolkit.solids import is_valid_in_file
 
 MARGIN_RATIO = 0.2
 """Distance of the text from the border of its region, per height of capitals."""
@@ -121,10 +122,17 @@ class _Engraver:
         height = self.options.emboss_height_mm
         low, high = (-OVERLAP_MM, height) if height > 0 else (height, OVERLAP_MM)
         tool = manifold3d.Manifold.extrude(place.letters, high - low).translate((0, 0, low)).transform(place.frame[:3])
-        if height > 0:
-            return united(mesh, solid, [tool])
-        self._check_depth(solid, place)
-        return subtracted(mesh, solid, [tool])
+        if height < 0:
+            self._check_depth(solid, place)
+        result = (united if height > 0 else subtracted)(mesh, solid, [tool])
+        if not is_valid_in_file(result):
+            note(
+                "union_not_closed",
+                f"{name_of(mesh, parts)} with its text has invalid edges in files with 32-bit numbers; use {{repair}} "
+                "on the result",
+                options=("repair",),
+            )
+        return result
 
     def _choose_place(self, solid: manifold3d.Manifold, regions: list[Region]) -> _Placement | None:
         """Return the place where the text is largest, in the largest visible region in which it fits at its size."""

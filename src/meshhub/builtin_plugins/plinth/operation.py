@@ -11,7 +11,9 @@ from meshhub.builtin_plugins.plinth import PlinthOptions
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, bounds_of_parts
-from meshhub.toolkit.reshaping import reshaped_in_place, to_manifold, united
+from meshhub.toolkit.reshaping import name_of, reshaped_in_place, to_manifold, united
+from meshhub.toolkit.solids import is_valid_in_file
+from meshhub.toolkit.topology import is_closed
 
 FLAT_MM = 0.01
 """Millimeters; vertices within it of the lowest point touch a bed: more than float32 files round."""
@@ -67,20 +69,32 @@ class _Plates:
         """Return the mesh with its plate; itself if it does not stand at the bottom."""
         if mesh.vertices[mesh.faces, 2].min() > self.bottom + FLAT_MM:
             return mesh
-        mesh = _with_flat_foot(mesh, self.bottom)
         solid = to_manifold(mesh, parts)
         layer = solid.trim_by_plane((0, 0, -1), -(self.bottom + self.thickness))
         points = np.asarray(layer.to_mesh64().vert_properties)[:, :2]
-        area = manifold3d.CrossSection.hull_points(points).area()
-        is_flat = _foot_area(mesh, self.bottom) >= MIN_FOOT_RATIO * area
         outline = self._outline(points)
-        # a model that stands on a point or a line sinks into the plate, because a contact has an area
-        top = self.bottom + (0 if is_flat else SINK_RATIO * self.thickness)
-        low = top - self.thickness
-        corners = [np.column_stack([outline, np.full(len(outline), height)]) for height in (low, top)]
         self.count += len(parts)
         self.area += manifold3d.CrossSection.hull_points(outline).area() * len(parts)
-        return united(mesh, solid, [manifold3d.Manifold.hull_points(np.concatenate(corners))])
+        flat = _with_flat_foot(mesh, self.bottom)
+        area = manifold3d.CrossSection.hull_points(points).area()
+        if _foot_area(flat, self.bottom) >= MIN_FOOT_RATIO * area and is_closed(flat.vertices, flat.faces):
+            result = united(flat, to_manifold(flat, parts), [self._make_plate(outline, self.bottom)])
+            if is_valid_in_file(result):
+                return result
+        # on a point or a line, also beside a flat foot, the contact has no area unless the model sinks into the plate
+        result = united(mesh, solid, [self._make_plate(outline, self.bottom + SINK_RATIO * self.thickness)])
+        if not is_valid_in_file(result):
+            note(
+                "union_not_closed",
+                f"{name_of(mesh, parts)} with its plate has invalid edges in files with 32-bit numbers; use {{repair}} "
+                "on the result",
+                options=("repair",),
+            )
+        return result
+
+    def _make_plate(self, outline: Float64, top: float) -> manifold3d.Manifold:
+        corners = [np.column_stack([outline, np.full(len(outline), height)]) for height in (top - self.thickness, top)]
+        return manifold3d.Manifold.hull_points(np.concatenate(corners))
 
     def _outline(self, points: Float64) -> Float64:
         """Return points (k, 2) whose convex hull is the outline of the plate below points (n, 2)."""

@@ -13,6 +13,7 @@ from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import face_normals
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
+from meshhub.toolkit.solids import is_valid_in_file
 
 TARGET_TRIANGLES = 60_000
 """Triangles that take some seconds; the surface is divided into about as many, or into edges as long as the wall."""
@@ -68,6 +69,8 @@ class _Thickening:
             return mesh
         advance(0.5)
         result = united(mesh, solid, layers, (MIN_SHELL_RATIO * self.target) ** 3)
+        if not is_valid_in_file(result):
+            result = mesh
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)
         self.thinnest = min(self.thinnest, float(thickness.min()))
