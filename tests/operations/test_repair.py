@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import manifold3d
 import numpy as np
 import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshhub import Registry
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.operation import run
 from meshhub.model.notes import Remarks, collecting
@@ -500,3 +502,135 @@ def test_real_files_are_repaired(corpus: Path, name: str, fits: Callable[[float]
     result, _ = repair_scene(Mesh(np.array(loaded.vertices), np.array(loaded.faces)))
     assert_valid(result.meshes[0])
     assert fits(volume(*weld_as_written(result.meshes[0])))
+
+
+def write_and_read(scene: Scene, folder: Path, target: str) -> list[tuple[Float64, Int32]]:
+    """Convert with `repair`; return the welded meshes that a program reads from the written file, without meshhub."""
+    with Registry(entry_points=False) as registry:
+        registry.write(scene, folder / "before.3mf")
+        registry.convert(folder / "before.3mf", folder / f"after.{target}", options={"repair": True})
+    loaded = trimesh.load(folder / f"after.{target}", process=False)
+    meshes = loaded.dump() if isinstance(loaded, trimesh.Scene) else [loaded]
+    return [weld_as_written(Mesh(np.array(mesh.vertices), np.array(mesh.faces))) for mesh in meshes]
+
+
+@pytest.mark.parametrize("by", [(10, 20, 0), (10, 20, 30), (10, 0, 0)], ids=["an edge", "a point", "a wall"])
+@pytest.mark.parametrize("away", [0.0, 1234.5])
+def test_touching_parts_stay_apart_where_the_file_has_one_mesh(
+    by: tuple[float, float, float], away: float, tmp_path: Path
+) -> None:
+    place, mirror = np.eye(4), np.diag([-1.0, 1, 1, 1])
+    place[:3, 3] = np.array(by) + away
+    mirror[:3, 3] = (10 + away, away, away)
+    scene = Scene((brick(),), (Part(0, mirror), Part(0, place)))
+    [(points, faces)] = write_and_read(scene, tmp_path, "stl")
+    assert edge_counts(faces) == (0, 0)
+    solids = manifold3d.Manifold(manifold3d.Mesh64(points, faces.astype(np.uint64)))
+    assert solids.status() == manifold3d.Error.NoError
+    assert len(trimesh.Trimesh(points, faces, process=False).split(only_watertight=False)) == 2
+    assert volume(points, faces) == pytest.approx(12000, rel=1e-3)
+
+
+def test_touching_parts_stay_unchanged_where_the_file_keeps_parts(tmp_path: Path) -> None:
+    scene = scene_of(brick(), move_mesh(brick(), 10, 20, 0))
+    for points, faces in write_and_read(scene, tmp_path, "3mf"):
+        assert len(points) == 8
+        assert edge_counts(faces) == (0, 0)
+        np.testing.assert_array_equal(points, np.round(points))
+
+
+def fan(faces: int, size: float, at: tuple[float, float, float]) -> Mesh:
+    """Return an open fan of some faces."""
+    angle = np.arange(faces + 1)
+    ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    corners = np.concatenate([[[0, 0, 0.5]], ring]) * size + at
+    return Mesh(corners, np.array([[0, k + 1, k + 2] for k in range(faces)]))
+
+
+@pytest.mark.parametrize("faces", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [0.01, 5.0])
+@pytest.mark.parametrize("at", [(20.0, 30.0, 40.0), (2000.0, 0.0, 0.0)])
+def test_stray_open_shells_of_few_faces_disappear_at_any_size(
+    faces: int, size: float, at: tuple[float, float, float]
+) -> None:
+    result, remarks = repair_scene(join_meshes(brick(), fan(faces, size, at)))
+    assert remarks.figures["fragments_removed"] == 1
+    assert remarks.figures["size_after"] == pytest.approx([10, 20, 30])
+    assert len(result.meshes[0].faces) == 12
+
+
+def test_few_faces_that_fill_a_gap_stay() -> None:
+    ball = sphere(10, 32)
+    lid = ball.faces[40:42]
+    opened = join_meshes(
+        replace(ball, faces=np.delete(ball.faces, np.arange(38, 44), axis=0)), replace(ball, faces=lid)
+    )
+    result, remarks = repair_scene(opened)
+    assert remarks.figures["bodies_after"] == 1
+    assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(volume(ball.vertices, ball.faces), rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [0.2, 0.6])
+def test_floating_crumbs_are_judged_by_the_largest_body(size: float) -> None:
+    crumb = Mesh(
+        np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]) * size / np.sqrt(3) + [0, 0, 200],
+        [[0, 2, 1], [0, 3, 2], [0, 1, 3], [1, 2, 3]],
+    )
+    result, remarks = repair_scene(join_meshes(brick(), crumb))
+    assert remarks.figures["fragments_removed"] == 1
+    assert len(result.meshes[0].faces) == 12
+
+
+def test_merged_vertices_leave_no_bodies_without_volume() -> None:
+    ball = sphere(10, 48)
+    target = np.arange(len(ball.vertices))
+    target[200:900:37] = target[201:901:37] + 1
+    faces = target[ball.faces]
+    result, remarks = repair_scene(
+        replace(ball, faces=faces[(np.diff(np.sort(faces, axis=1), axis=1) > 0).all(axis=1)])
+    )
+    assert remarks.figures["bodies_after"] == 1
+    assert_valid(result.meshes[0])
+
+
+def relief(height: float, flat_rim: bool) -> Mesh:
+    """Return a height field of 40 by 40 cells on a square of side 1."""
+    line = np.linspace(0, 1, 41)
+    x, y = np.meshgrid(line, line, indexing="ij")
+    z = height * (np.sin(11 * x + 3 * y) + np.sin(7 * x - 9 * y + 1)) / 4
+    if flat_rim:
+        z = (z - z.min()) * np.clip(8 * np.minimum.reduce([x, 1 - x, y, 1 - y]), 0, 1)
+    a = (np.arange(40)[:, None] * 41 + np.arange(40)).ravel()
+    faces = np.concatenate([np.stack([a, a + 41, a + 42], 1), np.stack([a, a + 42, a + 1], 1)])
+    return Mesh(np.stack([x, y, z], axis=-1).reshape(-1, 3), faces)
+
+
+@pytest.mark.parametrize("flat_rim", [False, True])
+@pytest.mark.parametrize("height", [0.1, 0.3, 0.45])
+def test_a_height_field_is_a_sheet(height: float, flat_rim: bool) -> None:
+    mesh = relief(height, flat_rim)
+    result, remarks = repair_scene(mesh)
+    assert list_codes(remarks) == ["open_surface"]
+    assert result.meshes[0] is mesh
+
+
+def test_a_dome_without_its_base_is_a_solid() -> None:
+    ball = sphere(10, 48)
+    dome = replace(ball, faces=ball.faces[ball.vertices[ball.faces][:, :, 2].min(axis=1) > -1e-9])
+    result, _ = repair_scene(dome)
+    assert_valid(result.meshes[0])
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-4, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_bodies_with_holes_beside_each_other_are_not_joined(gap: float, seed: int) -> None:
+    grid = trimesh.creation.box((10, 10, 10)).subdivide().subdivide()
+    box = Mesh(np.array(grid.vertices), np.array(grid.faces))
+    chance = np.random.default_rng(seed)
+    broken = [
+        replace(each, faces=each.faces[chance.random(len(each.faces)) > 0.05])
+        for each in (box, move_mesh(box, 10 + gap, 0, 0))
+    ]
+    result, remarks = repair_scene(join_meshes(*broken))
+    assert remarks.figures["bodies_after"] == 2
+    assert_valid(result.meshes[0])

@@ -17,7 +17,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.topology import is_closed
-from models import assert_valid, sphere, volume
+from models import assert_valid, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -95,3 +95,50 @@ def test_the_recipe_makes_a_print_of_a_double_shell_with_colors(tmp_path: Path) 
     sizes = sorted(size for size in measure_areas(scene).values() if size > 0)
     assert len(sizes) == 2
     assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
+
+
+def build_double_shell(radius: float, wall: float, holes: list[int]) -> Mesh:
+    """Return a ball and a second wall inside, joined by narrow shafts at some faces."""
+    outer = sphere(radius, 48)
+    count = len(outer.vertices)
+    inner = outer.vertices * (1 - wall / radius)
+    vertices = [outer.vertices, inner]
+    faces = [np.delete(outer.faces, holes, axis=0), np.delete(outer.faces, holes, axis=0)[:, ::-1] + count]
+    for number, face in enumerate(outer.faces[holes]):
+        first = 2 * count + 6 * number
+        for wall_vertices in (outer.vertices[face], inner[face]):
+            center = wall_vertices.mean(axis=0)
+            vertices.append(center + 0.4 * (wall_vertices - center))
+        top, bottom = first + np.arange(3), first + 3 + np.arange(3)
+        for ends, ring, turn in ((face, top, 1), (face + count, bottom, -1)):
+            after, following = np.roll(ends, -1), np.roll(ring, -1)
+            faces.append(np.stack([ends, after, following], axis=1)[:, ::turn])
+            faces.append(np.stack([ends, following, ring], axis=1)[:, ::turn])
+        after, below = np.roll(top, -1), np.roll(bottom, -1)
+        faces += [np.stack([top, after, below], axis=1), np.stack([top, below, bottom], axis=1)]
+    return Mesh(np.concatenate(vertices), np.concatenate(faces).astype(np.int32))
+
+
+@pytest.mark.parametrize("wall", [0.2, 1.0])
+def test_a_double_shell_that_pin_holes_join_becomes_solid(wall: float) -> None:
+    double = build_double_shell(40, wall, [100, 500, 1200])
+    assert volume(double.vertices, double.faces) < 0.1 * volume(*soup(scene_of(sphere(40, 48))))
+    result, figures = make_solid(double)
+    assert_valid(result)
+    assert volume(*soup(result)) == pytest.approx(volume(*soup(scene_of(sphere(40, 48)))), rel=1e-3)
+    assert figures["bodies_after"] == 1
+    assert figures["inner_faces_removed"] > 2000
+    # the outer wall keeps its places
+    distance = np.linalg.norm(result.meshes[0].vertices, axis=1)
+    assert distance.min() > 39.5
+
+
+def test_a_vessel_with_a_wide_opening_is_not_filled() -> None:
+    ball, inner = sphere(40, 48), sphere(37, 48)
+    both = join(ball, place(inner, scale=-1))
+    cup = replace(both, faces=both.faces[both.vertices[both.faces][:, :, 2].mean(axis=1) < 20])
+    with collecting("test"):
+        mesh = run(Scene((cup,), (Part(0),)), RepairOptions(repair=True)).meshes[0]
+    result, figures = make_solid(mesh)
+    assert result.meshes[0] is mesh
+    assert figures["inner_faces_removed"] == 0

@@ -288,6 +288,9 @@ class Writer(Capability, frozen=True, kw_only=True):
     carries_with: dict[str, frozenset[Feature]] = {}
     """Features that the writer keeps in addition if an option is set, by option name."""
 
+    merges_parts: bool = False
+    """Whether programs read all parts of a file as one mesh, so that parts that touch become one."""
+
     frame: Frame = HOST_FRAME
     """Frame in which the writer receives the scene."""
 

@@ -109,6 +109,9 @@ class Write(Struct, frozen=True, kw_only=True, tag="write"):
     texture_colors: str | None
     """Where to write the colors of textures, "vertex" or "face"; None: textures stay, or are lost."""
 
+    merges_parts: bool = False
+    """Whether programs read all parts of the file as one mesh."""
+
 
 class Render(Struct, frozen=True, tag="render"):
     """Ending: the last step draws the scene; after operations, the scene before and after them."""

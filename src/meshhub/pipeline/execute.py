@@ -35,6 +35,7 @@ from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, UNIT_NAMES, Feature, Frame, Unit, Up
 from meshhub.model.chain import Chain, Inspect, Position, Preview, Render, Step, Write
 from meshhub.model.features import FeatureTable
+from meshhub.model.merging import merging_parts
 from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
 from meshhub.model.scene import InvalidIndex, Project, Scene
@@ -179,7 +180,8 @@ def _convert(run: _Run, ending: Write, target: Target) -> Report:
     losses: list[Loss] = []
     for step in run.chain.operations:
         features = scene.features()
-        scene = _operate(run, scene)
+        with merging_parts(ending.merges_parts):
+            scene = _operate(run, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     if scene.project is None or run.chain.target_format != scene.project.format:
         run.note_losses(project)

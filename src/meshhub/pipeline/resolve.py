@@ -271,7 +271,8 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
         return (reduce, write), Preview()
     carried = _find_carried_features(checked.writer.capability, options)
     colors = _choose_texture_colors(carried, options)
-    return (write,), Write(carried=tuple(sorted(carried)), texture_colors=colors)
+    merges_parts = checked.writer.capability.merges_parts
+    return (write,), Write(carried=tuple(sorted(carried)), texture_colors=colors, merges_parts=merges_parts)
 
 
 def _make_step(

@@ -151,19 +151,24 @@ def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
 
 def _find_fragments(topology: SceneTopology, faces: Index) -> NDArray[np.bool_]:
     """Return the (s,) shells that are stray fragments of their mesh; `faces` are (k, 3) vertices."""
-    shells, joined = topology.shells, topology.joined
-    is_border = np.zeros(len(shells.owner), np.bool_)
-    is_border[shells.label[topology.edges.order[topology.edges.start[topology.edges.size == 1]] // 3]] = True
+    shells = topology.shells
     is_fragment = np.zeros(len(shells.owner), np.bool_)
-    for mesh in np.flatnonzero(np.bincount(shells.owner, minlength=1) > 1):
+    several = np.flatnonzero(np.bincount(shells.owner, minlength=1) > 1)
+    if len(several) == 0:
+        return is_fragment
+    border = np.sort(topology.edges.border())
+    points = np.empty((int(topology.faces.max()) + 1, 3))
+    points[topology.faces.ravel()] = topology.joined.vertices[faces.ravel()]
+    for mesh in several:
         of_faces, of_shells = (
             slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (topology.owner, shells.owner)
         )
+        of_border = slice(*np.searchsorted(border, [3 * of_faces.start, 3 * of_faces.stop]))
         is_fragment[of_shells] = find_small_shells(
-            joined.vertices,
-            faces[of_faces],
+            points,
+            topology.faces[of_faces],
             shells.label[of_faces] - of_shells.start,
-            is_border[of_shells],
+            border[of_border] - 3 * of_faces.start,
             lambda of_shells=of_shells: shells.volume[of_shells],  # type: ignore[misc]
         )
     return is_fragment

@@ -34,7 +34,7 @@ class SurfaceDistance:
             spacing: Largest distance of neighboring samples.
         """
         self.corners = vertices[faces]
-        points, self.face = _sample(self.corners, spacing)
+        points, self.face = sample_surface(self.corners, spacing)
         self._tree = cKDTree(points)
         self._count = min(_NEAREST_SAMPLES, len(points))
 
@@ -71,8 +71,8 @@ class SurfaceDistance:
         return result
 
 
-def _sample(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
-    """Return points on triangles (m, 3, 3), about one spacing apart, and the triangle of each point."""
+def sample_surface(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
+    """Return points on triangles (m, 3, 3), about a spacing apart, and the triangle of each."""
     edges = np.roll(corners, -1, axis=1) - corners
     length = np.sqrt(np.einsum("ijk,ijk->ij", edges, edges))
     # rows parallel to the longest edge, from its two ends to the corner opposite

@@ -48,6 +48,7 @@ def meshhub_writers() -> list[Writer]:
     return [
         Writer(
             format=PLY,
+            merges_parts=True,
             run="meshhub.builtin_plugins.ply.writer:write",
             options=PlyWriterOptions,
             carries=frozenset({"normals", "uv", "colors"}),

@@ -19,6 +19,9 @@ CRACK_WIDTH_RATIOS = (2e-6, 2e-5, 2e-4)
 MAX_CRACK_EDGE_RATIO = 0.25
 """Distance per length of the shortest border edge at either point; welding never collapses an edge."""
 
+MIN_SHARED_BORDER_RATIO = 0.5
+"""Border points near another shell per border point; with fewer, the shells are two bodies that touch."""
+
 NEIGHBOR_COUNT = 8
 """Nearest border points examined; all pairs would take quadratic time where many points are close."""
 
@@ -150,7 +153,30 @@ def _find_neighbors(surface: WeldedMesh, border: Index, tolerance: float) -> _Ne
     index_a, column = np.nonzero(np.isfinite(distance))
     index_b, distance = near[index_a, column], distance[index_a, column]
     chosen = (index_a < index_b) & (distance <= np.minimum(max_distance[index_a], max_distance[index_b]))
+    chosen[chosen] = _belong_together(surface, point, index_a[chosen], index_b[chosen])
     return point[index_a[chosen]], point[index_b[chosen]], distance[chosen]
+
+
+def _belong_together(surface: WeldedMesh, point: Index, index_a: Index, index_b: Index) -> NDArray[np.bool_]:
+    """Return which pairs of border points are in one shell, or in two of which one has most of its border nearby.
+
+    Bodies with holes that touch each other have only a few border points in common.
+
+    Args:
+        point: (b,) border points.
+        index_a: (k,) first border point of each pair.
+        index_b: (k,) second border point of each pair.
+    """
+    count, label = topology.shells(surface.faces)
+    of_point = np.empty(len(surface.points), np.int32)
+    of_point[surface.faces.ravel()] = np.repeat(label, 3)
+    shell = of_point[point]
+    shell_a, shell_b = shell[index_a], shell[index_b]
+    across = shell_a != shell_b
+    near = np.unique(np.concatenate([index_a[across], index_b[across]]))
+    share = np.bincount(shell[near], minlength=count) / np.maximum(np.bincount(shell, minlength=count), 1)
+    together: NDArray[np.bool_] = ~across | (np.maximum(share[shell_a], share[shell_b]) >= MIN_SHARED_BORDER_RATIO)
+    return together
 
 
 def _weld_pairs(surface: WeldedMesh, point_a: Index, point_b: Index, max_size: float) -> tuple[WeldedMesh, int]:

@@ -11,7 +11,11 @@ from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.fragments import find_small_shells
+from meshhub.toolkit.geometry import face_normals
 from meshhub.toolkit.topology import Index
+
+MAX_FLAT_THICKNESS_RATIO = 1e-6
+"""Thickness of a shell per diagonal of its part; a thinner one is the two sides of one surface."""
 
 
 def find_fragments(surface: WeldedMesh, border: Index) -> NDArray[np.bool_]:
@@ -23,11 +27,34 @@ def find_fragments(surface: WeldedMesh, border: Index) -> NDArray[np.bool_]:
     Returns:
         (s,) mask of shells; never all of them.
     """
-    is_open = np.zeros(surface.shell_count, np.bool_)
-    is_open[surface.shell[border // 3]] = True
     return find_small_shells(
-        surface.points, surface.faces, surface.shell, is_open, lambda: measure_shell_volumes(surface)
+        surface.points, surface.faces, surface.shell, border, lambda: measure_shell_volumes(surface)
     )
+
+
+def remove_flat_shells(surface: WeldedMesh, max_original: int | None = None) -> tuple[WeldedMesh, int]:
+    """Label the shells, and remove the closed ones without volume, which splitting edges and closing holes leave.
+
+    Args:
+        max_original: Original faces of a shell to remove; default: any number.
+    Returns:
+        The mesh, and the number of shells removed; never all of them.
+    """
+    mesh_edges = topology.edges(surface.faces)
+    count, label = topology.shells(surface.faces, mesh_edges)
+    surface = replace(surface, shell=label)
+    if count < 2:
+        return surface, 0
+    area = np.bincount(label, np.linalg.norm(face_normals(surface.points, surface.faces), axis=1) / 2, minlength=count)
+    diagonal = float(np.linalg.norm(np.ptp(surface.points[surface.faces.ravel()], axis=0)))
+    is_flat = 2 * np.abs(measure_shell_volumes(surface)) <= MAX_FLAT_THICKNESS_RATIO * diagonal * area
+    is_flat[label[mesh_edges.border() // 3]] = False
+    if max_original is not None:
+        is_flat &= np.bincount(label, surface.is_original, minlength=count) <= max_original
+    if is_flat.all() or not is_flat.any():
+        return surface, 0
+    kept = surface.keep_faces(~is_flat[label])
+    return replace(kept, shell=(np.cumsum(~is_flat, dtype=np.int32) - np.int32(1))[kept.shell]), int(is_flat.sum())
 
 
 def remove_fragments(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[WeldedMesh, int, tuple[Index, Index]]:

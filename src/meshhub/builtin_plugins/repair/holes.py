@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.repair.triangulate import triangulate_least_area
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.model.scene import Float64
 from meshhub.toolkit import topology
-from meshhub.toolkit.geometry import face_normals
+from meshhub.toolkit.geometry import face_normals, unit_vectors
 from meshhub.toolkit.topology import Index
 
 MAX_LOOP_LENGTHS = (128, 64, 32, 16)
@@ -25,6 +25,21 @@ MAX_WORK = 50_000_000
 
 MIN_SHEET_RATIO = 0.8
 """Area of the patches per area of the shell; a shell with larger patches encloses nothing: it is a sheet."""
+
+MIN_HEIGHT_FIELD_RATIO = 0.5
+"""As `MIN_SHEET_RATIO`, for a height field: slopes of 60° on average."""
+
+MIN_PROJECTION_RATIO = 0.98
+"""Area of a shell's projection per area of its projected faces; a lower one means that faces overlap in the plane."""
+
+MAX_HOLE_EXTENT_RATIO = 0.25
+"""Size of a hole in a height field per size of its rim; with a larger one, it is a band around something."""
+
+MIN_RIM_HEIGHT_RATIO = 0.01
+"""Height differences of a rim per its size; a lower rim is planar, as that of a body without its base."""
+
+MIN_BEND_RATIO = 0.25
+"""Share of ridges, and of valleys, in the bends of a relief; a dome has only ridges."""
 
 MIN_SHEET_MAJORITY_RATIO = 0.75
 """Area of sheets per area of the part; a part with more is open on purpose, otherwise its sheets are closed too."""
@@ -229,17 +244,65 @@ def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
 def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
     """Return which loops to close, and the number of shells that stay open because they are sheets.
 
-    The areas decide: where the patches of a shell are as large as the shell, it encloses nothing.
+    Where the patches of a shell are as large as the shell, it encloses nothing. A height field over a free rim
+    encloses nothing either, with patches that are smaller because its slopes are steep.
     """
     count, label = surface.shell_count, surface.shell
-    areas = np.linalg.norm(face_normals(surface.points, surface.faces), axis=1)
-    own_area = np.bincount(label, areas, minlength=count)
+    normal = face_normals(surface.points, surface.faces)
+    own_area = np.bincount(label, np.linalg.norm(normal, axis=1), minlength=count)
     shell = label[loops.neighbor[loops.begin[:-1]]]
     corners: Float64 = surface.points[loops.point[patches.triangle]]
     areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     patch_area = np.bincount(label[loops.neighbor[patches.triangle[:, 0]]], areas, minlength=count)
     is_sheet = patch_area > MIN_SHEET_RATIO * own_area
+    for candidate in np.flatnonzero(~is_sheet & (patch_area > MIN_HEIGHT_FIELD_RATIO * own_area)).tolist():
+        is_sheet[candidate] = _is_height_field(surface, loops, np.flatnonzero(shell == candidate), normal)
     is_sheet[own_area == 0] = False
     if own_area[is_sheet].sum() <= MIN_SHEET_MAJORITY_RATIO * own_area.sum():
         is_sheet[:] = False
     return ~is_sheet[shell], int(is_sheet.sum())
+
+
+def _is_height_field(surface: WeldedMesh, loops: Loops, which: Index, normal: Float64) -> bool:
+    """Return whether a shell is a relief over a plane: seen from one side without overlap, with one large border.
+
+    A dome or a bowl without its lid is seen so too. It curves one way only, and its border is planar.
+
+    Args:
+        which: Loops of the shell.
+        normal: (m, 3) normals of all faces, as long as their areas.
+    """
+    chosen = surface.shell == surface.shell[loops.neighbor[loops.begin[which[0]]]]
+    total = normal[chosen].sum(axis=0)
+    length = float(np.linalg.norm(total))
+    if length < MIN_PROJECTION_RATIO * np.abs(normal[chosen] @ total / max(length, 1e-300)).sum():
+        return False
+    axis = total / length
+    heights = [surface.points[loops.point[loops.begin[loop] : loops.begin[loop + 1]]] @ axis for loop in which]
+    extents = np.array(
+        [
+            np.linalg.norm(np.ptp(surface.points[loops.point[loops.begin[loop] : loops.begin[loop + 1]]], axis=0))
+            for loop in which
+        ]
+    )
+    rim = int(extents.argmax())
+    if (np.delete(extents, rim) > MAX_HOLE_EXTENT_RATIO * extents[rim]).any():
+        return False
+    if np.ptp(heights[rim]) > MIN_RIM_HEIGHT_RATIO * extents[rim]:
+        return True
+    return _curves_both_ways(surface, chosen, normal)
+
+
+def _curves_both_ways(surface: WeldedMesh, chosen: NDArray[np.bool_], normal: Float64) -> bool:
+    """Return whether both ridges and valleys are a large share of a shell's bends."""
+    half_a, half_b = topology.edges(surface.faces).pairs()
+    kept = chosen[half_a // 3]
+    half_a, half_b = half_a[kept], half_b[kept]
+    begin, end = (points[half_a] for points in topology.half_edges(surface.faces))
+    unit = unit_vectors(normal)
+    across = surface.points[surface.faces.ravel()[topology.preceding(half_b)]] - surface.points[begin]
+    sine = np.linalg.norm(np.cross(unit[half_a // 3], unit[half_b // 3]), axis=1)
+    bend = sine * np.linalg.norm(surface.points[end] - surface.points[begin], axis=1)
+    is_valley = np.einsum("ij,ij->i", across, unit[half_a // 3]) > 0
+    share = float(bend[is_valley].sum()) / max(float(bend.sum()), 1e-300)
+    return MIN_BEND_RATIO < share < 1 - MIN_BEND_RATIO

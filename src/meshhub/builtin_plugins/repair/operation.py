@@ -10,12 +10,14 @@ import numpy as np
 
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
+from meshhub.builtin_plugins.repair.contacts import separate_parts
 from meshhub.builtin_plugins.repair.orient import measure_closed_volume
 from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
 from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
-from meshhub.builtin_plugins.repair.solid import make_solid
+from meshhub.builtin_plugins.repair.solid import make_solid, remove_inner_walls
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
+from meshhub.model.merging import merges_parts
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Mesh, Part, Scene
@@ -37,7 +39,7 @@ FIGURES = (
 )
 """Figures that count actions, reported even if they are 0."""
 
-SOLID_FIGURES = ("inner_shells_removed", "floating_shells_removed")
+SOLID_FIGURES = ("inner_faces_removed", "inner_shells_removed", "floating_shells_removed")
 """Figures of `repair_solid`."""
 
 
@@ -76,7 +78,8 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
             measure = (1, float(valid_volumes[index]))
             result = RepairedMesh(mesh, measure, measure)
         if options.repair_solid:
-            solid = make_solid(result.mesh, tally)
+            farthest, name = _find_farthest(mesh, parts), _describe(mesh, parts, index)
+            solid = make_solid(remove_inner_walls(result.mesh, farthest, tally, name), tally)
             if solid is not result.mesh:
                 check = check_surface(weld_mesh(solid)[0])
                 result = RepairedMesh(solid, result.before, (check.bodies, check.volume))
@@ -87,6 +90,10 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
             total[1] += volume * scale
     is_changed = any(mesh is not original for mesh, original in zip(meshes, scene.meshes, strict=True))
     repaired = replace(scene, meshes=tuple(meshes)) if is_changed else scene
+    if merges_parts() and (len(scene.parts) > 1 or not np.array_equal(scene.parts[0].transform, np.eye(4))):
+        repaired, moved = separate_parts(repaired)
+        tally["vertices_moved"] += moved
+        is_changed = is_changed or moved > 0
     size = _measure_size(scene)
     did(
         **{name: tally[name] for name in (*FIGURES, *(SOLID_FIGURES if options.repair_solid else ()))},

@@ -13,6 +13,15 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit import topology
 from meshhub.toolkit.topology import Index
 
+MIN_BODY_FACES = 10
+"""Faces of a patch that may be a body of its own: a box without two."""
+
+MAX_WEAK_LINKS = 2
+"""Edges between two patches; a flipped region of one body has at least three edges in common with the rest."""
+
+MAX_WEAK_LINK_RATIO = 0.1
+"""Edges between two patches per border edge of either; a flipped region of one body has all its border in common."""
+
 
 def find_flips(faces: Int32, half_a: Index, half_b: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Find the faces to flip so that paired half-edges have opposite directions.
@@ -35,6 +44,10 @@ def find_flips(faces: Int32, half_a: Index, half_b: Index) -> tuple[NDArray[np.b
     count, patch = topology.components(len(faces), half_a[agree] // 3, half_b[agree] // 3)
     disagreeing = np.flatnonzero(~agree)
     a, b = patch[half_a[disagreeing] // 3], patch[half_b[disagreeing] // 3]
+    is_weak = _find_weak_links(patch, count, a, b, patch[np.concatenate([half_a[agree], half_b[agree]]) // 3])
+    if is_weak.any():
+        conflict[disagreeing[is_weak]] = True
+        disagreeing, a, b = disagreeing[~is_weak], a[~is_weak], b[~is_weak]
     set_count, patch_set = topology.components(count, a, b)
     root = topology.first_members(patch_set, set_count)
     # a virtual node linked to all roots, so that one search traverses every set
@@ -48,6 +61,28 @@ def find_flips(faces: Int32, half_a: Index, half_b: Index) -> tuple[NDArray[np.b
     flip_patch ^= (balance > 0)[patch_set]
     conflict[disagreeing] = flip_patch[a] == flip_patch[b]
     return flip_patch[patch], conflict
+
+
+def _find_weak_links(patch: Index, count: int, a: Index, b: Index, inner: Index) -> NDArray[np.bool_]:
+    """Return which links (k,) join two large patches along a small share of their borders: they are two bodies.
+
+    Where two bodies with holes share a wall, a face of each may meet at an edge. One must not flip the other.
+
+    Args:
+        patch: (m,) patch of each face.
+        count: Number of patches.
+        a: (k,) patch on one side of each link.
+        b: (k,) patch on the other side.
+        inner: Patch of each half-edge within a patch.
+    """
+    face_count = np.bincount(patch, minlength=count)
+    border = 3 * face_count - np.bincount(inner, minlength=count)
+    low, high = np.minimum(a, b).astype(np.int64), np.maximum(a, b)
+    _, pair, links = np.unique(low * count + high, return_inverse=True, return_counts=True)
+    is_large = (face_count[a] >= MIN_BODY_FACES) & (face_count[b] >= MIN_BODY_FACES) & (a != b)
+    most = np.maximum(MAX_WEAK_LINK_RATIO * np.minimum(border[a], border[b]), MAX_WEAK_LINKS)
+    weak: NDArray[np.bool_] = is_large & (links[pair] <= most)
+    return weak
 
 
 def measure_shell_volumes(surface: WeldedMesh) -> Float64:

@@ -14,6 +14,7 @@ from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
 from meshhub.model.progress import track
 from meshhub.toolkit import topology
+from meshhub.toolkit.fragments import MAX_FEW_FACES
 from meshhub.toolkit.geometry import signed_volume
 from meshhub.toolkit.pairing import pair_half_edges
 from meshhub.toolkit.topology import Edges, Index
@@ -79,7 +80,7 @@ def weld_cracks(state: RepairState) -> None:
 def pair_and_orient(state: RepairState) -> None:
     """Pair the half-edges, and flip faces so that partners have opposite directions."""
     surface, mesh_edges = state.surface, state.mesh_edges
-    half_a, half_b = mesh_edges.pairs()
+    half_a, half_b = _without_folds(surface, *mesh_edges.pairs())
     flip, conflict = orient.find_flips(surface.faces, half_a, half_b)
     if (mesh_edges.size > 2).any():
         # pairing by angle needs faces that are mostly outward
@@ -87,12 +88,24 @@ def pair_and_orient(state: RepairState) -> None:
         if signed_volume(surface.points, surface.faces) < 0:
             surface = surface.flip_faces(np.ones(len(flip), np.bool_))
         half_a, half_b = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
+        half_a, half_b = _without_folds(surface, half_a, half_b)
         flip, conflict = orient.find_flips(surface.faces, half_a, half_b)
     state.surface = surface.flip_faces(flip)
     half_a, half_b = half_a[~conflict], half_b[~conflict]
     if flip.any():
         half_a, half_b = (np.where(flip[half // 3], half // 3 * 3 + (2 - half % 3), half) for half in (half_a, half_b))
     state.half_a, state.half_b = half_a, half_b
+
+
+def _without_folds(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[Index, Index]:
+    """Return the pairs without those of two faces over the same points: the sides of a wall belong to two bodies."""
+    a, b, c = surface.faces.T
+    total = a.astype(np.int64) + b + c
+    may_fold = np.flatnonzero(total[half_a // 3] == total[half_b // 3])
+    corners = [np.sort(surface.faces[half[may_fold] // 3], axis=1) for half in (half_a, half_b)]
+    is_fold = np.zeros(len(half_a), np.bool_)
+    is_fold[may_fold] = (corners[0] == corners[1]).all(axis=1)
+    return half_a[~is_fold], half_b[~is_fold]
 
 
 def remove_fragments(state: RepairState) -> None:
@@ -115,10 +128,19 @@ def split_edges(state: RepairState) -> None:
     state.counts["edges_split"] += count
 
 
+def remove_flat_shells(state: RepairState) -> None:
+    """Remove the closed shells without volume."""
+    state.surface, count = fragments.remove_flat_shells(state.surface)
+    state.counts["fragments_removed"] += count
+
+
 def fill_holes(state: RepairState) -> None:
     """Close the holes, except in sheets."""
     state.surface, count, state.sheets = holes.fill_holes(state.surface)
     state.counts["holes_closed"] += count
+    # scraps inside of a hole, whose patch is their back
+    state.surface, count = fragments.remove_flat_shells(state.surface, MAX_FEW_FACES)
+    state.counts["fragments_removed"] += count
 
 
 def orient_shells(state: RepairState) -> None:
@@ -142,6 +164,7 @@ STEPS: tuple[Callable[[RepairState], None], ...] = (
     remove_fragments,
     split_points,
     split_edges,
+    remove_flat_shells,
     fill_holes,
     orient_shells,
     separate_copies,

@@ -8,19 +8,61 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.repair.inner_walls import find_inner_walls
 from meshhub.builtin_plugins.repair.nesting import measure_depths
 from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
-from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, weld_mesh
+from meshhub.builtin_plugins.repair.passes import repair_surface
+from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
+from meshhub.builtin_plugins.repair.validity import check_as_file
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, to_mesh, weld_mesh
+from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.containment import group_by_shell
-from meshhub.toolkit.geometry import compacted
+from meshhub.toolkit.geometry import compacted, face_normals
 
 MAX_FLOATING_DIAGONAL_RATIO = 0.05
 """Diagonal of a floating shell per diagonal of its part: 4 mm of 80 mm."""
 
 MAX_FLOATING_VOLUME_RATIO = 0.001
 """Volume of a floating shell per volume of its part."""
+
+
+MAX_CAP_RATIO = 0.05
+"""Area of the faces that close pin-holes per area of the outer wall; larger openings are not pin-holes."""
+
+
+def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> Mesh:
+    """Remove the walls that pin-holes join to the surface, and close the pin-holes.
+
+    Args:
+        mesh: Repaired mesh.
+        farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
+        tally: Counts the removed faces.
+        name: Name of the part in notes.
+    Returns:
+        The mesh itself if it has no such walls, or if the outer wall alone would not be valid.
+    """
+    surface = weld_mesh(mesh)[0]
+    before = check_as_file(surface.points, surface.faces)
+    if not before.valid:
+        return mesh
+    is_inner = find_inner_walls(surface)
+    if not is_inner.any():
+        return mesh
+    outer = surface.keep_faces(~is_inner)
+    result = repair_surface(outer, topology.edges(outer.faces), farthest)
+    new = ~result.surface.is_original
+    areas = np.linalg.norm(face_normals(result.surface.points, result.surface.faces), axis=1)
+    if result.sheets or not result.check.valid or result.check.volume <= before.volume:
+        problem = "the outer wall alone would not be closed"
+    elif areas[new].sum() > MAX_CAP_RATIO * areas.sum():
+        problem = "openings wider than pin-holes lead to them"
+    else:
+        tally["inner_faces_removed"] += int(is_inner.sum())
+        return to_mesh(divide_new_faces(result.surface, mesh), mesh)
+    note("inner_walls_left", f"{name} has inner walls that were left, because {problem}; close it in a mesh editor.")
+    return mesh
 
 
 def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:

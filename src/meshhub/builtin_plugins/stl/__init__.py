@@ -51,6 +51,7 @@ def meshhub_writers() -> list[Writer]:
     return [
         Writer(
             format=STL,
+            merges_parts=True,
             run="meshhub.builtin_plugins.stl.writer:write",
             options=StlWriterOptions,
             carries_with={"stl_ascii": frozenset({"names"})},
