@@ -1,0 +1,1 @@
+"""Benchmark of mesh repair: meshhub and other programs on the same files, judged by none of them."""
