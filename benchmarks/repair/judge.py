@@ -32,7 +32,8 @@ class Case:
     expect: "solid", "sheet" or "valid"
     truth:  surface that a solid must have
     bodies: closed shells that a solid must have; None: not judged
-    volume: whether the volume of the truth is judged too
+    volume: whether the volume of the truth is judged too, and whether the result has surfaces that it has not; a file
+        with holes is no whole truth
     """
 
     name: str
@@ -124,7 +125,9 @@ def _judge_solid(case: Case, points: Points, faces: Faces, defects: tuple[int, i
     closed = not reasons
     shape: bool | None = None
     if case.truth is not None:
-        deviation = max(_distance(case.truth, (points, faces)), _distance((points, faces), case.truth))
+        deviation = _distance(case.truth, (points, faces))
+        if case.volume:
+            deviation = max(deviation, _distance((points, faces), case.truth))
         ratio = abs(volume / _volume(*case.truth) - 1) if case.volume else 0.0
         shape = deviation <= MAX_DISTANCE_RATIO and ratio <= MAX_VOLUME_RATIO
         if not shape:

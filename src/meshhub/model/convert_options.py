@@ -56,8 +56,21 @@ class ConvertOptions(TypedDict, total=False):
     vertices, and orient faces outward. A valid model stays unchanged."""
 
     repair_solid: bool | None
-    """Repair to solid bodies. Repair, then remove shells inside of other shells, so that double walls and cavities
-    become solid, and small shells that float beside the model."""
+    """Repair to solid bodies. Repair, then remove inner walls, also those that pin-holes join to the surface, so
+    that double walls and cavities become solid, and small shells that float beside the model."""
+
+    repair_self_intersections: bool | None
+    """Unite overlapping bodies. Repair, then unite the bodies of each part where they overlap, and each body with
+    itself; cavities stay. Slicers read overlaps in different ways. A part without overlaps stays unchanged."""
+
+    repair_fragments_mm: float | None
+    """Remove shells under mm (more than 0 and at most 1000). Repair, then remove every shell whose bounding box has
+    a diagonal under this many millimeters; the largest shell of each part stays."""
+
+    repair_wrap_mm: float | None
+    """Wrap gaps up to mm (at least 0.05 and at most 50). Last resort: replace each part by a new closed surface
+    around it, which closes gaps and holes up to this many millimeters and lies about a tenth of them outside. Edges
+    become round, details under it vanish. The report gives the deviation."""
 
     optimize_target_faces: int | None
     """Target number of faces (at least 4 and at most 100000000). Reduce the whole scene to this many triangles;

@@ -59,17 +59,40 @@ def offset_surface(vertices: Float64, faces: Int32, distance: float, option: str
     Raises:
         ModelTooComplex: The surface is too large for the distance.
     """
+    return _find_offset(vertices, faces, distance, option, is_closed=True)
+
+
+def surround_surface(vertices: Float64, faces: Int32, distance: float, option: str) -> tuple[Float64, Int32]:
+    """Return the surface of all points up to a distance from any triangles, open or closed.
+
+    Args:
+        vertices: (n, 3) positions, in millimeters.
+        faces: (m, 3) indices into `vertices`.
+        distance: Millimeters, positive.
+        option: Option that the distance is from, for messages.
+    Returns:
+        Vertices and faces of the solid, outward; the space that it encloses has an inward shell.
+    Raises:
+        ModelTooComplex: The surface is too large for the distance.
+    """
+    return _find_offset(vertices, faces, distance, option, is_closed=False)
+
+
+def _find_offset(
+    vertices: Float64, faces: Int32, distance: float, option: str, is_closed: bool
+) -> tuple[Float64, Int32]:
     radius = abs(distance)
-    cell = max(radius / CELLS_PER_DISTANCE, float(np.sqrt(area(vertices, faces) / TARGET_CELLS)))
+    sides = 1 if is_closed else 2
+    cell = max(radius / CELLS_PER_DISTANCE, float(np.sqrt(sides * area(vertices, faces) / TARGET_CELLS)))
     cell = min(cell, radius / MIN_CELLS_PER_DISTANCE)
-    if area(vertices, faces) / cell**2 > MAX_CELLS:
+    if sides * area(vertices, faces) / cell**2 > MAX_CELLS:
         raise ModelTooComplex(
             f"option '{{{option}}}' {format_number(radius, 3)} mm is too fine for a surface of "
             f"{format_number(area(vertices, faces), 3)} mm²; use a larger one, or a smaller model",
             options=(option,),
         )
-    field = SurfaceDistance(vertices, faces, 2 * cell)
-    cells = _find_cells(vertices, faces, field, distance, cell)
+    field = SurfaceDistance(vertices, faces, 2 * cell if is_closed else cell)
+    cells = _find_cells(vertices, faces, field, distance, cell, is_closed)
     advance(0.5)
     if len(cells.places) == 0:
         return np.empty((0, 3)), np.empty((0, 3), np.int32)
@@ -97,8 +120,10 @@ class _Cells(NamedTuple):
     size: float
 
 
-def _find_cells(vertices: Float64, faces: Int32, field: SurfaceDistance, distance: float, size: float) -> _Cells:
-    """Find the cells that the offset surface crosses, from large cells to small ones."""
+def _find_cells(
+    vertices: Float64, faces: Int32, field: SurfaceDistance, distance: float, size: float, is_closed: bool
+) -> _Cells:
+    """Find the cells that the offset surface crosses, from large cells to small ones; both sides of an open surface."""
     radius = abs(distance)
     low, high = (
         vertices[faces].min(axis=(0, 1)) - radius - 3 * size,
@@ -107,13 +132,14 @@ def _find_cells(vertices: Float64, faces: Int32, field: SurfaceDistance, distanc
     levels = max(0, int(np.ceil(np.log2((high - low).max() / size / 8))))
     counts = np.ceil((high - low) / (size * 2**levels)).astype(np.intp)
     index = np.stack(np.unravel_index(np.arange(counts.prod()), counts), axis=1)
-    is_one_side = False
+    is_one_side = not is_closed
     for level in range(levels, -1, -1):
         length = size * 2**level
         reach = np.sqrt(3) / 2 * length
         center = low + (index + 0.5) * length
-        # the slack covers the error of the distances
-        index = index[np.abs(field.measure(center) - radius) <= reach + 0.1 * size]
+        # the slack covers the error of the distances, which is larger around the rims of open surfaces
+        slack = 0.1 * size if is_closed else 0.5 * size
+        index = index[np.abs(field.measure(center) - radius) <= reach + slack]
         if not is_one_side and (level == 0 or reach < radius / 2):
             index = _keep_side(_Cells(index, low, length), vertices[faces], distance > 0)
             is_one_side = True

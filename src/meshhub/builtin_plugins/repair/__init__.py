@@ -12,7 +12,7 @@ from meshhub.model.capabilities import Operation, Stage
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
-    """Options of `repair`: whether to repair the scene, and to remove shells that no print needs."""
+    """Options of `repair`: whether to repair the scene, what to remove or unite, and whether to wrap it."""
 
     repair: Annotated[
         bool,
@@ -26,10 +26,47 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
         bool,
         Meta(
             title="Repair to solid bodies",
-            description="Repair, then remove shells inside of other shells, so that double walls and cavities become "
-            "solid, and small shells that float beside the model.",
+            description="Repair, then remove inner walls, also those that pin-holes join to the surface, so that "
+            "double walls and cavities become solid, and small shells that float beside the model.",
         ),
     ] = False
+    repair_self_intersections: Annotated[
+        bool,
+        Meta(
+            title="Unite overlapping bodies",
+            description="Repair, then unite the bodies of each part where they overlap, and each body with itself; "
+            "cavities stay. Slicers read overlaps in different ways. A part without overlaps stays unchanged.",
+        ),
+    ] = False
+    repair_fragments_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Remove shells under mm",
+                description="Repair, then remove every shell whose bounding box has a diagonal under this many "
+                "millimeters; the largest shell of each part stays.",
+                gt=0,
+                le=1000,
+                examples=[1],
+            ),
+        ]
+        | None
+    ) = None
+    repair_wrap_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Wrap gaps up to mm",
+                description="Last resort: replace each part by a new closed surface around it, which closes gaps and "
+                "holes up to this many millimeters and lies about a tenth of them outside. Edges become round, details "
+                "under it vanish. The report gives the deviation.",
+                ge=0.05,
+                le=50,
+                examples=[2],
+            ),
+        ]
+        | None
+    ) = None
 
 
 @hookimpl

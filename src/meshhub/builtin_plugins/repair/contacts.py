@@ -120,7 +120,7 @@ def _with_vertices(scene: Scene, before: list[Float64], after: list[Float64]) ->
             continue
         mesh = scene.meshes[part.mesh]
         vertices = mesh.vertices.copy()
-        inverse: Float64 = np.linalg.inv(part.transform)
+        inverse = np.asarray(np.linalg.inv(part.transform), np.float64)
         vertices[is_moved] = transformed(after[number][is_moved], inverse)
         parts[number] = replace(part, mesh=len(meshes))
         meshes.append(replace(mesh, vertices=vertices))

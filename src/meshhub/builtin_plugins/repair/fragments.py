@@ -14,6 +14,9 @@ from meshhub.toolkit.fragments import find_small_shells
 from meshhub.toolkit.geometry import face_normals
 from meshhub.toolkit.topology import Index
 
+MAX_SCRAP_RATIO = 0.05
+"""Area of scraps per area of their part; more are what the part is made of."""
+
 MAX_FLAT_THICKNESS_RATIO = 1e-6
 """Thickness of a shell per diagonal of its part; a thinner one is the two sides of one surface."""
 
@@ -51,6 +54,8 @@ def remove_flat_shells(surface: WeldedMesh, max_original: int | None = None) -> 
     is_flat[label[mesh_edges.border() // 3]] = False
     if max_original is not None:
         is_flat &= np.bincount(label, surface.is_original, minlength=count) <= max_original
+        if area[is_flat].sum() > MAX_SCRAP_RATIO * area.sum():
+            return surface, 0
     if is_flat.all() or not is_flat.any():
         return surface, 0
     kept = surface.keep_faces(~is_flat[label])

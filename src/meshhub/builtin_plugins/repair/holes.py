@@ -29,14 +29,14 @@ MIN_SHEET_RATIO = 0.8
 MIN_HEIGHT_FIELD_RATIO = 0.5
 """As `MIN_SHEET_RATIO`, for a height field: slopes of 60° on average."""
 
+MIN_RELIEF_FACES = 32
+"""Faces of a height field; with fewer, ridges and valleys are those of a box with a notch."""
+
 MIN_PROJECTION_RATIO = 0.98
 """Area of a shell's projection per area of its projected faces; a lower one means that faces overlap in the plane."""
 
 MAX_HOLE_EXTENT_RATIO = 0.25
 """Size of a hole in a height field per size of its rim; with a larger one, it is a band around something."""
-
-MIN_RIM_HEIGHT_RATIO = 0.01
-"""Height differences of a rim per its size; a lower rim is planar, as that of a body without its base."""
 
 MIN_BEND_RATIO = 0.25
 """Share of ridges, and of valleys, in the bends of a relief; a dome has only ridges."""
@@ -266,19 +266,19 @@ def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[
 def _is_height_field(surface: WeldedMesh, loops: Loops, which: Index, normal: Float64) -> bool:
     """Return whether a shell is a relief over a plane: seen from one side without overlap, with one large border.
 
-    A dome or a bowl without its lid is seen so too. It curves one way only, and its border is planar.
+    A dome, a bowl and half a box are seen so too, but they curve one way only.
 
     Args:
         which: Loops of the shell.
         normal: (m, 3) normals of all faces, as long as their areas.
     """
     chosen = surface.shell == surface.shell[loops.neighbor[loops.begin[which[0]]]]
+    if chosen.sum() < MIN_RELIEF_FACES:
+        return False
     total = normal[chosen].sum(axis=0)
     length = float(np.linalg.norm(total))
     if length < MIN_PROJECTION_RATIO * np.abs(normal[chosen] @ total / max(length, 1e-300)).sum():
         return False
-    axis = total / length
-    heights = [surface.points[loops.point[loops.begin[loop] : loops.begin[loop + 1]]] @ axis for loop in which]
     extents = np.array(
         [
             np.linalg.norm(np.ptp(surface.points[loops.point[loops.begin[loop] : loops.begin[loop + 1]]], axis=0))
@@ -288,8 +288,6 @@ def _is_height_field(surface: WeldedMesh, loops: Loops, which: Index, normal: Fl
     rim = int(extents.argmax())
     if (np.delete(extents, rim) > MAX_HOLE_EXTENT_RATIO * extents[rim]).any():
         return False
-    if np.ptp(heights[rim]) > MIN_RIM_HEIGHT_RATIO * extents[rim]:
-        return True
     return _curves_both_ways(surface, chosen, normal)
 
 

@@ -23,6 +23,9 @@ MAX_DISTANCE_RATIO = 0.005
 MAX_FACES = 2_000_000
 """Faces; bounds the time, because pymeshlab repairs only about 88 000 faces per second."""
 
+MAX_UNION_FACES = 100_000
+"""Faces; bounds the time, because exact unions take about a second for 1000 faces that intersect."""
+
 DISTANCE_SAMPLE_COUNT = 20_000
 """Samples for the distance; enough for a mean, and fast."""
 
@@ -48,7 +51,7 @@ def repair_with_meshlab(mesh: Mesh, repaired: Mesh) -> tuple[Mesh, FileCheck] | 
             continue
         check = check_as_file(*result)
         if check.valid and _measure_distance(mesh, *result) <= MAX_DISTANCE_RATIO:
-            return _transfer_attributes(mesh, *result), check
+            return transfer_attributes(mesh, *result), check
     return None
 
 
@@ -72,9 +75,64 @@ def _apply_filters(points: Float64, faces: Int32) -> tuple[Float64, Int32] | Non
             meshes.meshing_invert_face_orientation(forceflip=True)
     except pymeshlab.PyMeshLabException:
         return None
-    current = meshes.current_mesh()
-    result = np.array(current.vertex_matrix(), np.float64), np.array(current.face_matrix(), np.int32)
+    result = _current_arrays(meshes)
     return result if len(result[1]) else None
+
+
+def unite_with_meshlab(mesh: Mesh) -> Mesh | None:
+    """Return the union of a mesh with itself, which resolves self-intersections; None without pymeshlab.
+
+    Args:
+        mesh: Closed mesh, oriented outward.
+    Returns:
+        A valid mesh with less volume, or None.
+    """
+    if len(mesh.faces) > MAX_UNION_FACES or not is_usable():
+        return None
+    import pymeshlab
+
+    points, faces = welded(mesh)
+    meshes: Any = pymeshlab.MeshSet(verbose=False)
+    for _ in range(2):
+        meshes.add_mesh(pymeshlab.Mesh(vertex_matrix=points, face_matrix=faces))
+    try:
+        meshes.generate_boolean_union(first_mesh=0, second_mesh=1)
+    except pymeshlab.PyMeshLabException:
+        return None
+    result = _current_arrays(meshes)
+    if len(result[1]) == 0 or not check_as_file(*result).valid:
+        return None
+    return transfer_attributes(mesh, *result)
+
+
+def wrap_with_meshlab(points: Float64, faces: Int32, alpha: float, offset: float) -> tuple[Float64, Int32] | None:
+    """Return the alpha wrap of any triangles; None without pymeshlab or if it fails.
+
+    Args:
+        points: (n, 3) positions, any length unit.
+        faces: (m, 3) indices into `points`.
+        alpha: Largest width of the gaps that it closes.
+        offset: Distance of the wrap from the surface.
+    """
+    if not is_usable():
+        return None
+    import pymeshlab
+
+    if not hasattr(pymeshlab.MeshSet, "generate_alpha_wrap"):
+        return None
+    meshes: Any = pymeshlab.MeshSet(verbose=False)
+    meshes.add_mesh(pymeshlab.Mesh(vertex_matrix=points, face_matrix=faces))
+    try:
+        meshes.generate_alpha_wrap(alpha=pymeshlab.PureValue(alpha), offset=pymeshlab.PureValue(offset))
+    except pymeshlab.PyMeshLabException:
+        return None
+    result = _current_arrays(meshes)
+    return result if len(result[1]) else None
+
+
+def _current_arrays(meshes: Any) -> tuple[Float64, Int32]:
+    current = meshes.current_mesh()
+    return np.array(current.vertex_matrix(), np.float64), np.array(current.face_matrix(), np.int32)
 
 
 def _measure_distance(mesh: Mesh, points: Float64, faces: Int32) -> float:
@@ -91,7 +149,7 @@ def _measure_distance(mesh: Mesh, points: Float64, faces: Int32) -> float:
     return float(distance["RMS"]) / max(float(distance["diag_mesh_0"]), 1e-300)
 
 
-def _transfer_attributes(mesh: Mesh, points: Float64, faces: Int32) -> Mesh:
+def transfer_attributes(mesh: Mesh, points: Float64, faces: Int32) -> Mesh:
     """Return the result with the attributes of the input: each face has those of the face nearest to its center.
 
     All corners of a face take them from one face of the input, so that none shows the space between two charts.

@@ -11,12 +11,15 @@ import numpy as np
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
 from meshhub.builtin_plugins.repair.contacts import separate_parts
+from meshhub.builtin_plugins.repair.intersections import unite_bodies
 from meshhub.builtin_plugins.repair.orient import measure_closed_volume
 from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
 from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
-from meshhub.builtin_plugins.repair.solid import make_solid, remove_inner_walls
+from meshhub.builtin_plugins.repair.solid import make_solid, remove_inner_walls, remove_small_shells
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
+from meshhub.builtin_plugins.repair.wrap import wrap_mesh
+from meshhub.errors import format_number
 from meshhub.model.merging import merges_parts
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
@@ -56,9 +59,11 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
 
     Args:
         scene: Millimeters, Z up.
-        options: `repair_solid` also removes inner and floating shells.
+        options: What to do in addition: wrap, remove small shells, unite bodies, make solid, in this order.
     Returns:
         Repaired scene; instances stay shared, and a valid mesh stays the same object.
+    Raises:
+        ModelTooComplex: A part is too large for `repair_wrap_mm`.
     """
     placed: dict[int, list[Part]] = {}
     for part in scene.parts:
@@ -72,17 +77,13 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
         mesh = scene.meshes[index]
         if len(mesh.faces) == 0:
             continue
-        if np.isnan(valid_volumes[index]):
+        result = _wrap(mesh, parts, options, index)
+        if result is None and np.isnan(valid_volumes[index]):
             result = repair_mesh(mesh, _find_farthest(mesh, parts), tally, _describe(mesh, parts, index))
-        else:
+        elif result is None:
             measure = (1, float(valid_volumes[index]))
             result = RepairedMesh(mesh, measure, measure)
-        if options.repair_solid:
-            farthest, name = _find_farthest(mesh, parts), _describe(mesh, parts, index)
-            solid = make_solid(remove_inner_walls(result.mesh, farthest, tally, name), tally)
-            if solid is not result.mesh:
-                check = check_surface(weld_mesh(solid)[0])
-                result = RepairedMesh(solid, result.before, (check.bodies, check.volume))
+        result = _change_bodies(scene, index, parts, result, options, tally)
         meshes[index] = result.mesh
         scale = sum(abs(float(np.linalg.det(part.transform[:3, :3]))) for part in parts)
         for total, bodies, volume in ((before, *result.before), (after, *result.after)):
@@ -96,7 +97,7 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
         is_changed = is_changed or moved > 0
     size = _measure_size(scene)
     did(
-        **{name: tally[name] for name in (*FIGURES, *(SOLID_FIGURES if options.repair_solid else ()))},
+        **{name: tally[name] for name in (*FIGURES, *_list_figures(options))},
         bodies_before=before[0],
         bodies_after=after[0],
         volume_before=before[1],
@@ -108,6 +109,53 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
     if not is_changed and not tally["meshes_invalid"]:
         note("already_sound", "The model is valid; 'repair' left it unchanged.")
     return repaired
+
+
+def _change_bodies(
+    scene: Scene, index: int, parts: list[Part], result: RepairedMesh, options: RepairOptions, tally: Counter[str]
+) -> RepairedMesh:
+    """Apply the options beyond a plain repair to a repaired mesh, and measure it again if that changes it."""
+    original, mesh = scene.meshes[index], result.mesh
+    name = _describe(original, parts, index)
+    if options.repair_fragments_mm is not None:
+        mesh = remove_small_shells(mesh, options.repair_fragments_mm / _find_scale(parts), tally)
+    if options.repair_self_intersections:
+        mesh = unite_bodies(mesh, tally, name, len(scene.materials))
+    if options.repair_solid:
+        mesh = make_solid(remove_inner_walls(mesh, _find_farthest(original, parts), tally, name), tally)
+    if mesh is result.mesh:
+        return result
+    check = check_surface(weld_mesh(mesh)[0])
+    return RepairedMesh(mesh, result.before, (check.bodies, check.volume))
+
+
+def _wrap(mesh: Mesh, parts: list[Part], options: RepairOptions, index: int) -> RepairedMesh | None:
+    """Wrap a mesh if `repair_wrap_mm` asks for it, and report the deviation; None if there is no valid wrap."""
+    if options.repair_wrap_mm is None:
+        return None
+    name, scale = _describe(mesh, parts, index), _find_scale(parts)
+    wrap = wrap_mesh(mesh, options.repair_wrap_mm / scale)
+    if wrap is None:
+        note(
+            "not_wrapped",
+            f"{name} has no valid wrap for this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
+            options=("repair_wrap_mm",),
+        )
+        return None
+    rms, greatest = scale * wrap.rms, scale * wrap.greatest
+    note(
+        "wrapped",
+        f"{name} is a new surface, {format_number(rms, 2)} mm from the model on average, at most "
+        f"{format_number(greatest, 2)} mm; compare it with the model.",
+    )
+    did(wrap_deviation_rms_mm=rms, wrap_deviation_max_mm=greatest)
+    before, after = (check_surface(weld_mesh(each)[0]) for each in (mesh, wrap.mesh))
+    return RepairedMesh(wrap.mesh, (before.bodies, before.volume), (after.bodies, after.volume))
+
+
+def _find_scale(parts: list[Part]) -> float:
+    """Return the millimeters of a unit of a mesh in its largest instance."""
+    return max(abs(float(np.linalg.det(part.transform[:3, :3]))) ** (1 / 3) for part in parts) or 1.0
 
 
 def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> RepairedMesh:
@@ -176,6 +224,12 @@ def _find_farthest(mesh: Mesh, parts: list[Part]) -> float:
         if scale > 0:
             farthest = max(farthest, float(np.abs(transformed(corners, part.transform)).max()) / scale)
     return farthest
+
+
+def _list_figures(options: RepairOptions) -> tuple[str, ...]:
+    """Return the figures of the options beyond a plain repair."""
+    solid = SOLID_FIGURES if options.repair_solid else ()
+    return (*solid, "self_intersections_united") if options.repair_self_intersections else solid
 
 
 def _describe(mesh: Mesh, parts: list[Part], index: int) -> str:

@@ -18,7 +18,7 @@ from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, to_mesh, weld
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
-from meshhub.toolkit.containment import group_by_shell
+from meshhub.toolkit.containment import TURN, group_by_shell
 from meshhub.toolkit.geometry import compacted, face_normals
 
 MAX_FLOATING_DIAGONAL_RATIO = 0.05
@@ -61,8 +61,36 @@ def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: s
     else:
         tally["inner_faces_removed"] += int(is_inner.sum())
         return to_mesh(divide_new_faces(result.surface, mesh), mesh)
-    note("inner_walls_left", f"{name} has inner walls that were left, because {problem}; close it in a mesh editor.")
+    note(
+        "inner_walls_left",
+        f"{name} has inner walls that were left, because {problem}; use {{repair_wrap_mm}}.",
+        options=("repair_wrap_mm",),
+    )
     return mesh
+
+
+def remove_small_shells(mesh: Mesh, diagonal: float, tally: Counter[str]) -> Mesh:
+    """Remove the shells with a smaller diagonal; the largest shell stays.
+
+    Args:
+        mesh: Repaired mesh.
+        diagonal: Diagonal of the bounding box below which a shell is removed, in the unit of the mesh.
+    Returns:
+        The mesh itself if no shell is removed.
+    """
+    surface = weld_mesh(mesh)[0]
+    count, label = topology.shells(surface.faces)
+    shells = group_by_shell(surface.points @ TURN.T, surface.faces, label, count)
+    size = np.linalg.norm(shells.high - shells.low, axis=1)
+    is_small = size < diagonal
+    is_small[size.argmax()] = False
+    tally["fragments_removed"] += int(is_small.sum())
+    return mesh if not is_small.any() else _keep_faces(mesh, ~is_small[label])
+
+
+def _keep_faces(mesh: Mesh, kept: NDArray[np.bool_]) -> Mesh:
+    material = None if mesh.face_material is None else mesh.face_material[kept]
+    return compacted(replace(mesh, faces=mesh.faces[kept], face_material=material))
 
 
 def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
@@ -86,10 +114,7 @@ def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
     is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume)
     tally.update(inner_shells_removed=int(is_inner.sum()), floating_shells_removed=int(is_floating.sum()))
     kept = ~(is_inner | is_floating)[label]
-    if kept.all():
-        return mesh
-    material = None if mesh.face_material is None else mesh.face_material[kept]
-    return compacted(replace(mesh, faces=mesh.faces[kept], face_material=material))
+    return mesh if kept.all() else _keep_faces(mesh, kept)
 
 
 def _find_floating_shells(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.bool_]:

@@ -43,6 +43,10 @@ class WeldedMesh:
         """The number of labeled shells."""
         return int(self.shell.max(initial=-1)) + 1
 
+    def with_shells(self, shell: Int32) -> WeldedMesh:
+        """Return the mesh with other labels of its shells."""
+        return replace(self, shell=shell)
+
     def keep_faces(self, kept: NDArray[Any]) -> WeldedMesh:
         """Return the mesh with some of its faces, by mask or index."""
         return replace(

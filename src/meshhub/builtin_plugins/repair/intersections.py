@@ -1,0 +1,132 @@
+"""Union of bodies that overlap, and of a body with itself; cavities stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from manifold3d import Manifold, OpType
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.repair import meshlab
+from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
+from meshhub.builtin_plugins.repair.validity import check_as_file
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, weld_mesh
+from meshhub.errors import ConversionFailed
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Mesh
+from meshhub.toolkit import topology
+from meshhub.toolkit.containment import TURN, hosts_of, inside
+from meshhub.toolkit.geometry import chosen_faces, face_normals, unit_vectors
+from meshhub.toolkit.solids import Solids, split_solid
+
+PROBE_RATIO = 1e-5
+"""Distance of a probe from its face per diagonal of the part; closer walls count as overlapping."""
+
+MAX_TEST_COUNT = 400_000_000
+"""Probe-face pairs tested; on larger parts, fewer faces are probed. Bounds the time."""
+
+MIN_OVERLAP_RATIO = 1e-7
+"""Volume of overlaps per volume of the bodies; less is rounding."""
+
+MAX_DEPTH = 6
+"""Cuts of one body; each piece whose sides still overlap is cut again, into 64 slabs at most."""
+
+
+def unite_bodies(mesh: Mesh, tally: Counter[str], name: str, material_count: int) -> Mesh:
+    """Unite the bodies of a mesh where they overlap, and each body with itself.
+
+    Args:
+        mesh: Repaired mesh.
+        tally: Counts the meshes whose bodies were united.
+        name: Name of the part in notes.
+        material_count: Number of materials of the scene.
+    Returns:
+        The mesh itself if it has no overlap, or if the union would not be valid.
+    """
+    surface, _ = weld_mesh(mesh)
+    before = check_as_file(surface.points, surface.faces)
+    if not before.valid:
+        _note_left(name, "it is not closed")
+        return mesh
+    groups = _group_bodies(surface)
+    overlaps = bool(_find_overlapped(surface).any())
+    if len(groups) == 1 and not overlaps:
+        return mesh
+    result = _unite(mesh, groups, overlaps, material_count)
+    if result is not None and _is_union(result, before.volume):
+        volume = check_as_file(*_arrays(result)).volume
+        if volume >= (1 - MIN_OVERLAP_RATIO) * before.volume:
+            return mesh
+        tally["self_intersections_united"] += 1
+        return result
+    result = meshlab.unite_with_meshlab(mesh) if overlaps else None
+    if result is not None and _is_union(result, before.volume):
+        tally["self_intersections_united"] += 1
+        return result
+    _note_left(name, "the union would not be valid")
+    return mesh
+
+
+def _note_left(name: str, reason: str) -> None:
+    note(
+        "self_intersections_left",
+        f"{name} may intersect itself, and was left so, because {reason}; use {{repair_wrap_mm}}.",
+        options=("repair_wrap_mm",),
+    )
+
+
+def _arrays(mesh: Mesh) -> tuple[Float64, NDArray[np.int32]]:
+    return mesh.vertices, mesh.faces
+
+
+def _is_union(mesh: Mesh, volume: float) -> bool:
+    """Return whether a mesh is valid, not larger than its bodies, and has no overlap any more."""
+    surface, _ = weld_mesh(mesh)
+    check = check_as_file(surface.points, surface.faces)
+    return check.valid and check.volume <= (1 + MIN_OVERLAP_RATIO) * volume and _find_overlapped(surface).mean() < 0.001
+
+
+def _group_bodies(surface: WeldedMesh) -> list[NDArray[np.intp]]:
+    """Return the faces of each outward shell with those of its cavities."""
+    count, label = topology.shells(surface.faces)
+    volume = measure_shell_volumes(surface.with_shells(label))
+    host = hosts_of(surface.points[surface.faces], label, np.ones(count, np.bool_), volume)
+    body = np.where(host >= 0, host, np.arange(count))[label]
+    order = np.argsort(body, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(body[order])) + 1)
+
+
+def _find_overlapped(surface: WeldedMesh) -> NDArray[np.bool_]:
+    """Return whether material is in front of the probed faces: another body, or another place of the same one."""
+    corners = surface.points[surface.faces]
+    turned = corners @ TURN
+    step = max(1, int(np.ceil(len(corners) ** 2 / MAX_TEST_COUNT)))
+    normal = unit_vectors(face_normals(surface.points, surface.faces))[::step]
+    distance = PROBE_RATIO * float(np.linalg.norm(np.ptp(corners, axis=(0, 1))))
+    probes = corners[::step].mean(axis=1) + distance * normal
+    return inside(turned, turned.min(axis=1), turned.max(axis=1), probes @ TURN)
+
+
+def _unite(mesh: Mesh, groups: list[NDArray[np.intp]], overlaps: bool, material_count: int) -> Mesh | None:
+    solids = Solids.of([mesh], material_count, "repair")
+    try:
+        bodies = [solids.to_solid(chosen_faces(mesh, faces), "") for faces in groups]
+        pieces = [piece for body in bodies for piece in (_divide(body, MAX_DEPTH) if overlaps else [body])]
+        union = Manifold.batch_boolean(pieces, OpType.Add)
+        return solids.to_mesh(union, mesh) if union.volume() > 0 else None
+    except ConversionFailed:
+        return None
+
+
+def _divide(body: Manifold, depth: int) -> list[Manifold]:
+    """Cut a body whose own sides overlap into pieces until those that overlap are separate shells."""
+    native = body.to_mesh64()
+    points = np.asarray(native.vert_properties)[:, :3]
+    surface, _ = weld_mesh(Mesh(points, np.asarray(native.tri_verts).astype(np.int32)))
+    if depth == 0 or not _find_overlapped(surface).any():
+        return [body]
+    low, high = points.min(axis=0), points.max(axis=0)
+    axis = int((high - low).argmax())
+    halves = split_solid(body, axis, float(low[axis] + high[axis]) / 2)
+    return [piece for half in halves for shell in half.decompose() for piece in _divide(shell, depth - 1)]
