@@ -139,6 +139,15 @@ def columns(tally: Tally) -> dict[str, str]:
     }
 
 
+def write_csv(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write the table."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        head: dict[str, object] = {"machine": "", "recorded": time.strftime("%Y-%m-%d")}
+        writer = csv.DictWriter(file, [*head, *rows[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**head, **row} for row in rows)
+
+
 def main() -> None:
     """Print the table, and write it as CSV."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -151,7 +160,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file to write the table to")
     arguments = parser.parse_args()
     chosen = [name.replace(";", ",") for name in arguments.entrants.split(",")]
-    rows = []
+    rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="meshhub-repair-") as name:
         folder = Path(name)
         cases = []
@@ -171,17 +180,13 @@ def main() -> None:
                 print("| entrant | " + " | ".join(cells) + " |\n|---|" + "---|" * len(cells))
             rows.append({"entrant": entrant, "files": len(tally.verdicts), **cells})
             print(f"| {entrant} | " + " | ".join(cells.values()) + " |", flush=True)
+            if arguments.csv:
+                write_csv(arguments.csv, rows)
             if arguments.failures:
                 for case, verdict in tally.verdicts:
                     if not verdict.right:
                         print(f"    {case.group}: {case.name}: {'; '.join(verdict.reasons)}")
                 print(f"    {time.monotonic() - start:.0f} s", flush=True)
-    if arguments.csv and rows:
-        with arguments.csv.open("w", newline="", encoding="utf-8") as file:
-            head = {"machine": "", "recorded": time.strftime("%Y-%m-%d")}
-            writer = csv.DictWriter(file, [*head, *rows[0]], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({**head, **row} for row in rows)
 
 
 if __name__ == "__main__":

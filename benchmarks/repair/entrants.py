@@ -71,17 +71,18 @@ def _alpha_wrap(source: Path, target: Path) -> None:
 
     meshes = pymeshlab.MeshSet(verbose=False)
     meshes.load_new_mesh(str(source))
-    meshes.generate_alpha_wrap(alpha=pymeshlab.PercentageValue(1), offset=pymeshlab.PercentageValue(0.1))
+    meshes.generate_alpha_wrap(alpha=pymeshlab.PercentageValue(5), offset=pymeshlab.PercentageValue(0.25))
     meshes.save_current_mesh(str(target))
 
 
 @entrant("pymeshfix")
 def _pymeshfix(source: Path, target: Path) -> None:
+    import numpy as np
     import pymeshfix
     import trimesh
 
     mesh = trimesh.load(source, force="mesh")
-    points, faces = pymeshfix.clean_from_arrays(mesh.vertices, mesh.faces)
+    points, faces = pymeshfix.clean_from_arrays(np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int32))
     trimesh.Trimesh(points, faces, process=False).export(target)
 
 
@@ -124,3 +125,11 @@ def _prusaslicer(source: Path, target: Path) -> None:
         raise ImportError("the program prusa-slicer is not installed")
     command = [program, "--repair", "--export-stl", "--output", str(target), str(source)]
     subprocess.run(command, capture_output=True, timeout=60, check=False)
+    if not target.exists():
+        return
+    # it places models on its bed
+    import trimesh
+
+    before, after = (trimesh.load(path, force="mesh", process=False) for path in (source, target))
+    after.apply_translation(before.bounds[0] - after.bounds[0])
+    after.export(target)
