@@ -556,6 +556,7 @@ def test_stray_open_shells_of_few_faces_disappear_at_any_size(
     result, remarks = repair_scene(join_meshes(brick(), fan(faces, size, at)))
     assert remarks.figures["fragments_removed"] == 1
     assert remarks.figures["size_after"] == pytest.approx([10, 20, 30])
+    assert list_codes(remarks) == ["strays_removed"]
     assert len(result.meshes[0].faces) == 12
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.repair.split import MAX_ROUNDS, MIN_SEPARATION_STEPS, SEPARATION_RATIO
-from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
+from meshhub.builtin_plugins.repair.validity import check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import point_normals
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.toolkit import topology
@@ -49,12 +50,12 @@ def separate_parts(scene: Scene) -> tuple[Scene, int]:
         result = result.copy()
         distance = _choose_distance(points) * (contact.rank + 0.7 * attempt)
         result[contact.vertex] -= _outward_normals(points, corners, shell, contact.vertex) * distance[:, None]
-    if moved == 0 or not _is_better(before, check_as_file(result, corners)):
+    if moved == 0 or check_as_file(result, corners).defects > before.defects:
         return scene, 0
     return _with_vertices(scene, placed, [result[low:high] for low, high in pairwise(begin)]), moved
 
 
-class _Contacts:
+class _Contacts(NamedTuple):
     """Vertices at places of several shells, without those of the first shell.
 
     vertex: (k,) vertices
@@ -62,8 +63,9 @@ class _Contacts:
     places: number of different points that the vertices are at, each shell counted
     """
 
-    def __init__(self, vertex: IntIndex, rank: IntIndex, places: int) -> None:
-        self.vertex, self.rank, self.places = vertex, rank, places
+    vertex: IntIndex
+    rank: IntIndex
+    places: int
 
 
 def _find_contacts(points: Float64, shell: IntIndex) -> _Contacts:
@@ -105,10 +107,6 @@ def _outward_normals(points: Float64, faces: Int32, shell: IntIndex, vertex: Int
     normal: Float64 = point_normals(points[first], index[faces])[index[vertex]]
     normal[~normal.any(axis=1)] = (0, 0, 1)
     return normal
-
-
-def _is_better(before: FileCheck, after: FileCheck) -> bool:
-    return after.defects <= before.defects
 
 
 def _with_vertices(scene: Scene, before: list[Float64], after: list[Float64]) -> Scene:

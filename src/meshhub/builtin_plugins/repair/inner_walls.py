@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, generate_binary_structure, label
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from scipy.sparse.csgraph import breadth_first_order, dijkstra, maximum_flow
 
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.model.scene import Float64
@@ -38,6 +38,12 @@ WITNESS_COUNT = 5
 
 MAX_CAVITY_COUNT = 200
 """Largest cavities that are examined; bounds the time."""
+
+STEP_RATIO = 0.1
+"""Weight of an edge per face between it and the known outer ones: the rim outside is cut, and no pit remains."""
+
+MAX_STEPS = 20
+"""Faces that count for `STEP_RATIO`."""
 
 CAPACITY_STEPS = 100_000
 """Resolution of edge lengths in the minimum cut."""
@@ -130,6 +136,8 @@ def _cut(surface: WeldedMesh, is_inner: NDArray[np.bool_], is_outer: NDArray[np.
     Source:
         Boykov and Jolly, "Interactive graph cuts for optimal boundary and region segmentation", ICCV 2001.
     """
+    if (is_inner | is_outer).all():
+        return is_inner
     half_a, half_b = topology.edges(surface.faces).pairs()
     begin, end = (ends[half_a] for ends in topology.half_edges(surface.faces))
     length = np.linalg.norm(surface.points[begin] - surface.points[end], axis=1)
@@ -138,9 +146,12 @@ def _cut(surface: WeldedMesh, is_inner: NDArray[np.bool_], is_outer: NDArray[np.
     node[is_outer], node[is_inner] = 0, 1
     a, b = node[half_a // 3], node[half_b // 3]
     apart = a != b
-    capacity = np.ceil(length / length.max() * CAPACITY_STEPS).astype(np.int64)[apart]
     count = int(node.max()) + 1
     rows, columns = np.concatenate([a[apart], b[apart]]), np.concatenate([b[apart], a[apart]])
+    links = csr_array((np.ones(len(rows)), (rows, columns)), (count, count))
+    steps = np.minimum(dijkstra(links, indices=0, unweighted=True), MAX_STEPS)
+    weighted = length[apart] * (1 + STEP_RATIO * np.minimum(steps[a[apart]], steps[b[apart]]))
+    capacity = np.ceil(weighted / weighted.max() * CAPACITY_STEPS).astype(np.int64)
     total = csr_array((np.tile(capacity, 2), (rows, columns)), (count, count))
     total.sum_duplicates()
     graph = csr_array((np.minimum(total.data, np.iinfo(np.int32).max).astype(np.int32), total.indices, total.indptr))

@@ -23,7 +23,7 @@ from meshhub.errors import format_number
 from meshhub.model.merging import merges_parts
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
-from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import bounds, transformed, welded
 
@@ -41,6 +41,9 @@ FIGURES = (
     "faces_added",
 )
 """Figures that count actions, reported even if they are 0."""
+
+MAX_SHRINKING_RATIO = 0.99
+"""Diagonal of a part after its repair per diagonal before; a part that lost more lost something visible."""
 
 SOLID_FIGURES = ("inner_faces_removed", "inner_shells_removed", "floating_shells_removed")
 """Figures of `repair_solid`."""
@@ -122,7 +125,10 @@ def _change_bodies(
     if options.repair_self_intersections:
         mesh = unite_bodies(mesh, tally, name, len(scene.materials))
     if options.repair_solid:
-        mesh = make_solid(remove_inner_walls(mesh, _find_farthest(original, parts), tally, name), tally)
+        mesh = make_solid(mesh, tally)
+        outer = remove_inner_walls(mesh, _find_farthest(original, parts), tally, name)
+        # shells in the void between the walls are inside now
+        mesh = outer if outer is mesh else make_solid(outer, tally)
     if mesh is result.mesh:
         return result
     check = check_surface(weld_mesh(mesh)[0])
@@ -187,11 +193,27 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
     counts.update(
         vertices_merged=merged, faces_flipped=int(is_flipped.sum()), faces_added=int((~surface.is_original).sum())
     )
+    if counts["fragments_removed"]:
+        _note_large_strays(name, mesh, surface.points[surface.faces], counts["fragments_removed"])
     repaired = mesh
     if any(counts.values()):
         repaired = to_mesh(surface, mesh)
         tally.update(counts, meshes_repaired=1)
     return _finish(mesh, repaired, before, result, name)
+
+
+def _note_large_strays(name: str, mesh: Mesh, corners: Float64, removed: int) -> None:
+    """Write a note if the part is smaller without the removed shells, which may have been deliberate."""
+    before, after = (
+        float(np.linalg.norm(np.ptp(each.reshape(-1, 3), axis=0))) for each in (mesh.vertices[mesh.faces], corners)
+    )
+    if after < MAX_SHRINKING_RATIO * before:
+        note(
+            "strays_removed",
+            f"{name} is {1 - after / before:.0%} smaller without {removed} stray shells; omit {{repair}} if they "
+            "belong to it.",
+            options=("repair",),
+        )
 
 
 def _finish(mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: RepairResult, name: str) -> RepairedMesh:
