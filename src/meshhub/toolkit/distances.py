@@ -72,7 +72,7 @@ class SurfaceDistance:
 
 
 def sample_surface(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:
-    """Return points on triangles (m, 3, 3), about a spacing apart, and the triangle of each."""
+    """Return points on triangles (m, 3, 3), about one spacing apart, and the triangle of each point."""
     edges = np.roll(corners, -1, axis=1) - corners
     length = np.sqrt(np.einsum("ijk,ijk->ij", edges, edges))
     # rows parallel to the longest edge, from its two ends to the corner opposite

@@ -3,7 +3,7 @@
 AI generators write such double shells: the walls of a field with a value on both sides.
 """
 
-# why this way: docs/decisions/0034-inner-walls.md
+# why this way: docs/decisions/0035-inner-walls.md
 from __future__ import annotations
 
 from typing import NamedTuple
