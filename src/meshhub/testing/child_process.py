@@ -24,7 +24,7 @@ from meshhub.testing.child_tasks import (
     serialize,
     try_chain,
 )
-from meshhub.testing.guards import DEADLINE_S
+from meshhub.testing.guards import DEADLINE_S, deadline_s
 
 _HASH_SEEDS = ("0", "1")
 _CHILD_CODE = (
@@ -77,7 +77,7 @@ class _Child:
         Args:
             task: Key of `_TASKS`.
             arguments: One argument per run.
-            max_cpu_s: Processor seconds for each run; DEADLINE_S bounds the wall-clock time. Past either, the
+            max_cpu_s: Processor seconds for each run; `deadline_s` bounds the wall-clock time. Past either, the
                 process is killed.
         Yields:
             Whether the task returned, and its result or the traceback.
@@ -85,7 +85,7 @@ class _Child:
         pickle.dump((sys.path, task, max_cpu_s, list(arguments)), self._requests)
         self._requests.flush()
         for _ in arguments:
-            deadline = threading.Timer(DEADLINE_S, self._process.kill)
+            deadline = threading.Timer(deadline_s(), self._process.kill)
             deadline.start()
             try:
                 yield pickle.load(self._answers)  # noqa: S301 - from the process started here
