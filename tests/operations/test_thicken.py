@@ -17,6 +17,7 @@ from meshhub.builtin_plugins.thicken.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup, welded
+from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, scene_of, sphere, volume
 from solids import mesh_of
 
@@ -126,6 +127,18 @@ def test_a_bracket_stays_one_body(wall: float) -> None:
         result = registry.read("examples/bracket-clean.stl", thicken_mm=wall)
     assert_valid(result)
     assert trimesh.Trimesh(*welded(Mesh(*soup(result)))).body_count == 1
+
+
+def test_a_part_with_a_scale_stays_closed() -> None:
+    tube = Manifold.cylinder(30, 10.4, 10.4, 96) - Manifold.cylinder(90, 10, 10, 96, True)
+    block = Manifold.cube((30, 30, 30)).translate((9, -15, 0))
+    mesh = mesh_of((tube + block).rotate((10, 20, 30)).scale((81.3, 81.3, 81.3)))
+    result = thicken(Scene((mesh,), (Part(0, np.diag([0.0123, 0.0123, 0.0123, 1.0])),)), 1)
+    assert result.face_count > len(mesh.faces)
+    # in the units of the mesh, which files contain, and in millimeters
+    for changed in (scene_of(result.meshes[0]), result):
+        assert is_closed(*soup(changed))
+        assert_valid(changed)
 
 
 def test_names_colors_and_instances_are_kept() -> None:

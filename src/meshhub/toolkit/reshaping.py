@@ -67,10 +67,11 @@ def _change_at_size(mesh: Mesh, parts: list[Part], change: Callable[[Mesh, list[
     if after is before:
         return mesh
     vertices = after.vertices @ np.linalg.inv(stretch)
-    # vertices that did not move keep their exact values
-    shared = min(len(vertices), len(mesh.vertices))
-    same = np.flatnonzero((after.vertices[:shared] == before.vertices[:shared]).all(axis=1))
-    vertices[same] = mesh.vertices[same]
+    # points that did not move keep their bits, with all of their duplicates
+    first, index = weld(np.concatenate([before.vertices, after.vertices]))
+    source = first[index[len(before.vertices) :]]
+    same = np.flatnonzero(source < len(before.vertices))
+    vertices[same] = mesh.vertices[source[same]]
     return replace(after, vertices=vertices).with_division(after.division)
 
 
@@ -203,11 +204,18 @@ def _combined(
         combination = combination if len(kept) == len(shells) else manifold3d.Manifold.compose(kept)
     result = _with_old_attributes(mesh, original, combination)
     for steps in SIMPLIFICATION_STEPS:
-        if not has_defects_in_file(result):
+        if not (has_defects_in_file(result) or _has_short_edges(result)):
             break
         simpler = combination.simplify(steps * find_tolerance(result.vertices))
         result = _with_old_attributes(mesh, original, simpler)
     return result
+
+
+def _has_short_edges(mesh: Mesh) -> bool:
+    """Return whether a file may round the ends of an edge to one point after the mesh is scaled back to its part."""
+    corners = mesh.vertices[mesh.faces]
+    sides = corners - np.roll(corners, 1, axis=1)
+    return bool(np.einsum("ijk,ijk->ij", sides, sides).min(initial=np.inf) < (2 * find_tolerance(mesh.vertices)) ** 2)
 
 
 def _with_old_attributes(mesh: Mesh, original: int, solid: manifold3d.Manifold) -> Mesh:

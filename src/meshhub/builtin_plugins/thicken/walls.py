@@ -113,11 +113,29 @@ def make_layers(points: Float64, faces: Int32, thickness: Float64, target: float
         A solid for each connected region of thin triangles, from inside the wall to its new surface.
     """
     move = (target - thickness) / 2
-    is_thin = move > MIN_MOVE_RATIO * target
+    is_thin = _separate_regions(faces, move > MIN_MOVE_RATIO * target)
     if not is_thin.any():
         return []
     patch = _Patch(points, faces, is_thin)
     return patch.close(patch.move(move[is_thin]), patch.move(-DEPTH_RATIO * thickness[is_thin]))
+
+
+def _separate_regions(faces: Int32, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the chosen (m,) faces without those that meet others only at a point: their layers would share an edge."""
+    chosen = chosen.copy()
+    while True:
+        rows = np.flatnonzero(chosen)
+        own = faces[rows]
+        count, corner = fans(own, *edges(own).pairs())
+        point = np.empty(count, np.intp)
+        point[corner] = own.ravel()
+        # the largest fan at each point stays
+        order = np.lexsort((-np.bincount(corner, minlength=count), point))
+        is_dropped = np.zeros(count, np.bool_)
+        is_dropped[order[1:]] = point[order[1:]] == point[order[:-1]]
+        if not is_dropped.any():
+            return chosen
+        chosen[rows[is_dropped[corner].reshape(-1, 3).any(axis=1)]] = False
 
 
 class _Patch:
