@@ -28,17 +28,20 @@ from meshhub import (
     Canceled,
     ConversionTimeout,
     EngineError,
+    Frame,
     InProcess,
     Isolated,
     MeshhubError,
     ModelTooComplex,
     PluginError,
+    Reader,
     Registry,
     ServerBusy,
     ShuttingDown,
     Source,
     Target,
     WorkerCrashed,
+    hookimpl,
 )
 from meshhub.engine.contract import METER, Meter, Task
 from meshhub.engine.descendants import new_mark
@@ -98,6 +101,53 @@ def test_an_isolated_engine_returns_an_inspection(registry: Registry) -> None:
 def test_each_failure_has_its_error_type(registry: Registry, word: str, error: type[MeshhubError]) -> None:
     with pytest.raises(error):
         convert(registry, f"toy! {word}")
+
+
+class Careful:
+    """Plug-in whose reader crashes unless it is careful."""
+
+    @hookimpl
+    def meshhub_readers(self) -> list[Reader]:
+        return [
+            Reader(
+                format=toys.TOY,
+                run="toys:read_carefully",
+                options=toys.CarefulOptions,
+                frame=Frame("cm", "y"),
+                score=90,
+                crash_options={"toy_careful": "true"},
+            )
+        ]
+
+
+@pytest.fixture(scope="module")
+def careful() -> Iterator[Registry]:
+    result = Registry([toys, Careful()], entry_points=False, engine=Isolated(workers=1))
+    yield result
+    result.close()
+
+
+def test_a_file_whose_reader_crashes_is_read_again_in_another_way(careful: Registry) -> None:
+    progress: list[Progress] = []
+    source, target = Source.from_bytes(b"toy! cube", "a.toy"), Target()
+    report = careful.convert(source, target, to="toy", timeout=120, progress=progress.append)
+    assert target.read().startswith(b"plain")
+    assert [note.message for note in report.notes if note.code == "toy_read"] == ["careful: True"]
+    (note,) = [note for note in report.notes if note.code == "read_again"]
+    assert "SIGSEGV" in note.message and "'toy_careful=True'" in note.message
+    assert note.options == ("toy_careful",)
+    assert [state.kind for state in progress if state.fraction is None] == ["read", "read", "write"]
+
+
+def test_an_inspection_is_repeated_after_a_crash_of_the_reader(careful: Registry) -> None:
+    inspection = careful.inspect(Source.from_bytes(b"toy! cube", "a.toy"), timeout=120)
+    assert "read_again" in {note.code for note in inspection.notes}
+    assert inspection.model.watertight
+
+
+def test_the_second_crash_of_a_reader_is_an_error(careful: Registry) -> None:
+    with pytest.raises(WorkerCrashed, match="SIGSEGV"):
+        convert(careful, "toy! crash-always")
 
 
 def test_a_hang_ends_at_the_deadline(registry: Registry) -> None:

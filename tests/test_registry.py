@@ -432,7 +432,7 @@ def test_a_scene_that_a_program_reads_is_not_only_shown() -> None:
         assert max(registry.inspect(toy()).model.size_mm) == 225
 
 
-@pytest.mark.parametrize("field", ["display_options", "color_by_surface"])
+@pytest.mark.parametrize("field", ["crash_options", "display_options", "color_by_surface"])
 @pytest.mark.parametrize(
     "values", [{"toy_width": "3"}, {"toy_size": "wide"}, {"toy_size": "-1"}, {"toy_style": "plain"}]
 )

@@ -14,7 +14,7 @@ import pytest
 
 from meshhub import Isolated, Registry, errors
 from meshhub.builtin_plugins.step import StepReadOptions, StepWriteOptions
-from meshhub.builtin_plugins.step.reader import read
+from meshhub.builtin_plugins.step.reader import read, read_with_features
 from meshhub.builtin_plugins.step.sniff import sniff
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.errors import EmptyModel, ExternalReference, MeshhubError, ModelTooComplex, SourceError, UnreadableFile
@@ -99,11 +99,11 @@ def compound(*shapes: Any) -> Any:
     return result
 
 
-def load(data: bytes, **options: float) -> Scene:
+def load(data: bytes, **options: Any) -> Scene:
     return read(Source.from_bytes(data, "model.step"), StepReadOptions(**options))
 
 
-def load_with_notes(data: bytes, **options: float) -> tuple[Scene, dict[str, str]]:
+def load_with_notes(data: bytes, **options: Any) -> tuple[Scene, dict[str, str]]:
     with collecting("read") as remarks:
         scene = load(data, **options)
     return scene, {note.code: note.message for note in remarks.notes}
@@ -135,6 +135,16 @@ def test_every_protocol_gives_the_closed_solid(export_shape: Callable[..., bytes
     assert volume(vertices, faces) == pytest.approx(true_volume(shape), rel=1e-3)
     assert size(scene) == pytest.approx([40, 30, 10], abs=1e-6)
     assert notes == {}
+
+
+def test_a_plain_reading_gives_the_closed_solid_without_features(export_shape: Callable[..., bytes]) -> None:
+    shape = machined()
+    source = Source.from_bytes(export_shape(shape), "model.step")
+    scene, features = read_with_features(source, StepReadOptions(step_reading="plain"))
+    vertices, faces = soup(scene)
+    assert edge_counts(faces) == (0, 0)
+    assert volume(vertices, faces) == pytest.approx(true_volume(shape), rel=1e-3)
+    assert features is None
 
 
 def test_each_of_two_touching_solids_is_closed(export_shape: Callable[..., bytes]) -> None:
@@ -471,11 +481,13 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]
 # -- real files --
 
 
-def test_real_files_are_complete(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+@pytest.mark.parametrize("reading", ["full", "plain"])
+def test_real_files_are_complete(corpus: Path, corpus_index: list[dict[str, str]], reading: str) -> None:
     rows = [row for row in corpus_index if row["file"].startswith("step/") and row["expect"] == "converts"]
     assert rows
     for row in rows:
-        scene, notes = load_with_notes((corpus / row["file"]).read_bytes(), step_angle_degrees=30)
+        data = (corpus / row["file"]).read_bytes()
+        scene, notes = load_with_notes(data, step_angle_degrees=30, step_reading=reading)
         tags = row["feature_tags"].split()
         assert ("surface_model" in notes) == ("shell_models" in tags), row["file"]
         assert not {"damaged_file", "faces_lost", "faces_not_meshed"} & set(notes), row["file"]

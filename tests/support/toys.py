@@ -45,6 +45,10 @@ class ToyReaderOptions(Struct, frozen=True, kw_only=True):
     toy_size: Annotated[float, Meta(title="Size", description="Edge of the cube.", gt=0, le=1e6)] = 10.0
 
 
+class CarefulOptions(Struct, frozen=True, kw_only=True):
+    toy_careful: Annotated[bool, Meta(title="Careful", description="Do not crash.")] = False
+
+
 class ToyWriterOptions(Struct, frozen=True, kw_only=True):
     toy_style: Annotated[Literal["plain", "fancy", "slow"], Meta(title="Style")] = "plain"
 
@@ -175,6 +179,15 @@ def read(source: Source, options: ToyReaderOptions) -> Scene:
     if word == "colors":
         mesh = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 255))
     return Scene((mesh,), (Part(0, name="toy"),), frame=Frame("cm", "y"))
+
+
+def read_carefully(source: Source, options: CarefulOptions) -> Scene:
+    """Read as `read` does; if careful, without what the word selects unless it is "crash-always"."""
+    word = source.read().decode().split()[1]
+    note("toy_read", f"careful: {options.toy_careful}")
+    if word == "crash-always" or not options.toy_careful:
+        ctypes.string_at(0)
+    return read(Source.from_bytes(b"toy!", "a.toy"), ToyReaderOptions())
 
 
 def write(scene: Scene, target: Target, options: ToyWriterOptions) -> None:

@@ -25,12 +25,13 @@ from meshhub.engine.process_start import Starter, leave_fork_server
 from meshhub.engine.reserved_workers import ReservedWorkers
 from meshhub.engine.results import stage_target, take_result
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
-from meshhub.engine.supervision import Supervision, TaskLost
+from meshhub.engine.supervision import ReaderCrashed, Supervision, TaskLost
 from meshhub.engine.task_slots import TaskSlots, shutdown_error
 from meshhub.engine.worker import Answer, Assignment, serve
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
-from meshhub.model.chain import BUILT_IN
+from meshhub.model.chain import BUILT_IN, Chain
+from meshhub.model.notes import Note
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.report import Inspection, Report
 
@@ -196,9 +197,15 @@ class Isolated:
         except TaskLost as lost:
             if retries == 0:
                 raise lost.error from None
-            self._workers.discard(worker)
-            worker.end(_END_S)
+            self._discard(worker)
             return self._run_in_worker(job, task, supervision, retries=retries - 1)
+        except ReaderCrashed as crash:
+            self._discard(worker)
+            log.warning("a file is read again: %s", crash.error)
+            if supervision.relay is not None:
+                supervision.relay.restart()
+            task = msgspec.structs.replace(task, chain=_read_otherwise(task.chain, crash.end))
+            return self._run_in_worker(job, task, msgspec.structs.replace(supervision, chain=task.chain))
         # the files are checked and moved next, so no process may write to them any longer
         may_reserve = bool(job.caller) and worker.is_unchanged and worker.task_count < self._tasks_per_worker
         job.is_worker_reserved = may_reserve and worker.freeze()
@@ -207,6 +214,11 @@ class Isolated:
         if not worker.stop(_stop_timeout(supervision.deadline)):
             raise WorkerCrashed("the conversion's process could not be stopped; try again")
         return answer
+
+    def _discard(self, worker: Worker) -> None:
+        """End a worker that has no result."""
+        self._workers.discard(worker)
+        worker.end(_END_S)
 
     def _assign_worker(self, job: _Job, task: Task) -> Worker:
         """Return a worker that has received the task: one reserved for the caller, a spare worker, or a new one."""
@@ -380,6 +392,21 @@ def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
         worker.end(_END_S)
         return None
     return worker
+
+
+def _read_otherwise(chain: Chain, end: str) -> Chain:
+    """Return a chain whose reader has its options for another try, with a note.
+
+    Args:
+        chain: Chain whose reader crashed.
+        end: How its process ended.
+    """
+    read, *others = chain.steps
+    options = ", ".join(f"'{name}={value}'" for name, value in read.crash_options.items())
+    message = f"{read} crashed ({end}), so the file was read again with {options}; compare the result with the file"
+    again = Note("read_again", message, options=tuple(read.crash_options))
+    read = msgspec.structs.replace(read, options={**read.options, **read.crash_options}, crash_options={})
+    return msgspec.structs.replace(chain, steps=(read, *others), notes=(*chain.notes, again))
 
 
 def _can_share_worker(task: Task) -> bool:

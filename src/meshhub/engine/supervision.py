@@ -15,7 +15,7 @@ from meshhub.engine.contract import Cancel, cancellation_error, deadline_error
 from meshhub.engine.limits import Limits
 from meshhub.engine.usage import Usage
 from meshhub.engine.worker import Answer
-from meshhub.engine.worker_process import CLEAN_EXIT, Worker, describe_end, read_messages, watch_end
+from meshhub.engine.worker_process import CLEAN_EXIT, Worker, describe_end, has_crashed, read_messages, watch_end
 from meshhub.errors import ConversionTimeout, MeshhubError, ModelTooComplex, WorkerCrashed
 from meshhub.model.chain import Chain, Position
 from meshhub.model.progress import Relay
@@ -37,6 +37,20 @@ class TaskLost(Exception):
     def __init__(self, error: WorkerCrashed) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class ReaderCrashed(Exception):
+    """Crash of native code in a reader that can read the file in another way.
+
+    Attributes:
+        error: Error to report if it cannot.
+        end: How the process ended.
+    """
+
+    def __init__(self, error: WorkerCrashed, end: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.end = end
 
 
 class Supervision(Struct, frozen=True, kw_only=True):
@@ -68,6 +82,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
         Raises:
             MeshhubError: The worker crashed or exceeded a limit, or the task was canceled.
             TaskLost: The worker ended before it began the task.
+            ReaderCrashed: The reader crashed, and has options for another try.
             ListenerFailed: The callback for the progress raised an exception.
         """
         return _Wait(self, worker).run()
@@ -148,7 +163,7 @@ class _Wait:
         position = self._position
         return WorkerCrashed(f"the conversion's process sent an invalid response{position.text}; {position.remedy}")
 
-    def _explain_crash(self) -> MeshhubError | TaskLost:
+    def _explain_crash(self) -> MeshhubError | TaskLost | ReaderCrashed:
         """Return the error of a worker that ended without a response."""
         position, limits = self._position, self._supervision.limits
         end = describe_end(self._worker.process)
@@ -171,4 +186,6 @@ class _Wait:
             f"the conversion's process ended{position.text}: {end}; {position.remedy}",
             options=position.options,
         )
+        if position.text and position.step.crash_options and has_crashed(self._worker.process):
+            return ReaderCrashed(error, end)
         return TaskLost(error) if is_lost else error

@@ -19,6 +19,14 @@ from meshhub.engine.worker import MAX_ANSWER_BYTES
 CLEAN_EXIT = "exit status 0"
 """End of a worker that could not receive its task."""
 
+_CRASHES = frozenset(
+    getattr(signal, name) for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV") if hasattr(signal, name)
+)
+"""Signals that native code causes by a fault of its own."""
+
+_MIN_EXCEPTION_STATUS = 0xC0000000
+"""Exit status from which Windows reports an exception of native code (NTSTATUS, severity "error")."""
+
 _EXIT_S = 0.5
 """Seconds to wait for the exit status of a worker that closed its pipe."""
 
@@ -164,6 +172,12 @@ def describe_end(process: BaseProcess) -> str:
     if code is None:
         return "it closed its pipe"
     return f"exit status {code}" if code >= 0 else f"killed by {_name_signal(-code)}"
+
+
+def has_crashed(process: BaseProcess) -> bool:
+    """Return whether native code ended a process by a fault of its own."""
+    code = process.exitcode
+    return code is not None and (-code in _CRASHES or code >= _MIN_EXCEPTION_STATUS)
 
 
 def read_messages(pipe: Connection, unread: bytearray) -> Iterator[bytes]:

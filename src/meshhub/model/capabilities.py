@@ -266,6 +266,12 @@ class Reader(Capability, frozen=True, kw_only=True):
     shown as they are converted.
     """
 
+    crash_options: dict[str, str] = {}
+    """Options with which a new process reads the file again if native code of the reader crashes.
+
+    They take precedence over requested ones, and a note reports them. Empty: a crash fails the request.
+    """
+
     sniff: Reference | None = None
     """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`.
 

@@ -66,6 +66,9 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, Value] = {}
     """Parsed values of the set options."""
 
+    crash_options: dict[str, Value] = {}
+    """Options with which a reader runs again if its native code crashes; empty: it does not run again."""
+
     frame: Frame | None = None
     """Frame of a reader or writer; None for an operation, and for a reader whose files declare their own."""
 

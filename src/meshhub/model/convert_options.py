@@ -46,6 +46,11 @@ class ConvertOptions(TypedDict, total=False):
     """Colors when reading STEP. file keeps the colors of the file; surface colors each face by the kind of its
     surface: plane, cylinder, cone, sphere, torus, free-form."""
 
+    step_reading: Literal["full", "plain"] | None
+    """Kernel functions when reading STEP. full repairs faces, compares their triangles with their area, and lists
+    radii and holes; plain only reads and triangulates, on one core. A file that crashes the kernel is read again
+    with plain."""
+
     threemf_paint: Literal["auto", "dominant", "split"] | None
     """Painted triangles when reading 3MF. Triangles that are painted with several filaments in a slicer: dominant
     gives each the filament that covers most of it; split cuts them along the paint; auto does so unless it makes

@@ -187,6 +187,10 @@ class Relay:
             self._next_s = now + MIN_INTERVAL_S / 2
         self._call(fraction)
 
+    def restart(self) -> None:
+        """Expect the first step: another worker runs the chain again."""
+        self._step = -1
+
     def finish(self) -> None:
         """Call the listener for the end of the last step. Raises ListenerFailed."""
         self._call(1.0)

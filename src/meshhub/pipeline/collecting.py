@@ -255,7 +255,7 @@ def _check_module(reference: str) -> None:
 def _check_option_values(reader: Reader) -> None:
     """Check that a reader declares values of its own options."""
     fields = {field.name: field for field in option_fields(reader.options)}
-    for name in ("color_by_surface", "display_options"):
+    for name in ("color_by_surface", "crash_options", "display_options"):
         try:
             parse_options(fields, getattr(reader, name))
         except InvalidOption as error:

@@ -183,6 +183,7 @@ def _resolve_reader(
     if checked.purpose == "render" and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(declarations, reader.capability)}
     step = _make_step("read", reader, because, options)
+    step = structs.replace(step, crash_options=_parse_own_options(reader.capability, reader.capability.crash_options))
     # a picture does not show the feature table, and input_unit and input_up contradict the lengths and axes of the
     # table
     if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
@@ -323,9 +324,13 @@ def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str
     """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
     if checked.purpose in ("convert", "read") or (checked.purpose == "render" and checked.operations):
         return checked.options
-    fields = {field.name: field for field in opt.option_fields(reader.options)}
     requested = {name: value for name, value in checked.options.items() if value is not None}
-    return {**opt.parse_options(fields, reader.display_options), **requested}
+    return {**_parse_own_options(reader, reader.display_options), **requested}
+
+
+def _parse_own_options(reader: Reader, texts: dict[str, str]) -> dict[str, Value]:
+    """Return the values that a reader declares for some of its options."""
+    return opt.parse_options({field.name: field for field in opt.option_fields(reader.options)}, texts)
 
 
 def _choose_surface_colors(declarations: Declarations, reader: Reader) -> Mapping[str, str]:

@@ -56,6 +56,16 @@ class StepReadOptions(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = "file"
+    step_reading: Annotated[
+        Literal["full", "plain"],
+        Meta(
+            title="Kernel functions when reading STEP",
+            description=(
+                "full repairs faces, compares their triangles with their area, and lists radii and holes; plain only "
+                "reads and triangulates, on one core. A file that crashes the kernel is read again with plain."
+            ),
+        ),
+    ] = "full"
 
 
 class StepWriteOptions(Struct, frozen=True, kw_only=True):
@@ -116,6 +126,7 @@ def meshhub_readers() -> Iterable[Reader]:
             frame=None,
             features="meshhub.builtin_plugins.step.reader:read_with_features",
             color_by_surface={"step_colors": "surface"},
+            crash_options={"step_reading": "plain"},
             keeps_state=True,
         )
     ]

@@ -72,14 +72,15 @@ def read_with_features(source: Source, options: StepReadOptions) -> tuple[Scene,
     """Read a STEP file as `read` does, and list its faces, radii and holes.
 
     Returns:
-        Scene, and the feature table; None, with a note, if the kernel cannot list the features.
+        Scene, and the feature table; None if the kernel cannot list the features, with a note, or `step_reading` is
+        "plain".
     """
     return _read(source, options, lists_features=True)
 
 
 def _read(source: Source, options: StepReadOptions, *, lists_features: bool) -> tuple[Scene, FeatureTable | None]:
-    data = check_envelope(source.read())
-    with load_file(data) as file:
+    data, is_plain = check_envelope(source.read()), options.step_reading == "plain"
+    with load_file(data, is_plain=is_plain) as file:
         if not file.is_complete:
             raise _no_triangles_error(data, {})
         products, placements, roots = collect_products(file.document)
@@ -87,7 +88,7 @@ def _read(source: Source, options: StepReadOptions, *, lists_features: bool) -> 
             products = {key: replace(product, color=None) for key, product in products.items()}
             placements = [replace(placement, own_color=None, inherited_color=None) for placement in placements]
         tessellations = _tessellate_products(products, options)
-        features = _list_features(products, placements) if lists_features else None
+        features = _list_features(products, placements) if lists_features and not is_plain else None
     if not any(item is not None and len(item.faces) for item in tessellations.values()):
         raise _no_triangles_error(data, tessellations)
     _report(data, file, tessellations, options)
@@ -122,7 +123,9 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
         else:
             by_surface = options.step_colors == "surface"
             colors = iterate_surface_colors(shape) if by_surface else iterate_colored_shapes(product)
-            tessellations[key] = tessellate(shape, colors, options.step_deviation_mm, angle_rad)
+            tessellations[key] = tessellate(
+                shape, colors, options.step_deviation_mm, angle_rad, is_plain=options.step_reading == "plain"
+            )
     return tessellations
 
 

@@ -35,12 +35,27 @@ class LoadedFile:
     is_complete: bool
 
 
+_FIXES = tuple(
+    f"FixShape.{name}Mode"
+    for name in (
+        "FixFreeShell", "FixFreeFace", "FixFreeWire", "FixSameParameter", "FixSolid", "FixShell", "FixFace", "FixWire",
+        "FixShellOrientation", "FixFaceOrientation", "FixOrientation", "FixMissingSeam", "FixSmallAreaWire",
+        "FixIntersectingWires", "FixLoopWires", "FixSplitFace", "FixDegenerated", "FixVertexPosition",
+        "FixVertexTolerance",
+    )
+)  # fmt: skip
+"""Parameters of the kernel that turn repairs of shapes off."""
+
+
 @contextmanager
-def load_file(data: bytes) -> Iterator[LoadedFile]:
+def load_file(data: bytes, *, is_plain: bool) -> Iterator[LoadedFile]:
     """Load a STEP file as an XCAF document.
 
     Exceptions of the kernel inside the `with` block become UnreadableFile: the file is their cause.
 
+    Args:
+        data: The file.
+        is_plain: Whether the kernel leaves shapes as the file has them.
     Raises:
         UnreadableFile: The kernel cannot read the file.
         ExternalReference: The file names other files in a form that cannot be disabled.
@@ -56,10 +71,10 @@ def load_file(data: bytes) -> Iterator[LoadedFile]:
         XCAFApp_Application.GetApplication_s().InitDocument(document)
         # the unit of the document takes precedence over the process-wide setting xstep.cascade.unit
         XCAFDoc_DocumentTool.SetLengthUnit_s(document, 1.0, UnitsMethods_LengthUnit_Millimeter)
-        yield _read_into(document, data)
+        yield _read_into(document, data, is_plain=is_plain)
 
 
-def _read_into(document: Any, data: bytes) -> LoadedFile:
+def _read_into(document: Any, data: bytes, *, is_plain: bool) -> LoadedFile:
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPCAFControl import STEPCAFControl_Reader
 
@@ -71,6 +86,8 @@ def _read_into(document: Any, data: bytes) -> LoadedFile:
         reader.SetMatMode, reader.SetMetaMode,
     ):  # fmt: skip
         set_unused_mode(False)
+    if is_plain:
+        _turn_off_fixes(reader)
     # the kernel would open any file on this machine that a STEP file names: these entities are renamed
     text = data.replace(_DOCUMENT_FILE, _DISABLED_DOCUMENT_FILE)
     if reader.ReadStream("model.step", io.BytesIO(text)) != IFSelect_RetDone:
@@ -80,6 +97,16 @@ def _read_into(document: Any, data: bytes) -> LoadedFile:
     unresolved_count = _count_unresolved(basic_reader)
     unit = _length_unit(basic_reader)
     return LoadedFile(document, unit, unresolved_count, bool(reader.Transfer(document)))
+
+
+def _turn_off_fixes(reader: Any) -> None:
+    from OCP.collections import DataMap_TCollection_AsciiString_TCollection_AsciiString
+    from OCP.TCollection import TCollection_AsciiString
+
+    values = DataMap_TCollection_AsciiString_TCollection_AsciiString()
+    for name in _FIXES:
+        values.Bind(TCollection_AsciiString(name), TCollection_AsciiString("0"))
+    reader.SetShapeFixParameters(values)
 
 
 def _reject_external_files(reader: Any) -> None:

@@ -94,7 +94,7 @@ class _FaceBlock(NamedTuple):
 
 
 def tessellate(
-    shape: Any, colored_shapes: Iterator[tuple[Any, Color]], deviation_mm: float, angle_rad: float
+    shape: Any, colored_shapes: Iterator[tuple[Any, Color]], deviation_mm: float, angle_rad: float, *, is_plain: bool
 ) -> Tessellation | None:
     """Triangulate a shape of the kernel.
 
@@ -103,6 +103,7 @@ def tessellate(
         colored_shapes: Shapes within it that have their own colors.
         deviation_mm: Maximum distance of a triangle from the surface; clamped to shares of the shape's diagonal.
         angle_rad: Maximum angle between neighboring segments of a curve.
+        is_plain: Whether to triangulate once, on one core, and to leave the areas of faces unchecked.
     Returns:
         Triangles; None if the shape has no face.
     Raises:
@@ -114,7 +115,7 @@ def tessellate(
     diagonal = _diagonal_mm(shape)
     clamped_mm = min(max(deviation_mm, MIN_DEVIATION_RATIO * diagonal), MAX_DEVIATION_RATIO * diagonal)
     colors, face_color = _collect_colors(shape, faces, colored_shapes)
-    mesh = _mesh_faces(shape, faces, clamped_mm, angle_rad)
+    mesh = (_mesh_plainly if is_plain else _mesh_faces)(shape, faces, clamped_mm, angle_rad)
     return Tessellation(
         mesh.vertices,
         mesh.triangles,
@@ -176,7 +177,17 @@ def _mesh_faces(shape: Any, faces: list[_KernelFace], deviation_mm: float, angle
     return best
 
 
-def _collect_mesh(faces: list[_KernelFace], deviation_mm: float, angle_rad: float) -> _FaceMesh:
+def _mesh_plainly(shape: Any, faces: list[_KernelFace], deviation_mm: float, angle_rad: float) -> _FaceMesh:
+    """Triangulate all faces as other programs do, with as few functions of the kernel as possible."""
+    from OCP.IMeshTools import IMeshTools_MeshAlgoType_Watson
+
+    _triangulate(shape, deviation_mm, angle_rad, IMeshTools_MeshAlgoType_Watson, is_parallel=False)
+    return _collect_mesh(faces, deviation_mm, angle_rad, checks_areas=False)
+
+
+def _collect_mesh(
+    faces: list[_KernelFace], deviation_mm: float, angle_rad: float, *, checks_areas: bool = True
+) -> _FaceMesh:
     """Return the triangles that the faces have in the kernel, and their defects."""
     blocks, face_blocks = _collect_triangulations(faces)
     points, triangles, owner = _join_blocks(faces, blocks, face_blocks)
@@ -201,7 +212,9 @@ def _collect_mesh(faces: list[_KernelFace], deviation_mm: float, angle_rad: floa
         face,
         failed_count=int((counts == 0).sum()),
         open_solids=find_open_solids(kept, solid.astype(np.intp)[face]),
-        inexact=meshed[find_inexact_faces(shapes, areas[meshed], deviation_mm, angle_rad)],
+        inexact=meshed[find_inexact_faces(shapes, areas[meshed], deviation_mm, angle_rad)]
+        if checks_areas
+        else np.empty(0, np.intp),
     )
 
 
@@ -237,7 +250,9 @@ def _diagonal_mm(shape: Any) -> float:
     return float(np.linalg.norm(corners[1] - corners[0]))
 
 
-def _triangulate(shape: Any, deviation_mm: float, angle_rad: float, algorithm: Any) -> None:
+def _triangulate(
+    shape: Any, deviation_mm: float, angle_rad: float, algorithm: Any, *, is_parallel: bool = True
+) -> None:
     """Triangulate the faces in the kernel.
 
     Delabella's algorithm gives the same figures as Watson's on 17 real files and is 2 to 14 times as fast (0.5 s
@@ -254,7 +269,7 @@ def _triangulate(shape: Any, deviation_mm: float, angle_rad: float, algorithm: A
     parameters.Angle = angle_rad
     parameters.Relative = False
     # the engine sets OMP_NUM_THREADS=1 in workers, because other workers use the remaining cores
-    parameters.InParallel = os.environ.get("OMP_NUM_THREADS") != "1" and (os.cpu_count() or 1) > 1
+    parameters.InParallel = is_parallel and os.environ.get("OMP_NUM_THREADS") != "1" and (os.cpu_count() or 1) > 1
     parameters.MeshAlgo = algorithm
     BRepMesh_IncrementalMesh(shape, parameters)
 
