@@ -32,7 +32,7 @@ LAYERS = {
     "http": (
         "context errors headers admission intake responses metrics conversions jobs state endpoints description server"
     ).split(),
-    "builtin_plugins/step": "surfaces facets recognition solids part21 kernel draft writer reading".split(),
+    "builtin_plugins/step": "surfaces facets recognition solids part21 kernel draft report writer reading".split(),
 }
 """The same order inside large packages."""
 

@@ -16,9 +16,9 @@ from meshhub.builtin_plugins.step.facets.skin import build_skin
 from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict, read_back
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.patch_check import find_bad_patches
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPool
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, distances, gradients
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
 from meshhub.model.source import Target

@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.step import StepWriteOptions, writer
 from meshhub.builtin_plugins.step.kernel import kernel_check
 from meshhub.builtin_plugins.step.part21.part21 import format_real, format_reals
 from meshhub.builtin_plugins.step.solids import builder, seams
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import Remarks, collecting

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from meshhub import Registry
-from meshhub.builtin_plugins.step import StepWriteOptions, draft, writer
+from meshhub.builtin_plugins.step import StepWriteOptions, draft, report, writer
 from meshhub.builtin_plugins.step.kernel import kernel_check
 from meshhub.builtin_plugins.step.kernel.kernel_check import KernelSolid, Verdict
 from meshhub.builtin_plugins.step.part21.strings import encode_string
@@ -445,6 +445,33 @@ def test_a_seam_begins_at_an_existing_corner(verdicts: Any, number: int) -> None
     assert verdict["valid"]
     assert verdict["kinds"]["Cylinder"] >= 2
     assert "flat_faces" not in {note.code for note in verdict["remarks"].notes}
+
+
+@pytest.mark.parametrize(
+    ("part", "faces", "cylinders", "flat"),
+    [
+        ("cusp", 9, 2, 1),
+        ("touching holes", 12, 2, 4),
+        ("touching pits", 14, 2, 4),
+        ("pit at a wall", 10, 1, 2),
+        ("hole at a rim", 8, 2, 4),
+    ],
+)
+def test_round_walls_that_touch_are_flat_only_there(part: str, faces: int, cylinders: int, flat: int) -> None:
+    _, remarks = write_step(scene_of(PARTS[part]()))
+    assert (remarks.figures["faces"], remarks.figures["cylinders"]) == (faces, cylinders)
+    (note,) = [note for note in remarks.notes if note.code == "flat_faces"]
+    assert note.message.endswith(f"(arcs that touch), flat facets: {flat}")
+
+
+def test_a_part_with_many_more_faces_than_its_surfaces_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    bad = KernelSolid(False, 1.0)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, (bad, bad)))
+    _, remarks = write_step(two_pins(), step_invalid="keep")
+    (message,) = [note.message for note in remarks.notes if note.code == "flat_faces"]
+    assert message.startswith("'pins' has simpler faces in place of 2 of 2 curved ones: 2 (")
+    assert message.endswith("flat facets: 64, 68 faces instead of about 6")
 
 
 def two_pins() -> Scene:
@@ -1181,7 +1208,7 @@ def test_names_are_escaped(name: str, text: str) -> None:
 
 
 def test_the_note_of_many_faces_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "MANY_FACES_COUNT", 5)
+    monkeypatch.setattr(report, "MANY_FACES_COUNT", 5)
     _, remarks = write_step(scene_of(brick()))
     messages = {note.code: note.message for note in remarks.notes}
     assert "has 6 faces" in messages["many_faces"]
@@ -1359,8 +1386,8 @@ def test_countersinks_come_back_as_closed_meshes(tmp_path: Path, offset: float) 
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE reads these files")
     _, remarks = write_step(scene_of(countersunk_plate(offset)), tmp_path)
     assert remarks.figures["cones"] == 4
-    report = Registry().convert(tmp_path / "model.step", tmp_path / "back.stl")
-    assert not {"faces_not_meshed", "open_solid", "inexact_faces"} & {note.code for note in report.notes}
+    conversion = Registry().convert(tmp_path / "model.step", tmp_path / "back.stl")
+    assert not {"faces_not_meshed", "open_solid", "inexact_faces"} & {note.code for note in conversion.notes}
 
 
 def test_an_arc_may_not_touch_an_edge_where_no_kernel_checks_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,8 +283,7 @@ class ConvertOptions(TypedDict, total=False):
 
     step_tolerance_mm: float | None
     """Tolerance of the surfaces in mm (at least 0.000001 and at most 1). Maximum distance of a mesh point from its
-    recognized surface. With freeform, scans and sculptures then become B-spline faces, too. Default: the rounding
-    error of 32-bit coordinates; scans stay triangles."""
+    recognized surface. Default: the rounding error of 32-bit coordinates."""
 
     step_invalid: Literal["keep", "reject"] | None
     """Invalid solids in the STEP file. reject fails if a body is not a valid solid, even with flat faces; keep

@@ -88,9 +88,8 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Tolerance of the surfaces in mm",
                 description=(
-                    "Maximum distance of a mesh point from its recognized surface. With freeform, scans and sculptures "
-                    "then become B-spline faces, too. "
-                    "Default: the rounding error of 32-bit coordinates; scans stay triangles."
+                    "Maximum distance of a mesh point from its recognized surface. "
+                    "Default: the rounding error of 32-bit coordinates."
                 ),
                 ge=1e-6,
                 le=1.0,

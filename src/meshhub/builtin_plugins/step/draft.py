@@ -22,19 +22,12 @@ from meshhub.builtin_plugins.step.facets.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.facets.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.facets.skin import Skin
-from meshhub.builtin_plugins.step.recognition.chart_borders import move_chart_borders
-from meshhub.builtin_plugins.step.recognition.charts import lay_out_charts
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
-from meshhub.builtin_plugins.step.recognition.cut_corners import (
-    find_deep_corners,
-    move_cut_corners,
-    move_rounded_points,
-)
+from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, make_segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
-from meshhub.builtin_plugins.step.recognition.shared_axes import share_axes
 from meshhub.builtin_plugins.step.solids.builder import (
     IMPLAUSIBLE,
     Misfits,
@@ -45,7 +38,7 @@ from meshhub.builtin_plugins.step.solids.builder import (
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16
@@ -63,9 +56,6 @@ _MIN_TRIALS_COUNT = 4
 _MAX_TRIANGLES_COUNT = 500_000
 """Triangles of all these models together; bounds the time."""
 
-_MAX_MOVE_RATIO = 4.0
-"""Tolerances by which a point may move onto its surfaces: as far as points may lie off a surface."""
-
 Mask = NDArray[np.bool_]
 
 
@@ -73,10 +63,8 @@ Mask = NDArray[np.bool_]
 class Candidate:
     """A mesh, and the surfaces to write it with.
 
-    bodies:           roles of the shells
-    simpler:          surfaces to which free-form ones return; None for facets
-    has_exact_points: whether points move onto their surfaces, to undo rounding
-    is_charted:       whether triangles are cut along the borders of charts
+    bodies:  roles of the shells
+    simpler: surfaces to which free-form ones return; None for facets
     """
 
     skin: Skin
@@ -84,8 +72,6 @@ class Candidate:
     segments: Segments
     bodies: Bodies
     simpler: Segments | None = None
-    has_exact_points: bool = True
-    is_charted: bool = False
 
     @property
     def is_planar(self) -> bool:
@@ -103,8 +89,8 @@ class Candidate:
             segments = segments.restore(self.simpler, np.flatnonzero(is_free))
         return replace(self, segments=segments)
 
-    def reject(self, regions: Regions, misfits: IntIndex) -> Candidate:
-        """Return the candidate without some of its regions.
+    def reject(self, regions: Regions, misfits: list[Misfits]) -> Candidate:
+        """Return the candidate without some of its regions, or without their facets at the corners that are at fault.
 
         A region that has facets cut by a boolean operation loses only these; it is tried again without them.
         """
@@ -112,11 +98,24 @@ class Candidate:
         region[self.faceted.region] = regions.region
         is_cut = self.segments.segment != self.segments.uncut
         is_misfit, has_cut = np.zeros((2, len(regions.surfaces)), np.bool_)
-        is_misfit[misfits], has_cut[region[is_cut]] = True, True
-        is_lost = is_misfit[region]
-        whole = self.without(np.flatnonzero(is_lost & ~has_cut[region]))
-        segment = np.where(is_lost & has_cut[region], self.segments.uncut, whole.segments.segment)
+        is_lost = np.zeros(self.faceted.faces, np.bool_)
+        for misfit in misfits:
+            if misfit.corners is None:
+                is_misfit[misfit.regions] = True
+            else:
+                is_lost[self._list_facets_at(regions, misfit.regions, misfit.corners)] = True
+        has_cut[region[is_cut]] = True
+        is_uncut = is_misfit[region] & has_cut[region]
+        whole = self.without(np.flatnonzero((is_misfit[region] & ~is_uncut) | is_lost))
+        segment = np.where(is_uncut & ~is_lost, self.segments.uncut, whole.segments.segment)
         return replace(whole, segments=replace(whole.segments, segment=segment))
+
+    def _list_facets_at(self, regions: Regions, numbers: IntIndex, corners: IntIndex) -> IntIndex:
+        """Return the facets of (k,) regions that have a corner at (k,) points."""
+        corner, count = self.skin.faces.ravel(), len(self.skin.points)
+        keys = np.repeat(regions.region.astype(np.int64), 3) * count + corner
+        place = np.flatnonzero(np.isin(keys, numbers * count + corners))
+        return self.faceted.region[place // 3].astype(np.intp)
 
 
 class _Attempt(NamedTuple):
@@ -140,18 +139,44 @@ class _Attempt(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
-    """A model that passes the checks without a kernel, as far as any does.
+class Rejections:
+    """Curved regions that failed a check.
 
-    candidate: its surfaces
-    lower:     simpler candidates
-    rejected:  number of curved regions that returned to simpler surfaces, by the reason
+    reasons:      number of regions by the reason, without wrong guesses
+    pieces_count: number of those that lost some of their facets only
+    guesses:      facets of wrong guesses; they are flat
     """
+
+    reasons: Counter[str]
+    pieces_count: int
+    guesses: frozenset[int]
+
+    def add(self, reason: str, count: int) -> Rejections:
+        """Return the rejections, and those of some whole regions."""
+        return replace(self, reasons=self.reasons + Counter({reason: count}))
+
+    def add_misfits(self, attempt: _Attempt, faceted: FacetedSkin) -> Rejections:
+        """Return the rejections, and those of an attempt."""
+        result = self
+        for misfit in attempt.misfits:
+            regions = np.unique(misfit.regions)
+            if misfit.reason == IMPLAUSIBLE:
+                facets = np.unique(faceted.region[np.isin(attempt.regions.region, regions)]).tolist()
+                result = replace(result, guesses=result.guesses.union(facets))
+                continue
+            result = result.add(misfit.reason, len(regions))
+            if misfit.corners is not None:
+                result = replace(result, pieces_count=result.pieces_count + len(regions))
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A model that passes the checks without a kernel, as far as any does."""
 
     candidate: Candidate
     model: BrepModel
-    lower: tuple[Candidate, ...]
-    rejected: Counter[str]
+    rejected: Rejections
 
     def find_curved(self, shells: IntIndex) -> IntIndex:
         """Return the curved regions of some shells, the largest first, and analytic ones before free-form ones."""
@@ -180,8 +205,13 @@ class Drafting:
     is_strict: bool
 
     def draft(self) -> Draft:
-        """Return the draft with the most surfaces."""
-        return self._settle(self.ladder)
+        """Return the draft with the most surfaces: the first candidate that passes, without its faulty surfaces."""
+        rejected = Rejections(Counter(), 0, frozenset())
+        for candidate in self.ladder[:-1]:
+            draft, rejected = self._settle(candidate, rejected)
+            if draft is not None:
+                return draft
+        return Draft(self.ladder[-1], self._planar, rejected)
 
     def keep_valid(
         self, draft: Draft, shells: IntIndex, reason: str, accept: Callable[[BrepModel], bool], deadline: float
@@ -204,11 +234,6 @@ class Drafting:
             return attempt if is_good else None
 
         kept = _keep_good(draft, shells, reason, try_candidate)
-        if kept is None and draft.candidate.is_charted:
-            lost = Counter({reason: len(draft.find_curved(shells))})
-            simpler = self._settle(draft.lower)
-            draft = replace(simpler, rejected=draft.rejected + lost)
-            kept = draft if accept(draft.model) else _keep_good(draft, shells, reason, try_candidate)
         return kept or self._flatten(draft, shells, reason)
 
     def _flatten(self, draft: Draft, shells: IntIndex, reason: str) -> Draft:
@@ -216,10 +241,16 @@ class Drafting:
         lost = draft.find_curved(shells)
         candidate = replace(draft.candidate, simpler=None).without(draft.list_facets(lost))
         attempt = self._try(candidate)
-        rejected = draft.rejected + Counter({reason: len(lost)})
+        rejected = draft.rejected.add(reason, len(lost))
         if attempt.model is None or not attempt.passes:
-            return Draft(self.ladder[-1], self._planar, (), rejected)
-        return Draft(replace(candidate, simpler=draft.candidate.simpler), attempt.model, draft.lower, rejected)
+            return Draft(self.ladder[-1], self._planar, rejected)
+        return Draft(replace(candidate, simpler=draft.candidate.simpler), attempt.model, rejected)
+
+    def count_flat_facets(self, draft: Draft) -> int:
+        """Return the number of recognized facets that are flat in a draft, without those of wrong guesses."""
+        is_flat = (self.ladder[0].segments.segment >= 0) & (draft.candidate.segments.segment < 0)
+        is_flat[list(draft.rejected.guesses)] = False
+        return int(is_flat.sum())
 
     @cached_property
     def _planar(self) -> BrepModel:
@@ -234,40 +265,26 @@ class Drafting:
         """Shells whose planar faces, too, have another genus than their triangles: a false alarm."""
         return find_other_genus(self._planar)
 
-    def _settle(self, ladder: tuple[Candidate, ...]) -> Draft:
-        """Return the draft of the first candidate that passes, without its faulty surfaces."""
-        rejected: Counter[str] = Counter()
-        for place, candidate in enumerate(ladder[:-1]):
-            draft = self._settle_candidate(candidate, ladder[place + 1 :], rejected)
-            if draft is not None:
-                return draft
-        return Draft(ladder[-1], self._planar, (), rejected)
+    def _settle(self, candidate: Candidate, rejected: Rejections) -> tuple[Draft | None, Rejections]:
+        """Assemble and check a candidate until its surfaces pass.
 
-    def _settle_candidate(
-        self, candidate: Candidate, lower: tuple[Candidate, ...], rejected: Counter[str]
-    ) -> Draft | None:
-        """Assemble and check a candidate until its surfaces pass; None if none of them does."""
+        Returns:
+            The draft, None if no surface passes; and the rejections so far.
+        """
         for number in range(_MAX_CHEAP_ROUNDS_COUNT):
             if candidate.is_planar:
-                return None
+                break
             attempt = self._try(candidate)
             if attempt.model is not None:
-                draft = Draft(candidate, attempt.model, lower, rejected)
+                draft = Draft(candidate, attempt.model, rejected)
                 if attempt.passes:
-                    return self._make_exact(draft)
-                if candidate.has_exact_points:
-                    # moved points may be at fault
-                    candidate = replace(candidate, has_exact_points=False)
-                    continue
+                    return draft, rejected
                 if number >= _MAX_ROUNDS_COUNT or not attempt.misfits:
                     shells = np.arange(len(candidate.skin.closed)) if attempt.misfits else attempt.failing
-                    kept = self._keep_closed(draft, shells)
-                    return kept and self._make_exact(kept)
-            for reason, regions in attempt.misfits:
-                rejected[reason] += len(np.unique(regions))
-            faulty = np.concatenate([misfit.regions for misfit in attempt.misfits])
-            candidate = candidate.reject(attempt.regions, faulty)
-        return None
+                    return self._keep_closed(draft, shells), rejected
+            rejected = rejected.add_misfits(attempt, candidate.faceted)
+            candidate = candidate.reject(attempt.regions, attempt.misfits)
+        return None, rejected
 
     def _keep_closed(self, draft: Draft, shells: IntIndex) -> Draft | None:
         """Return a draft whose shells are closed and have the volume of the mesh."""
@@ -278,20 +295,10 @@ class Drafting:
 
         return _keep_good(draft, shells, "another volume of the body", try_candidate)
 
-    def _make_exact(self, draft: Draft) -> Draft:
-        """Return a draft with its points on their surfaces, if it still passes the checks."""
-        if draft.candidate.has_exact_points or draft.candidate.is_charted:
-            return draft
-        candidate = replace(draft.candidate, has_exact_points=True)
-        attempt = self._try(candidate)
-        if attempt.model is None or not attempt.passes:
-            return draft
-        return replace(draft, candidate=candidate, model=attempt.model)
-
     def _try(self, candidate: Candidate) -> _Attempt:
         """Assemble and check a candidate."""
         none = np.empty(0, np.intp)
-        if candidate.is_planar and not candidate.is_charted:
+        if candidate.is_planar:
             return _Attempt(self._planar.regions, [], self._planar, none)
         skin, regions, misfits = _place_corners(candidate)
         if misfits:
@@ -330,29 +337,14 @@ def list_candidates(skin: Skin, options: StepWriteOptions) -> tuple[Candidate, .
     free = add_patches(skin, faceted, graph, analytic)
     if len(free.surfaces) > len(analytic.surfaces):
         ladder = (replace(planar, segments=free, simpler=analytic), *ladder)
-    layout = lay_out_charts(skin, faceted, graph, free, requested) if requested is not None else None
-    if layout is None:
-        return ladder
-    charted = Candidate(
-        layout.skin,
-        layout.faceted,
-        layout.segments,
-        group_bodies(layout.skin),
-        simpler=analytic.select(layout.facet),
-        has_exact_points=False,
-        is_charted=True,
-    )
-    return (charted, *ladder)
+    return ladder
 
 
 def _place_corners(candidate: Candidate) -> tuple[Skin, Regions, list[Misfits]]:
     """Return the mesh with corners on the surfaces that meet there, its regions, and those that are no surface."""
     skin, segments, faceted = candidate.skin, candidate.segments, candidate.faceted
 
-    def make(skin: Skin) -> Regions:
-        return share_axes(skin, make_regions(skin, faceted, segments), faceted.tolerance)
-
-    regions = make(skin)
+    regions = make_regions(skin, faceted, segments)
     is_cut = (segments.segment != segments.uncut)[faceted.region]
     deep = find_deep_corners(skin, regions, is_cut)
     if len(deep):
@@ -361,11 +353,7 @@ def _place_corners(candidate: Candidate) -> tuple[Skin, Regions, list[Misfits]]:
     if len(folded):
         return skin, regions, [Misfits("corners that cannot move onto them", folded)]
     if moved is not skin:
-        regions = make(moved)
-    if candidate.is_charted:
-        moved = move_chart_borders(moved, regions)
-    if candidate.has_exact_points:
-        moved = move_rounded_points(moved, regions, _MAX_MOVE_RATIO * faceted.tolerance)
+        regions = make_regions(moved, faceted, segments)
     implausible = find_implausible(moved, faceted, regions)
     return moved, regions, [Misfits(IMPLAUSIBLE, implausible)] if len(implausible) else []
 
@@ -405,8 +393,7 @@ def _keep_good(
         elif len(group) > 1:
             groups += np.array_split(group, 2)
     candidate = base.without(draft.list_facets(lost))
-    if best is None or best.model is None or (candidate.is_charted and candidate.is_planar):
-        # without charts, the triangles of the mesh need no cuts
+    if best is None or best.model is None:
         return None
     candidate = replace(candidate, simpler=draft.candidate.simpler)
-    return replace(draft, candidate=candidate, model=best.model, rejected=draft.rejected + Counter({reason: len(lost)}))
+    return replace(draft, candidate=candidate, model=best.model, rejected=draft.rejected.add(reason, len(lost)))

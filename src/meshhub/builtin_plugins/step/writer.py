@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import time
-from collections import Counter
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from meshhub.builtin_plugins.step.kernel.kernel_check import (
     read_back,
 )
 from meshhub.builtin_plugins.step.kernel.kernel_comparison import (
-    ExpectedBody,
     expected_bodies,
     find_faults,
     is_as_expected,
@@ -40,64 +38,31 @@ from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
 from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.solids.builder import IMPLAUSIBLE
+from meshhub.builtin_plugins.step.report import (
+    DEVIATION,
+    Fault,
+    WrittenProduct,
+    note_faults,
+    note_rejected,
+    reject_invalid,
+    report_products,
+)
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
-from meshhub.model.notes import advise_reduction, did, note
+from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.materials import note_lost_finish
 
-_DEVIATION = "max_deviation_mm"
-
 _NO_REGIONS: IntIndex = np.empty(0, np.intp)
 """Regions of a body that was not kept."""
-_MAX_REASONS_COUNT = 2
-"""Reasons in a note; a third one is rare."""
-_MAX_GAINED_RATIO = 0.005
-"""Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
-MANY_FACES_COUNT = 20_000
-"""Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
-
-
-class _WrittenProduct(NamedTuple):
-    """A product in the file.
-
-    name:        for notes
-    ids:         of the product
-    uses:        number of its instances
-    bodies:      its solids in file order, then its open shells
-    shell_count: shells of its mesh
-    figures:     for the report; they count every instance, except for faces
-    rejected:    number of curved surfaces that were given up, by the reason
-    """
-
-    name: str
-    ids: ProductIds
-    uses: int
-    bodies: list[ExpectedBody]
-    shell_count: int
-    figures: dict[str, int | float]
-    rejected: Counter[str]
-
-    @property
-    def volumes(self) -> list[float]:
-        """Expected volumes of its solids, mm³."""
-        return [body.volume_mm3 for body in self.bodies if body.volume_mm3 is not None]
-
-
-class _Fault(NamedTuple):
-    """A body that OpenCASCADE rejects, or that fails the check without it; shape: index of its shape."""
-
-    shape: int
-    body: ExpectedBody
-    reason: str
 
 
 @dataclass(eq=False)
@@ -131,7 +96,7 @@ class _SceneWriter:
     uses: list[int]
     states: dict[int, _ShapeState]
 
-    def write_scene(self, stream: BinaryIO) -> list[_WrittenProduct | None]:
+    def write_scene(self, stream: BinaryIO) -> list[WrittenProduct | None]:
         """Write all shapes and their assembly; return the product of each shape, None without a surface."""
         reach_mm = max((float(np.abs(placement.matrix[:3, 3]).max()) for placement in self.placements), default=0.0)
         decimals = choose_decimals(reach_mm, 0.0)
@@ -147,12 +112,12 @@ class _SceneWriter:
         document.close()
         return products
 
-    def find_curved(self, fault: _Fault) -> IntIndex:
+    def find_curved(self, fault: Fault) -> IntIndex:
         """Return the regions of the body of a fault that can return to simpler surfaces."""
         state = self.states.get(fault.shape)
         return _NO_REGIONS if state is None else state.draft.find_curved(np.array(fault.body.shells, np.intp))
 
-    def simplify(self, fault: _Fault, deadline: float) -> None:
+    def simplify(self, fault: Fault, deadline: float) -> None:
         """Keep the surfaces with which OpenCASCADE accepts the body of a fault."""
         state, name = self.states[fault.shape], self.shapes[fault.shape].name
         number = [body.name for body in expected_bodies(name, state.draft.model)].index(fault.body.name)
@@ -171,7 +136,7 @@ class _SceneWriter:
         shells = np.array(fault.body.shells, np.intp)
         state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept, deadline)
 
-    def read_alone(self, number: int, product: _WrittenProduct, seconds: float) -> Verdict | None:
+    def read_alone(self, number: int, product: WrittenProduct, seconds: float) -> Verdict | None:
         """Read a file that holds one shape once."""
         state = self.states.get(number) or self._prepare_shape(number)
         assert state is not None
@@ -185,7 +150,7 @@ class _SceneWriter:
         document.close()
         return stream.getvalue()
 
-    def _write_shape(self, document: StepDocument, number: int) -> _WrittenProduct | None:
+    def _write_shape(self, document: StepDocument, number: int) -> WrittenProduct | None:
         """Write the product of one shape; nothing if all its triangles are degenerate."""
         state = self.states.get(number) or self._prepare_shape(number)
         if state is None:
@@ -194,9 +159,15 @@ class _SceneWriter:
         product, ids = _write_product(document, name, model)
         _write_colors(document, model.skin, model.regions.region, ids, state.palette)
         figures = _collect_figures(model, ids, state.volume, uses)
-        rejected = state.draft.rejected
-        return _WrittenProduct(
-            name, product, uses, expected_bodies(name, model), len(model.skin.closed), figures, rejected
+        return WrittenProduct(
+            name,
+            product,
+            uses,
+            expected_bodies(name, model),
+            len(model.skin.closed),
+            figures,
+            state.draft.rejected,
+            state.drafting.count_flat_facets(state.draft),
         )
 
     def _prepare_shape(self, number: int) -> _ShapeState | None:
@@ -266,58 +237,25 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     if verdict is None:
         faults = _find_torn(products)
     if options.step_invalid == "reject":
-        _reject_invalid(products, faults)
+        reject_invalid(products, faults)
     for product in products:
         if product:
-            _note_rejected(product)
-    _note_faults(faults)
+            note_rejected(product)
+    note_faults(faults)
     _report(products, verdict, faults)
 
 
-def _find_torn(products: list[_WrittenProduct | None]) -> list[_Fault]:
+def _find_torn(products: list[WrittenProduct | None]) -> list[Fault]:
     """Return the bodies that fail the check without a kernel."""
     return [
-        _Fault(number, body, "it is not closed, or its volume is wrong")
+        Fault(number, body, "it is not closed, or its volume is wrong")
         for number, product in enumerate(products)
         for body in (product.bodies if product else ())
         if body.is_torn
     ]
 
 
-def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]) -> None:
-    """Raise an error if a solid is invalid; open shells are not solids."""
-    invalid = [fault for fault in faults if fault.body.volume_mm3 is not None]
-    if invalid:
-        count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
-        raise ConversionFailed(
-            f"{len(invalid)} of {count} bodies are not valid solids in STEP ({invalid[0].body.name}: "
-            f"{invalid[0].reason}); use {{repair}}, or set {{step_invalid=keep}}",
-            code="invalid_solid",
-            options=("repair", "step_invalid"),
-        )
-
-
-def _note_rejected(product: _WrittenProduct) -> None:
-    """Report the curved surfaces that were recognized, but not written, and the most frequent reasons."""
-    reasons = Counter({reason: count for reason, count in product.rejected.items() if reason != IMPLAUSIBLE})
-    lost, kept = reasons.total(), int(product.figures["faces"] - product.figures["planes"])
-    if lost:
-        listed = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common(_MAX_REASONS_COUNT))
-        message = f"{product.name!r} has simpler faces in place of {lost} of {lost + kept} curved ones: {listed}"
-        note("flat_faces", message)
-
-
-def _note_faults(faults: list[_Fault]) -> None:
-    """Report bodies that are invalid."""
-    for _, body, reason in faults:
-        note(
-            "invalid_solid",
-            f"{body.name} is invalid in the STEP file: {reason}; use {{repair}}",
-            options=("repair",),
-        )
-
-
-def _check_file(target: Target, products: list[_WrittenProduct | None], deadline: float) -> Verdict | None:
+def _check_file(target: Target, products: list[WrittenProduct | None], deadline: float) -> Verdict | None:
     """Return the file as OpenCASCADE reads it; None if it is not installed, the file too large, or the time over."""
     if not is_available() or _count_faces(products) > MAX_FACES_COUNT:
         return None
@@ -325,13 +263,13 @@ def _check_file(target: Target, products: list[_WrittenProduct | None], deadline
     return read_back(target.read(), deadline - time.monotonic(), volumes)
 
 
-def _count_faces(products: list[_WrittenProduct | None]) -> int:
+def _count_faces(products: list[WrittenProduct | None]) -> int:
     return int(sum(product.figures["faces"] for product in products if product))
 
 
 def _find_faults(
-    writer: _SceneWriter, products: list[_WrittenProduct | None], verdict: Verdict | None, deadline: float
-) -> list[_Fault]:
+    writer: _SceneWriter, products: list[WrittenProduct | None], verdict: Verdict | None, deadline: float
+) -> list[Fault]:
     """Return the bodies that OpenCASCADE rejects, all bodies if it is unclear which; none without a verdict.
 
     A file with several instances does not show which shape is at fault: each shape is then read by itself.
@@ -341,7 +279,7 @@ def _find_faults(
     uses = [product.uses for _, product in numbered for _ in product.bodies]
     if verdict is None or is_as_expected(verdict, bodies, uses):
         return []
-    faults: list[_Fault] = []
+    faults: list[Fault] = []
     for number, product in numbered:
         is_alone = len(numbered) == product.uses == 1
         shape_verdict: Verdict | None = verdict
@@ -349,36 +287,16 @@ def _find_faults(
             shape_verdict = writer.read_alone(number, product, deadline - time.monotonic())
         if shape_verdict is not None:
             reasons = find_faults(shape_verdict, product.bodies)
-            faults += [_Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
+            faults += [Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
     if faults:
         return faults
     reason = "OpenCASCADE finds the file invalid"
-    return [_Fault(number, body, reason) for number, product in numbered for body in product.bodies]
+    return [Fault(number, body, reason) for number, product in numbered for body in product.bodies]
 
 
-def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, faults: list[_Fault]) -> None:
-    """Report figures, open shells, many faces and the result of the check."""
-    written = [product for product in products if product]
-    # the figures of several products are added; of deviations, the largest counts
-    did(max_deviation_mm=max(product.figures[_DEVIATION] for product in written))
-    for product in written:
-        did(**{name: value for name, value in product.figures.items() if name != _DEVIATION})
-        sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
-        if sheets:
-            note(
-                "open_surface",
-                f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
-                "{repair} closes holes",
-                options=("repair",),
-            )
-        _note_gain(product)
-        if faces > MANY_FACES_COUNT:
-            advice, options = advise_reduction()
-            note(
-                "many_faces",
-                f"the STEP file has {faces} faces, which makes CAD programs slow; {advice}",
-                options=options,
-            )
+def _report(products: list[WrittenProduct | None], verdict: Verdict | None, faults: list[Fault]) -> None:
+    """Report figures, notes and the result of the check."""
+    report_products([product for product in products if product])
     if verdict is None:
         did(step_check="writer")
         if is_available():
@@ -388,19 +306,6 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, fau
         faulty = sum(uses[fault.shape] for fault in faults if fault.body.volume_mm3 is not None)
         valid = sum(solid.valid for solid in verdict.solids)
         did(step_check="kernel", valid_solids=max(0, min(valid, len(verdict.solids) - faulty)))
-
-
-def _note_gain(product: _WrittenProduct) -> None:
-    """Report a volume that differs from that of the mesh."""
-    gained, volume = product.figures["volume_gained_mm3"], product.figures["mesh_volume_mm3"]
-    if abs(gained) > _MAX_GAINED_RATIO * abs(volume):
-        percent = f" ({gained / volume:+.2%})" if volume else ""
-        note(
-            "volume_changed",
-            f"round surfaces change the volume of {product.name!r} by {gained / product.uses:+.4g} mm³{percent}; "
-            "set {step_surfaces=planar} to keep the facets",
-            options=("step_surfaces",),
-        )
 
 
 def _note_unchecked(faces_count: int) -> None:
@@ -429,7 +334,7 @@ def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int
         "design_radii": count_design_radii(surfaces),
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
-        _DEVIATION: _measure_deviation(model),
+        DEVIATION: _measure_deviation(model),
         "mesh_volume_mm3": volume * uses,
         "volume_gained_mm3": (float(model.shell_volumes[model.skin.closed].sum()) - volume) * uses,
     }

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.planar import Planes
 from meshhub.builtin_plugins.step.facets.skin import Skin
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surfaces import perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, perpendicular, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -16,7 +16,8 @@ from meshhub.builtin_plugins.step.solids.curves import CurveKind
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
-from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 

@@ -7,9 +7,8 @@ import numpy as np
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, format_real, format_references
 from meshhub.builtin_plugins.step.part21.splines import write_cubic_curves
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patches import Patch
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

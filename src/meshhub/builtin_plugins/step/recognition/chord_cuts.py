@@ -25,9 +25,10 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
 )
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
-from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import Samples, group_extents, select_groups
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate, cylindrical, gradients
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate
+from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

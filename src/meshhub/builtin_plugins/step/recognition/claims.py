@@ -18,14 +18,8 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     TrialResults,
     Trials,
 )
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import (
-    SurfaceArray,
-    concatenate,
-    cylindrical,
-    gradients,
-    make_planes,
-)
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

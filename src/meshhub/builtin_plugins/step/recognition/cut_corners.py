@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, sort_unique
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.builtin_plugins.step.surfaces.surfaces import (
     MAX_NEWTON_STEPS,
     MIN_SQUARED_SINE,
     NEWTON_PRECISION_RATIO,
-    SurfaceArray,
     distances,
     gradients,
-    project_onto_both,
 )
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -34,27 +32,6 @@ _MAX_CORNER_DEPTH_RATIO = 1.3
 
 It was at most 1.02 on three cut tori, and 1.65 where two cones counted as cut from a sphere. Cones are deeper at their
 wide ends."""
-
-_MIN_CORNER_REGIONS_COUNT = 3
-"""Regions that meet in a corner; two meet along an edge."""
-
-_MAX_CORNER_REGIONS_COUNT = 16
-"""Regions of a corner that may move; at the tip of a fan of facets hundreds meet, and no common point improves them."""
-
-_MAX_CORNERS_COUNT = 10_000
-"""Corners beyond which rounding is not undone; scans have more, and each takes 10 µs in each step."""
-
-_MIN_OFF_RATIO = 1e-6
-"""Distance from a surface over the largest move, below which a point stays."""
-
-_ROUNDING_STEPS_COUNT = 3
-"""Newton steps that undo rounding; their error of 1e-5 mm is squared in each."""
-
-_MIN_LENGTH_RATIO = 0.5
-"""Length of an edge after its ends moved over that before; CAD programs lose edges shorter than their tolerances."""
-
-_MIN_SQUARED_SINE = 1e-3
-"""Squared sine of 1.8°: angle below which rounding would move the intersection of two surfaces far along them."""
 
 Mask = NDArray[np.bool_]
 
@@ -139,81 +116,11 @@ def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, Int
     return changed, bad[smaller]
 
 
-def move_rounded_points(skin: Skin, regions: Regions, max_move_mm: float) -> Skin:
-    """Move the points where a curved region or three regions meet onto their surfaces, to undo the rounding.
-
-    CAD programs widen the tolerance of edges and corners that are off their faces; fillets and booleans fail there.
-
-    Args:
-        skin: Mesh.
-        regions: Regions with their surfaces.
-        max_move_mm: Millimeters; points that would move farther stay, because their surfaces are nearly parallel or do
-            not meet. Points of free-form surfaces stay, too.
-    Returns:
-        The changed skin; the same skin if it has no such points.
-    """
-    region, point = distinct_pairs(np.repeat(regions.region, 3), skin.faces.ravel(), len(skin.points))
-    count = np.bincount(point, minlength=len(skin.points))
-    is_near_curve, is_free = np.zeros((2, len(skin.points)), np.bool_)
-    is_near_curve[point[regions.curved[region]]] = True
-    is_free[point[regions.surfaces.kind[region] == SurfaceKind.PATCH]] = True
-    can_move = ((count >= _MIN_CORNER_REGIONS_COUNT) | is_near_curve) & ~is_free
-    can_move &= (count > 1) & (count <= _MAX_CORNER_REGIONS_COUNT)
-    region, point = region[can_move[point]], point[can_move[point]]
-    off = np.abs(distances(regions.surfaces.take(region), skin.points[point]))
-    is_off = np.zeros(len(skin.points), np.bool_)
-    is_off[point[off > _MIN_OFF_RATIO * max_move_mm]] = True
-    can_move &= is_off
-    region, point = region[is_off[point]], point[is_off[point]]
-    if len(point) == 0 or int((count[can_move] > 2).sum()) > _MAX_CORNERS_COUNT:
-        return skin
-    order = np.argsort(point, kind="stable")
-    region, point = region[order], point[order]
-    moved = np.flatnonzero(can_move)
-    owner = np.searchsorted(moved, point)
-    begin = np.searchsorted(owner, np.arange(len(moved)))
-    surfaces, before = regions.surfaces.take(region), skin.points[moved]
-    after = before.copy()
-    pair = np.flatnonzero(count[moved] == 2)
-    one, other = (surfaces.take(begin[pair] + side) for side in (0, 1))
-    after[pair] = project_onto_both(one, other, before[pair], _ROUNDING_STEPS_COUNT, _MIN_SQUARED_SINE)
-    corner = np.flatnonzero(count[moved] > 2)
-    is_corner = count[moved[owner]] > 2
-    corner_owner = np.searchsorted(corner, owner[is_corner])
-    corner_begin = np.searchsorted(corner_owner, np.arange(len(corner)))
-    after[corner] = _project_onto_all(
-        surfaces.take(is_corner), before[corner], corner_owner, corner_begin, _ROUNDING_STEPS_COUNT, _MIN_SQUARED_SINE
-    )
-    off_before, off_after = (
-        np.maximum.reduceat(np.abs(distances(surfaces, position[owner])), begin) for position in (before, after)
-    )
-    # comparisons with NaN are false
-    is_better = (lengths(after - before) <= max_move_mm) & (off_after < off_before)
-    points = skin.points.copy()
-    points[moved[is_better]] = after[is_better]
-    stays = _find_shortened(skin, points)
-    points[stays] = skin.points[stays]
-    a, b, c = points[skin.faces].transpose(1, 0, 2)
-    return replace(skin, points=points, cross=np.cross(b - a, c - a))
-
-
-def _find_shortened(skin: Skin, points: Float64) -> IntIndex:
-    """Return the ends of edges that have less than half of their length after a move of the points."""
-    begin, end = skin.begin, skin.end
-    is_moved = (points != skin.points).any(axis=1)
-    half = np.flatnonzero(is_moved[begin] | is_moved[end])
-    begin, end = begin[half], end[half]
-    is_short = lengths(points[end] - points[begin]) < _MIN_LENGTH_RATIO * lengths(skin.points[end] - skin.points[begin])
-    return np.concatenate([begin[is_short], end[is_short]]).astype(np.intp)
-
-
 def _project_onto_all(
     surfaces: SurfaceArray,
     points: Float64,
     owner: IntIndex,
     begin: IntIndex,
-    max_steps: int = MAX_NEWTON_STEPS,
-    min_squared_sine: float = MIN_SQUARED_SINE,
 ) -> Float64:
     """Move each point to the nearest common point of its surfaces, by Newton's method.
 
@@ -222,19 +129,17 @@ def _project_onto_all(
         points: (q, 3) points.
         owner: (n,) point of each surface, ascending.
         begin: (q,) position where the surfaces of each point begin.
-        max_steps: Newton steps.
-        min_squared_sine: Squared sine of the angle between two normals below which their surfaces count as touching.
     Returns:
         (q, 3) moved points; the caller checks their distances, because the surfaces need not meet.
     """
     if len(points) == 0:
         return points
     precision = float(np.abs(points).max()) * NEWTON_PRECISION_RATIO
-    for _ in range(max_steps):
+    for _ in range(MAX_NEWTON_STEPS):
         gap, normal = gradients(surfaces, points[owner])
         matrix = np.add.reduceat(normal[:, :, None] * normal[:, None, :], begin)
         right = np.add.reduceat(normal * gap[:, None], begin)
-        inverse = np.linalg.pinv(np.nan_to_num(matrix), rcond=min_squared_sine, hermitian=True)
+        inverse = np.linalg.pinv(np.nan_to_num(matrix), rcond=MIN_SQUARED_SINE, hermitian=True)
         step = np.einsum("ijk,ik->ij", inverse, right)
         points = points - step
         if float(np.abs(step).max()) <= precision:

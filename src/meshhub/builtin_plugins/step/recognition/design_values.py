@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, distances
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -23,7 +23,7 @@ _ANGLE_DECIMALS = 2
 _MIN_ALIGNED_COSINE = 1 - 5e-7
 """Cosine of 0.06°: angle below which an axis may be one of the coordinate axes."""
 
-EXACT_RATIO = 0.25
+_EXACT_RATIO = 0.25
 """Part of the tolerance that corners may lie off; about two roundings to 32 bits."""
 
 
@@ -51,7 +51,7 @@ def round_to_design_values(graph: FacetGraph, segments: Segments, tolerance: flo
     surfaces = _center_origins(segments.surfaces.take(used), index, corner)
     index, corner = index[is_on], corner[is_on]
     before = _farthest(surfaces, index, corner)
-    allowed = np.maximum(before, np.minimum(EXACT_RATIO * tolerance, segments.limit[used]))
+    allowed = np.maximum(before, np.minimum(_EXACT_RATIO * tolerance, segments.limit[used]))
     for rounded in (_align_axes, _round_centers, _round_radii, _round_angles):
         candidates = rounded(surfaces)
         good = np.flatnonzero(_farthest(candidates, index, corner) <= allowed)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, curvatures, cylindrical, distances, gradients
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import curvatures, cylindrical, distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -11,14 +11,15 @@ from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
-from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Samples,
     group_extents,
     group_starts,
     select_groups,
 )
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, cylindrical, gradients, make_planes
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, make_planes
+from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

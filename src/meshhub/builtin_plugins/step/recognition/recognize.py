@@ -31,8 +31,8 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     Trials,
 )
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs
-from meshhub.builtin_plugins.step.surfaces.kinds import STRIP, TRIALS, SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.kinds import STRIP, TRIALS
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -86,10 +86,6 @@ class Segments:
     def without(self, flat: Mask) -> Segments:
         """Return the segments without the facets of an (f,) mask."""
         return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.uncut))
-
-    def select(self, facets: IntIndex) -> Segments:
-        """Return the segments of the facets that replace these (f,)."""
-        return Segments(self.surfaces, self.limit, self.segment[facets], self.uncut[facets])
 
     def restore(self, earlier: Segments, facets: IntIndex) -> Segments:
         """Return the segments in which some facets have their earlier surfaces; others were added since."""

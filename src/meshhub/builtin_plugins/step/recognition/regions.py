@@ -12,8 +12,8 @@ from meshhub.builtin_plugins.step.facets.planar import fit_planes
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, concatenate, gradients, make_planes
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.surfaces import gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

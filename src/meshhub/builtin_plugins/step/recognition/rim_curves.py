@@ -13,7 +13,8 @@ from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, project_onto_both
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
+from meshhub.builtin_plugins.step.surfaces.surfaces import project_onto_both
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components

@@ -15,8 +15,8 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import distances, find_charts, gradients
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -121,8 +121,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     allowed += np.where(is_patch, _MAX_PATCH_GAIN_RATIO * volume, 0.0)
     # false for NaN
     is_explained = (np.abs(gain - explained) <= allowed) & (is_shallow | is_patch)
-    # the facets of a scan are noise
-    result: Mask = ~is_explained & regions.curved & ~find_charts(regions.surfaces)
+    result: Mask = ~is_explained & regions.curved
     return result
 
 

@@ -16,9 +16,9 @@ from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
-from meshhub.builtin_plugins.step.surfaces.arrays import normalize
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import normalize, perpendicular
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

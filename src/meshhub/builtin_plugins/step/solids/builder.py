@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, f
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.recognition.roundness import find_unfounded
 from meshhub.builtin_plugins.step.solids.band_seams import Band, find_bands, find_new_corners
-from meshhub.builtin_plugins.step.solids.corner_check import find_cusped_regions, find_pinched_regions
+from meshhub.builtin_plugins.step.solids.corner_check import find_cusps, find_pinches
 from meshhub.builtin_plugins.step.solids.curves import Curves, edge_regions, fit_curves
 from meshhub.builtin_plugins.step.solids.edge_segments import segment_edges
 from meshhub.builtin_plugins.step.solids.finite_check import find_undefined_regions
@@ -33,10 +33,16 @@ IMPLAUSIBLE = "facets that are not round"
 
 
 class Misfits(NamedTuple):
-    """Curved regions that a check rejects; reason: ends the sentence "flat because of …"."""
+    """Curved regions that a check rejects.
+
+    reason:  ends the sentence "flat because of …"
+    regions: (k,) regions
+    corners: (k,) points at which they fail, if it is enough that their facets there become flat; None for whole regions
+    """
 
     reason: str
     regions: IntIndex
+    corners: IntIndex | None = None
 
 
 def find_implausible(skin: Skin, faceted: FacetedSkin, regions: Regions) -> IntIndex:
@@ -99,15 +105,12 @@ def check_model(model: BrepModel, *, is_strict: bool) -> tuple[BrepModel, list[M
         find_unslit_spheres(regions, outline, seams),
         find_unslit_patches(regions, seams),
     ]
-    touching = [
-        find_pinched_regions(regions, outline, curves),
-        find_cusped_regions(skin, regions, outline, curves, size),
-    ]
     misfits = [
         Misfits("edges off their surfaces", np.where(size[left] <= size[right], left, right)),
         Misfits(IMPLAUSIBLE, find_misshapen(skin, regions.region, regions.surfaces, outline)),
         Misfits("a seam without room", np.concatenate(unslit)),
-        Misfits("arcs that touch", np.concatenate(touching)),
+        Misfits("arcs that touch", *find_pinches(regions, outline, curves)),
+        Misfits("arcs that touch", *find_cusps(skin, regions, outline, curves, size)),
         Misfits("outlines that cross", find_invalid_regions(model, segments, faces, size, is_strict=is_strict)),
     ]
     model = replace(model, invalid_shells=find_invalid_shells(model, faces))

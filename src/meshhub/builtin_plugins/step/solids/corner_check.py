@@ -16,8 +16,8 @@ _CUSP_COS = np.cos(np.radians(0.5))
 """Cosine of the angle below which two curves stay closer than CAD programs' tolerance for longer than a corner."""
 
 
-def find_pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> IntIndex:
-    """Return the curved regions at corners where an outline touches itself, such as between two touching holes.
+def find_pinches(regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, IntIndex]:
+    """Return (k,) curved regions and (k,) corners where an outline touches itself, such as between two touching holes.
 
     CAD programs accept polygons that touch in a corner, but report that touching arcs cross.
     """
@@ -25,15 +25,21 @@ def find_pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> 
     begins, ends = (outline.region.astype(np.int64) * corner_count + corner for corner in (outline.start, outline.stop))
     keys, visits = np.unique(begins, return_counts=True)
     pinched = keys[visits > 1]
-    touching = np.isin(begins, pinched) | np.isin(ends, pinched)
-    left, right = edge_regions(outline)
-    edge = outline.edge[touching & (curves.kind != CurveKind.LINE)[outline.edge]]
-    adjacent = np.concatenate([left[edge], right[edge], outline.region[touching]])
-    return np.unique(adjacent[regions.curved[adjacent]]).astype(np.intp)
+    place = [np.flatnonzero(np.isin(side, pinched)) for side in (begins, ends)]
+    chain = np.concatenate(place)
+    corner = np.concatenate([outline.start[place[0]], outline.stop[place[1]]])
+    is_bent = (curves.kind != CurveKind.LINE)[outline.edge[chain]]
+    left, right = (side[outline.edge[chain[is_bent]]] for side in edge_regions(outline))
+    adjacent = np.concatenate([left, right, outline.region[chain]]).astype(np.intp)
+    corners = np.concatenate([corner[is_bent], corner[is_bent], corner]).astype(np.intp)
+    is_curved = regions.curved[adjacent]
+    return adjacent[is_curved], corners[is_curved]
 
 
-def find_cusped_regions(skin: Skin, regions: Regions, outline: Outline, curves: Curves, size: Float64) -> IntIndex:
-    """Return the smallest curved region at each cusp: a corner where two arcs of a flat face start in one direction.
+def find_cusps(
+    skin: Skin, regions: Regions, outline: Outline, curves: Curves, size: Float64
+) -> tuple[IntIndex, IntIndex]:
+    """Return the smallest curved region at each cusp, a corner where two arcs of a flat face start in one direction.
 
     An example is the point between a round boss and a fillet that touches it from outside.
 
@@ -43,6 +49,8 @@ def find_cusped_regions(skin: Skin, regions: Regions, outline: Outline, curves: 
         outline: Their outlines.
         curves: Curves of the edges.
         size: (r,) area of each region; infinite for planes.
+    Returns:
+        (k,) regions, and (k,) corners.
     """
     leaves, arrives = _edge_tangents(skin, outline, curves)
     edge, forward = outline.edge, outline.forward[:, None]
@@ -59,8 +67,8 @@ def find_cusped_regions(skin: Skin, regions: Regions, outline: Outline, curves: 
         [left[edge[cusp]], right[edge[cusp]], left[edge[after[cusp]]], right[edge[after[cusp]]]], axis=1
     )
     smallest = adjacent[np.arange(len(cusp)), np.argmin(size[adjacent], axis=1)]
-    curved: IntIndex = smallest[regions.curved[smallest]]
-    return curved
+    is_curved = regions.curved[smallest]
+    return smallest[is_curved], outline.stop[cusp[is_curved]].astype(np.intp)
 
 
 def _edge_tangents(skin: Skin, outline: Outline, curves: Curves) -> tuple[Float64, Float64]:

@@ -17,9 +17,15 @@ from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import find_unslit_walls
 from meshhub.builtin_plugins.step.solids.touching_arcs import find_touching
 from meshhub.builtin_plugins.step.solids.trimmed_faces import TrimmedFaces
-from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, expand_ranges, lengths, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import distances, perpendicular, pool_patches
+from meshhub.builtin_plugins.step.surfaces.arrays import (
+    distinct_pairs,
+    expand_ranges,
+    lengths,
+    perpendicular,
+    sum_by_label,
+)
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances, pool_patches
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex, face_normals
 from meshhub.toolkit.topology import fans

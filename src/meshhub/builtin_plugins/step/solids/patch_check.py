@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patches import PatchPool
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

@@ -9,8 +9,8 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.band_seams import Band
 from meshhub.builtin_plugins.step.solids.seams import Seams
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.patches import Patch
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 

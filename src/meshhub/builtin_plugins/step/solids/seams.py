@@ -17,17 +17,13 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.band_seams import PARALLEL_COS, Band, common_directions, find_free_directions
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
+from meshhub.builtin_plugins.step.solids.placements import SurfaceTriangles, measure_triangles, place_surfaces
 from meshhub.builtin_plugins.step.solids.sphere_seams import find_meridian
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, perpendicular
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
-_SPHERE_AXES_COUNT = 16
-"""Axes of a sphere that are tried for a face with one loop."""
-_MIN_MEAN_LENGTH_RATIO = 1e-3
-"""Length of the mean of unit vectors below which a face has no middle direction: it winds around its axis."""
 _MAX_ASIDE_RATIO = 1e-3
 """Distance of a rim's center from the axis, as a share of the rim's radius."""
 _MAX_ASIDE_MM = 1e-9
@@ -94,33 +90,6 @@ class Seams:
     slit_spheres: tuple[int, ...]
 
 
-class _Triangles(NamedTuple):
-    """Triangles relative to their surfaces.
-
-    center:   (m, 3) mm
-    height:   (m,) mm along the axis from the surface's origin
-    distance: (m,) mm from the axis
-    away:     (m, 3) unit vectors from the axis
-    weight:   (m,) twice the areas, mm²
-    """
-
-    center: Float64
-    height: Float64
-    distance: Float64
-    away: Float64
-    weight: Float64
-
-
-class _Placements(NamedTuple):
-    """Fields as in `Seams`; the arrays are changed in place."""
-
-    origin: Float64
-    axis: Float64
-    reference: Float64
-    radius: Float64
-    second: Float64
-
-
 def place_seams(skin: Skin, regions: Regions, outline: Outline, curves: Curves, bands: tuple[Band, ...]) -> Seams:
     """Place all surfaces and find the seam edges of closed faces.
 
@@ -131,14 +100,11 @@ def place_seams(skin: Skin, regions: Regions, outline: Outline, curves: Curves, 
         curves: Curves of the edges.
         bands: Faces whose seams end at fixed corners.
     """
-    center = skin.points[skin.faces].mean(axis=1)
-    triangles = _Triangles(center, *cylindrical(regions.surfaces.take(regions.region), center), lengths(skin.cross))
-    placements = _place_surfaces(regions, triangles)
+    triangles = measure_triangles(skin, regions)
+    placements = place_surfaces(skin, regions, outline, triangles)
     with_band, direction = find_free_directions(skin, regions, outline, curves)
     placements.reference[with_band] = direction
-    _shift_origins(skin, regions, placements)
-    _orient_spheres(skin, regions, outline, triangles, placements)
-    slits = _SlitSearch(regions, outline, curves, triangles)
+    slits = _SlitSearch(regions, triangles, *_find_rims(regions, outline, curves))
     slits.add_bands(bands)
     slits.add_circular_faces()
     slit_faces = tuple(slits.faces)
@@ -155,82 +121,6 @@ def place_seams(skin: Skin, regions: Regions, outline: Outline, curves: Curves, 
             placements.axis[region], placements.reference[region] = meridian
             slit_spheres.append(region)
     return Seams(*placements, *slits.moved_corners(), slit_faces, tuple(slit_spheres))
-
-
-def _place_surfaces(regions: Regions, triangles: _Triangles) -> _Placements:
-    """Return placements whose X axes point away from the middle of each face."""
-    surfaces = regions.surfaces
-    axis = surfaces.axis.copy()
-    mean = _sum_vectors(regions, triangles.weight, triangles.away)
-    mean /= sum_by_label(regions.region, triangles.weight, len(surfaces))[:, None]
-    has_middle = lengths(mean) > _MIN_MEAN_LENGTH_RATIO
-    reference = np.where(has_middle[:, None], -normalize(mean), perpendicular(axis))
-    flat = surfaces.kind == SurfaceKind.PLANE
-    reference[flat] = perpendicular(axis[flat])
-    return _Placements(surfaces.origin.copy(), axis, reference, surfaces.radius.copy(), surfaces.second.copy())
-
-
-def _shift_origins(skin: Skin, regions: Regions, placements: _Placements) -> None:
-    """Move origins along their axes, in place: to the lower end of cylinders and the wider end of cones.
-
-    The axes of cones are turned so that the cones widen along them; the half angle of a STEP cone is positive.
-    """
-    kind = regions.surfaces.kind
-    origin, axis, _, radius, second = placements
-    cone = kind == SurfaceKind.CONE
-    turned = cone & (second < 0)
-    axis[turned] *= -1
-    second[turned] *= -1
-    corner = skin.points[skin.faces]
-    along = np.einsum("ijk,ik->ij", corner - origin[regions.region][:, None, :], axis[regions.region])
-    low, high = np.full(len(kind), np.inf), np.full(len(kind), -np.inf)
-    np.minimum.at(low, regions.region, along.min(axis=1))
-    np.maximum.at(high, regions.region, along.max(axis=1))
-    shift = np.where(kind == SurfaceKind.CYLINDER, low, np.where(cone, high, 0.0))
-    origin += shift[:, None] * axis
-    radius[cone] += second[cone] * shift[cone]
-    second[cone] = np.arctan(second[cone])
-
-
-def _orient_spheres(
-    skin: Skin, regions: Regions, outline: Outline, triangles: _Triangles, placements: _Placements
-) -> None:
-    """Point the X axes of spheres away from their faces and choose their poles, in place."""
-    spheres = np.flatnonzero(regions.surfaces.kind == SurfaceKind.SPHERE)
-    if len(spheres) == 0:
-        return
-    out = triangles.center - placements.origin[regions.region]
-    placements.reference[spheres] = -normalize(_sum_vectors(regions, triangles.weight, out)[spheres])
-    placements.axis[spheres] = _choose_poles(skin, regions, outline, spheres, placements.reference[spheres])
-
-
-def _choose_poles(skin: Skin, regions: Regions, outline: Outline, spheres: IntIndex, away: Float64) -> Float64:
-    """Return (b, 3) axes of spheres whose poles are outside the faces and farthest from the outlines.
-
-    CAD programs fail to trim a face if a pole lies on its outline.
-
-    Args:
-        skin: Mesh, millimeters.
-        regions: Regions of the mesh.
-        outline: Their outlines.
-        spheres: (b,) regions.
-        away: (b, 3) unit vectors from the centers to the middle of the uncovered part.
-    """
-    number = np.full(len(regions.surfaces), -1, np.intp)
-    number[spheres] = np.arange(len(spheres))
-    half = outline.half[number[regions.region[outline.half // 3]] >= 0]
-    owner = number[regions.region[half // 3]]
-    out = normalize(skin.points[skin.begin[half]] - regions.surfaces.origin[spheres][owner])
-    u = perpendicular(away)
-    v = np.cross(away, u)
-    angle = np.arange(_SPHERE_AXES_COUNT) * (np.pi / _SPHERE_AXES_COUNT)
-    axes = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
-    nearest_cos = np.zeros((_SPHERE_AXES_COUNT, len(spheres)))
-    for candidate, axis in enumerate(axes):
-        np.maximum.at(nearest_cos[candidate], owner, np.abs(np.einsum("ij,ij->i", out, axis[owner])))
-    # rounded, so that rounding noise does not decide between equal candidates
-    best: Float64 = axes[np.round(nearest_cos, 3).argmin(axis=0), np.arange(len(spheres))]
-    return best
 
 
 def find_unslit_spheres(regions: Regions, outline: Outline, seams: Seams) -> IntIndex:
@@ -270,10 +160,46 @@ def _direction_from_axis(vector: Float64, axis: Float64) -> Float64:
     return direction
 
 
-def _sum_vectors(regions: Regions, weight: Float64, vectors: Float64) -> Float64:
-    """Return (r, 3) the weighted sum over the triangles of each region."""
-    count = len(regions.surfaces)
-    return np.stack([sum_by_label(regions.region, weight * vectors[:, k], count) for k in range(3)], axis=1)
+class _Rims(NamedTuple):
+    """Whole circles that bound faces around an axis.
+
+    loop, region: (k,) loops, and their regions
+    corner:       (k,) their corners
+    center, axis: (k, 3) mm and unit vectors
+    radius:       (k,) mm
+    """
+
+    loop: IntIndex
+    region: IntIndex
+    corner: IntIndex
+    center: Float64
+    axis: Float64
+    radius: Float64
+
+
+def _find_rims(regions: Regions, outline: Outline, curves: Curves) -> tuple[Float64, _Rims]:
+    """Return (r, 3) the axis of each region, for spheres that of a rim, and the rims of faces with circles only."""
+    surfaces = regions.surfaces
+    loop_count = np.bincount(outline.loop_region, minlength=len(surfaces))
+    first_chain = outline.loop_begin[:-1]
+    edge, region = outline.edge[first_chain], outline.loop_region
+    # every line through the center of a sphere is an axis: the rims determine it
+    axis = surfaces.axis.copy()
+    is_sphere = surfaces.kind[region] == SurfaceKind.SPHERE
+    axis[region] = np.where(is_sphere[:, None], curves.axis[edge], axis[region])
+    circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == CurveKind.CIRCLE)
+    circle &= (outline.start == outline.stop)[first_chain] & ~_shares_corner(outline)[first_chain]
+    circle &= np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis[region])) > PARALLEL_COS
+    aside = lengths(np.cross(curves.center[edge] - surfaces.origin[region], axis[region]))
+    circle &= aside <= np.maximum(_MAX_ASIDE_RATIO * curves.radius[edge], _MAX_ASIDE_MM)
+    has_only_circles = regions.curved & (np.bincount(region, circle, len(surfaces)) == loop_count)
+    can_end_in_point = np.isin(surfaces.kind, (SurfaceKind.CONE, SurfaceKind.SPHERE))
+    usable = has_only_circles & ((loop_count == 2) | ((loop_count == 1) & can_end_in_point))
+    loop = np.flatnonzero(usable[region])
+    corner, edge = outline.start[first_chain[loop]], edge[loop]
+    return axis, _Rims(
+        loop, region[loop].astype(np.intp), corner, curves.center[edge], curves.axis[edge], curves.radius[edge]
+    )
 
 
 class _SlitSearch:
@@ -290,34 +216,12 @@ class _SlitSearch:
     faces:    results
     """
 
-    def __init__(self, regions: Regions, outline: Outline, curves: Curves, triangles: _Triangles) -> None:
-        self._regions, self._triangles = regions, triangles
+    def __init__(self, regions: Regions, triangles: SurfaceTriangles, axis: Float64, rims: _Rims) -> None:
+        self._regions, self._triangles, self.axis = regions, triangles, axis
+        self.rims, self._rim_region, self.corner, self._center, self._rim_axis, self._radius = rims
+        self.position = self._center + self._radius[:, None] * common_directions(self._rim_axis)
         self.faces: list[SlitFace] = []
         self._bands: tuple[Band, ...] = ()
-        surfaces = regions.surfaces
-        loop_count = np.bincount(outline.loop_region, minlength=len(surfaces))
-        first_chain = outline.loop_begin[:-1]
-        edge = outline.edge[first_chain]
-        region = outline.loop_region
-        circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == CurveKind.CIRCLE)
-        circle &= (outline.start == outline.stop)[first_chain] & ~_shares_corner(outline)[first_chain]
-        # every line through the center of a sphere is an axis: the rims determine it
-        axis = surfaces.axis.copy()
-        is_sphere = surfaces.kind[region] == SurfaceKind.SPHERE
-        axis[region] = np.where(is_sphere[:, None], curves.axis[edge], axis[region])
-        aside = lengths(np.cross(curves.center[edge] - surfaces.origin[region], axis[region]))
-        circle &= np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis[region])) > PARALLEL_COS
-        circle &= aside <= np.maximum(_MAX_ASIDE_RATIO * curves.radius[edge], _MAX_ASIDE_MM)
-        has_only_circles = regions.curved & (np.bincount(region, circle, len(surfaces)) == loop_count)
-        can_end_in_point = np.isin(surfaces.kind, (SurfaceKind.CONE, SurfaceKind.SPHERE))
-        usable = has_only_circles & ((loop_count == 2) | ((loop_count == 1) & can_end_in_point))
-        self.axis = axis
-        self.rims = np.flatnonzero(usable[region])
-        self._rim_region = region[self.rims]
-        self.corner = outline.start[first_chain[self.rims]]
-        edge = edge[self.rims]
-        self._center, self._rim_axis, self._radius = curves.center[edge], curves.axis[edge], curves.radius[edge]
-        self.position = self._center + self._radius[:, None] * common_directions(self._rim_axis)
 
     def add_bands(self, bands: tuple[Band, ...]) -> None:
         """Add bands, and move the corners that circular faces share with them to the ends of their seams."""

@@ -7,8 +7,7 @@ import numpy as np
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
-from meshhub.builtin_plugins.step.surfaces.surfaces import perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, perpendicular
 from meshhub.model.scene import Float64
 
 _MAX_POLES_COUNT = 64

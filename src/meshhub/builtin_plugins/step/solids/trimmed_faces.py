@@ -16,9 +16,8 @@ from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.solids.curves import edge_regions
 from meshhub.builtin_plugins.step.solids.edge_segments import EdgeSegments
 from meshhub.builtin_plugins.step.solids.model import BrepModel
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, perpendicular, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 

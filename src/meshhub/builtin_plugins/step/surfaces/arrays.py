@@ -87,3 +87,9 @@ def select_separate(rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     is_first[first] = True
     result: NDArray[np.bool_] = np.logical_and.reduce(is_first.reshape(rows.shape), axis=1)
     return result
+
+
+def perpendicular(axis: Float64) -> Float64:
+    """Return (s, 3) unit vectors perpendicular to (s, 3) axes; equal for an axis and its opposite."""
+    helper = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
+    return normalize(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])

@@ -8,14 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
-from meshhub.builtin_plugins.step.surfaces.initial_fits import (
-    estimate_cone,
-    estimate_cone_of_revolution,
-    estimate_cylinder,
-    estimate_sphere,
-    estimate_torus,
-)
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.kinds import PROFILES, TRIALS
+from meshhub.builtin_plugins.step.surfaces.profiles import ProfilePoints
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Block,
     Groups,
@@ -31,7 +25,8 @@ from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     solve_symmetric,
     sum_products,
 )
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, distances, evaluate_profile
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.model.scene import Float64
 
 _FIRST_STEPS = 3
@@ -57,19 +52,6 @@ _TINY = 1e-300
 
 DEPTH_RATIO = 0.05
 """Part of the depth of its facets within which points must lie on a surface: points on chords fail by far."""
-
-_UNKNOWNS = {
-    SurfaceKind.CYLINDER: (0, 1, 3, 4, 5),
-    SurfaceKind.CONE: (0, 1, 3, 4, 5, 6),
-    SurfaceKind.TORUS: (0, 1, 2, 3, 4, 5, 6),
-}
-"""Unknowns of a step: 0, 1, 2 shifts along u, v and the axis; 3, 4 tilts towards u and v; 5 radius; 6 second."""
-
-_ESTIMATES = {
-    SurfaceKind.CYLINDER: estimate_cylinder,
-    SurfaceKind.CONE: estimate_cone,
-    SurfaceKind.TORUS: estimate_torus,
-}
 
 
 class FitLimits(NamedTuple):
@@ -155,17 +137,17 @@ def _largest_distances(
 
 def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits, *, is_draft: bool) -> tuple[SurfaceArray, Groups]:
     """Return the surfaces of a block, and the groups that can be within their limits."""
-    if kind == SurfaceKind.SPHERE:
-        surfaces = estimate_sphere(block)
+    estimate, *other_estimates = TRIALS[kind].estimates
+    surfaces = estimate(block)
+    if not TRIALS[kind].unknowns:
         return surfaces, np.arange(len(surfaces))
-    surfaces, near = _refine(block, _ESTIMATES[kind](block), kind, limits, _FIRST_STEPS)
+    surfaces, near = _refine(block, surfaces, kind, limits, _FIRST_STEPS)
     off = np.full(len(surfaces), np.inf)
     off[near] = _max_distances(block.take(near), surfaces.take(near), kind)
-    if kind == SurfaceKind.CONE:
+    for estimate in other_estimates:
         # groups that were dropped from the first estimate fail from the second one, too
         hopeful = block.take(near)
-        estimate = estimate_cone_of_revolution(hopeful)
-        others, kept = _refine(hopeful, estimate, kind, limits.take(near), _FIRST_STEPS)
+        others, kept = _refine(hopeful, estimate(hopeful), kind, limits.take(near), _FIRST_STEPS)
         other_off, place = _max_distances(hopeful.take(kept), others.take(kept), kind), near[kept]
         is_better = other_off < off[place]
         off[place[is_better]] = other_off[is_better]
@@ -213,7 +195,7 @@ def _refine(
 
 def _distances(points: Float64, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
     """Return the (n, g) signed distances of (3, n, g) points from the surfaces of their groups."""
-    return evaluate_profile(kind, *axis_coordinates(points, surfaces), surfaces.radius, surfaces.second)[0]
+    return PROFILES[kind](ProfilePoints(*axis_coordinates(points, surfaces), surfaces.radius, surfaces.second))[0]
 
 
 def _max_distances(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
@@ -242,12 +224,12 @@ class _Step(NamedTuple):
 
 
 def _take_step(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> _Step:
-    """Take one Gauss-Newton step on the distances, with the unknowns of `_UNKNOWNS`."""
+    """Take one Gauss-Newton step on the distances, with the unknowns of its trial."""
     u, v, up = axis_frames(surfaces)
     offset = block.point - surfaces.origin.T[:, None, :]
     height, beside_u, beside_v = (dot_products(offset, line) for line in (up, u, v))
     distance = hypotenuses(beside_u, beside_v)
-    off, by_distance, by_height = evaluate_profile(kind, height, distance, surfaces.radius, surfaces.second)
+    off, by_distance, by_height = PROFILES[kind](ProfilePoints(height, distance, surfaces.radius, surfaces.second))
     # at the tip of a cone the direction away from the axis is undefined; there the point only fixes the height
     inverse = block.mask / np.maximum(distance, _TINY)
     is_tip = distance <= _MIN_TIP_DISTANCE_RATIO
@@ -270,7 +252,7 @@ def _take_step(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> _Step
     left = sums[-1, -1] - np.einsum("ij,ij->j", solution, sums[:-1, -1])
     step = np.zeros((7, len(surfaces)))
     # in sizes of the group and radians; a longer step leaves the range where the equations are linear
-    step[list(_UNKNOWNS[kind])] = np.clip(np.nan_to_num(-solution), -1.0, 1.0)
+    step[list(TRIALS[kind].unknowns)] = np.clip(np.nan_to_num(-solution), -1.0, 1.0)
     axis = up + step[3] * u + step[4] * v
     origin = surfaces.origin.T + step[0] * u + step[1] * v + step[2] * up
     after = SurfaceArray(

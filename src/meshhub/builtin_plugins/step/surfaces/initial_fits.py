@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.surfaces.kinds import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Block,
     axis_coordinates,
@@ -16,7 +15,7 @@ from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     solve_symmetric,
     sum_products,
 )
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.model.scene import Float64
 
 _RIDGE_RATIO = 1e-10

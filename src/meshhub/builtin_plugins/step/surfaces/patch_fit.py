@@ -88,17 +88,6 @@ class FitPoints(NamedTuple):
     held: NDArray[np.bool_]
 
 
-class Stiffness(NamedTuple):
-    """How closely a patch may follow noise.
-
-    smoothing: weight of the second differences of the poles over that of the points
-    max_poles: poles at most; None for as many as the points determine
-    """
-
-    smoothing: float = _SMOOTHING_RATIO
-    max_poles: int | None = None
-
-
 def fit_patch(
     points: FitPoints,
     tolerances: tuple[float, float],
@@ -107,7 +96,6 @@ def fit_patch(
     may_slide: bool,
     first_spans: tuple[int, int] = (MIN_SPANS, MIN_SPANS),
     aspect: float | None = None,
-    stiffness: Stiffness | None = None,
 ) -> Patch | None:
     """Return a patch with few poles that passes through points, or through a sample of many; None if there is none.
 
@@ -119,19 +107,16 @@ def fit_patch(
         may_slide: Whether the parameters are corrected until the points are the nearest ones of the patch.
         first_spans: Spans of the first grid in both directions.
         aspect: Length over width, for patches without points in large parts; there, they bend as little as possible.
-        stiffness: How closely the patch may follow noise; default: through exact points.
     """
     points = _sample(points, _MAX_SLIDING_POINTS) if may_slide else points
-    stiffness = stiffness or Stiffness()
-    fit = _Fit(points, is_closed=is_closed, aspect=aspect, smoothing=stiffness.smoothing)
+    fit = _Fit(points, is_closed=is_closed, aspect=aspect)
     grid = (np.linspace(0, 1, first_spans[0] + 1), np.linspace(0, 1, first_spans[1] + 1))
     result = fit.solve(grid)
     if may_slide:
         if result.largest > _MAX_FIRST_ERROR_RATIO * float(np.linalg.norm(np.ptp(points.position, axis=0))):
             return None
         result = fit.correct(result, tolerances[0])
-    determined = _MAX_POLES_RATIO * len(points.position) if stiffness.max_poles is None else stiffness.max_poles
-    limit = min(_MAX_SLIDING_POLES if may_slide else MAX_POLES_COUNT, determined)
+    limit = min(_MAX_SLIDING_POLES if may_slide else MAX_POLES_COUNT, _MAX_POLES_RATIO * len(points.position))
     failures = 0
     while result.largest > tolerances[0] and failures <= _MAX_FAILURES_COUNT:
         if result.largest * (_count_poles(result.grid) / limit) ** _CONVERGENCE_ORDER > tolerances[1]:
@@ -196,9 +181,9 @@ def _count_poles(grid: tuple[Float64, Float64]) -> int:
 class _Fit:
     """Least squares of points by grids."""
 
-    def __init__(self, points: FitPoints, *, is_closed: bool, aspect: float | None, smoothing: float) -> None:
+    def __init__(self, points: FitPoints, *, is_closed: bool, aspect: float | None) -> None:
         self._parameters, self._points, self._held = points
-        self._is_closed, self._aspect, self._smoothing = is_closed, aspect, smoothing
+        self._is_closed, self._aspect = is_closed, aspect
 
     def correct(self, result: _Result, tolerance: float) -> _Result:
         """Return the patch with the parameters of its nearest points, as long as this helps; rims stay rims."""
@@ -297,7 +282,7 @@ class _Fit:
         return np.where(self._held.all(axis=1), _FIXED_WEIGHT, 1.0)
 
     def _weigh_bends(self, matrix: csr_matrix) -> float:
-        return self._smoothing * len(self._points) / int(matrix.shape[1])
+        return _SMOOTHING_RATIO * len(self._points) / int(matrix.shape[1])
 
     def _finish(
         self, matrix: csr_matrix, poles: Float64, grid: tuple[Float64, Float64], parameters: Float64

@@ -119,13 +119,11 @@ class Patch:
 
     u_knots, v_knots: (k,) and (l,) knots, the first and the last four times
     poles:            (k - 4, l - 4, 3) millimeters
-    is_chart:         whether the mesh lies within a distance only, instead of all its corners on the surface
     """
 
     u_knots: Float64
     v_knots: Float64
     poles: Float64
-    is_chart: bool = False
 
     @cached_property
     def axes(self) -> tuple[_Axis, _Axis]:

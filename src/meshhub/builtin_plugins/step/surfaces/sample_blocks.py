@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.surfaces import SurfaceArray, perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, perpendicular
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.model.scene import Float64
 
 _MAX_SAMPLE_COUNT = 4000

@@ -1,0 +1,134 @@
+"""Figures, notes and errors about written products."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from meshhub.builtin_plugins.step.draft import Rejections
+from meshhub.builtin_plugins.step.kernel.kernel_comparison import ExpectedBody
+from meshhub.builtin_plugins.step.part21.document import ProductIds
+from meshhub.errors import ConversionFailed
+from meshhub.model.notes import advise_reduction, did, note
+
+DEVIATION = "max_deviation_mm"
+_MAX_REASONS_COUNT = 2
+"""Reasons in a note; a third one is rare."""
+_MANY_TIMES_RATIO = 3.0
+"""Faces over those with all recognized surfaces, above which the note states both."""
+_MAX_GAINED_RATIO = 0.005
+"""Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
+MANY_FACES_COUNT = 20_000
+"""Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
+
+
+class WrittenProduct(NamedTuple):
+    """A product in the file.
+
+    name:        for notes
+    ids:         of the product
+    uses:        number of its instances
+    bodies:      its solids in file order, then its open shells
+    shell_count: shells of its mesh
+    figures:     for the report; they count every instance, except for faces
+    rejected:    curved surfaces that were given up
+    flat_count:  facets of these that are flat
+    """
+
+    name: str
+    ids: ProductIds
+    uses: int
+    bodies: list[ExpectedBody]
+    shell_count: int
+    figures: dict[str, int | float]
+    rejected: Rejections
+    flat_count: int
+
+    @property
+    def volumes(self) -> list[float]:
+        """Expected volumes of its solids, mm³."""
+        return [body.volume_mm3 for body in self.bodies if body.volume_mm3 is not None]
+
+
+class Fault(NamedTuple):
+    """A body that OpenCASCADE rejects, or that fails the check without it; shape: index of its shape."""
+
+    shape: int
+    body: ExpectedBody
+    reason: str
+
+
+def report_products(written: list[WrittenProduct]) -> None:
+    """Report figures, open shells, changed volumes and many faces."""
+    # the figures of several products are added; of deviations, the largest counts
+    did(max_deviation_mm=max(product.figures[DEVIATION] for product in written))
+    for product in written:
+        did(**{name: value for name, value in product.figures.items() if name != DEVIATION})
+        sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
+        if sheets:
+            note(
+                "open_surface",
+                f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
+                "{repair} closes holes",
+                options=("repair",),
+            )
+        _note_gain(product)
+        if faces > MANY_FACES_COUNT:
+            advice, options = advise_reduction()
+            note(
+                "many_faces",
+                f"the STEP file has {faces} faces, which makes CAD programs slow; {advice}",
+                options=options,
+            )
+
+
+def reject_invalid(products: list[WrittenProduct | None], faults: list[Fault]) -> None:
+    """Raise an error if a solid is invalid; open shells are not solids."""
+    invalid = [fault for fault in faults if fault.body.volume_mm3 is not None]
+    if invalid:
+        count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
+        raise ConversionFailed(
+            f"{len(invalid)} of {count} bodies are not valid solids in STEP ({invalid[0].body.name}: "
+            f"{invalid[0].reason}); use {{repair}}, or set {{step_invalid=keep}}",
+            code="invalid_solid",
+            options=("repair", "step_invalid"),
+        )
+
+
+def note_rejected(product: WrittenProduct) -> None:
+    """Report the curved surfaces that were recognized, but not written, and the most frequent reasons."""
+    rejected, faces = product.rejected, int(product.figures["faces"])
+    lost, kept = rejected.reasons.total(), faces - int(product.figures["planes"])
+    if not lost:
+        return
+    total = lost + kept - min(rejected.pieces_count, kept)
+    listed = ", ".join(f"{count} ({reason})" for reason, count in rejected.reasons.most_common(_MAX_REASONS_COUNT))
+    expected = faces - product.flat_count + lost
+    message = f"{product.name!r} has simpler faces in place of {lost} of {total} curved ones: {listed}"
+    if product.flat_count:
+        message += f", flat facets: {product.flat_count}"
+    if faces > _MANY_TIMES_RATIO * expected:
+        message += f", {faces} faces instead of about {expected}"
+    note("flat_faces", message)
+
+
+def note_faults(faults: list[Fault]) -> None:
+    """Report bodies that are invalid."""
+    for _, body, reason in faults:
+        note(
+            "invalid_solid",
+            f"{body.name} is invalid in the STEP file: {reason}; use {{repair}}",
+            options=("repair",),
+        )
+
+
+def _note_gain(product: WrittenProduct) -> None:
+    """Report a volume that differs from that of the mesh."""
+    gained, volume = product.figures["volume_gained_mm3"], product.figures["mesh_volume_mm3"]
+    if abs(gained) > _MAX_GAINED_RATIO * abs(volume):
+        percent = f" ({gained / volume:+.2%})" if volume else ""
+        note(
+            "volume_changed",
+            f"round surfaces change the volume of {product.name!r} by {gained / product.uses:+.4g} mm³{percent}; "
+            "set {step_surfaces=planar} to keep the facets",
+            options=("step_surfaces",),
+        )
