@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import datetime
+import platform
 import random
 import statistics
 import subprocess
@@ -51,7 +53,12 @@ def main() -> None:
     models = read_models(registry, arguments.folder)
     rows = []
     for seed in range(arguments.sets):
-        row = {"set": seed, **compare(registry, models, bed, random.Random(seed))}
+        row = {
+            "machine": platform.processor(),
+            "recorded": str(datetime.date.today()),
+            "set": seed,
+            **compare(registry, models, bed, random.Random(seed)),
+        }
         rows.append(row)
         print(row, flush=True)
     ratios = [row["density"] / row["density_prusaslicer"] for row in rows if row["density_prusaslicer"]]

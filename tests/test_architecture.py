@@ -1,5 +1,7 @@
 """The shape of the code: imports only go up, hooks are documented as they are, names are public."""
 
+# why the number of lines has no limit: docs/decisions/0034-lines.md
+
 # why this way: docs/decisions/0002-order-of-modules.md
 from __future__ import annotations
 

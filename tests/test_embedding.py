@@ -195,7 +195,7 @@ def test_a_textured_obj_does_not_fit_into_one_file() -> None:
     assert len(target.names) > 1
 
 
-@pytest.mark.parametrize("value", [None, 3, ["a.stl"], io.StringIO("solid")])
+@pytest.mark.parametrize("value", [None, 3, {"a.stl"}, io.StringIO("solid")])
 def test_other_sources_raise_a_type_error(value: object) -> None:
     with pytest.raises(TypeError, match=r"model must be a path|mode 'rb'"):
         REGISTRY.read(value)  # type: ignore[arg-type]

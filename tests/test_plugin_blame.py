@@ -61,6 +61,8 @@ def fail(name):
     if name == "interrupt":
         raise KeyboardInterrupt("own")
     if name == "signal":
+        # a shell starts background commands with the signal ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(9)
     if name == "base":

@@ -206,6 +206,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
     assert {path: [operation["operationId"] for operation in methods.values()] for path, methods in paths.items()} == {
         "/convert": ["convert"],
         "/convert-many": ["convert_many"],
+        "/combine": ["combine"],
         "/convert-batch": ["convert_batch"],
         "/explain": ["explain"],
         "/inspect": ["inspect"],

@@ -220,7 +220,7 @@ def test_the_command_line_opens_addresses(shelf: Path, tmp_path: Path, run) -> N
     [
         (("convert", "shelf://brick.stl", "--to", "ply"), 2, "an address needs an OUTPUT"),
         (("convert", "shelf://brick.stl", "shelf://brick.stl", "--force"), 2, "is the input itself"),
-        (("convert", "shelf://brick.stl", "--to", "ply", "-o", "out"), 2, "convert each address to an OUTPUT"),
+        (("convert", "shelf://brick.stl", "--to", "ply", "-o", "out"), 2, "convert each address to its own OUTPUT"),
         (("convert", "shelf://missing.stl", "a.ply"), 3, "the shelf has no such file"),
         (("convert", "shelf://brick.stl", "other://a.ply"), 2, "no plug-in opens other:// addresses"),
         (("inspect", "https://example.org/a.stl"), 2, "no plug-in opens https:// addresses"),

@@ -144,7 +144,7 @@ def exit_politely(pids: Path) -> None:
     sys.exit(0)
 
 
-@attack("worker_crashed")
+@attack("conversion_failed")
 def interrupt(pids: Path) -> None:
     raise KeyboardInterrupt
 

@@ -392,8 +392,8 @@ def _attributing(subject: str, position: Position) -> Iterator[None]:
     """Turn an unexpected exception into an error that names the step and its plug-in."""
     try:
         yield
-    except KeyboardInterrupt:
-        # perhaps that of the user; a worker attributes it
+    except (KeyboardInterrupt, progress.ListenerFailed):
+        # perhaps the interrupt is the user's; a worker attributes it
         raise
     except BaseException as error:
         # deadlines and cancellation belong to the engine; a plug-in must not raise them
