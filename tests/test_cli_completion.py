@@ -74,13 +74,7 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
         (["nonsense", "x"], []),
         (
             ["convert", "--repa"],
-            [
-                "--repair",
-                "--repair-fragments-mm",
-                "--repair-self-intersections",
-                "--repair-solid",
-                "--repair-wrap-mm",
-            ],
+            ["--repair", "--repair-solid", "--repair-self-intersections", "--repair-fragments-mm", "--repair-wrap-mm"],
         ),
         (["convert", "a.stl", "--target"], ["--target-height-mm"]),
         (["convert", "a.stl", "--to", "g"], ["glb", "gltf"]),

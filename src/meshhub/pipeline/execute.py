@@ -416,7 +416,6 @@ def attributed(error: BaseException, subject: str, position: Position) -> Meshhu
             f"{subject} ran out of memory; {position.reduction}", options=position.options
         )
         if position.step.is_foreign:
-            _log_failure(subject, error)
             failure.add_note(describe_error(error))
         return failure
     if number == errno.EFBIG:
