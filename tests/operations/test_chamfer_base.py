@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold
 
@@ -45,6 +45,7 @@ def test_a_brick_is_beveled_at_45_degrees() -> None:
         assert section.bounds[:, :2].ravel().tolist() == pytest.approx(expected, abs=0.02)
 
 
+@settings(max_examples=15)
 @given(size=st.floats(0.1, 3))
 def test_outline_and_hole_of_a_ring_are_beveled(size: float) -> None:
     result = chamfer(scene_of(ring()), size)
