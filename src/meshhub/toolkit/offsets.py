@@ -12,7 +12,7 @@ import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.errors import ModelTooComplex, format_number
+from meshhub.errors import ConversionFailed, ModelTooComplex, format_number
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.containment import TURN, inside
@@ -34,6 +34,10 @@ MAX_CELLS = 150_000
 
 SIMPLIFY_RATIO = 0.005
 """Distance by which the result may be simplified, as a share of the offset: a sixth of the accuracy of 3 %."""
+
+_SLACKS = (0.1, 0.5, 1.0)
+"""Cells by which the search for cells at the distance goes beyond it; the distances to open surfaces, and to some
+others, are less exact, and a cell that is left out is a hole in the result."""
 
 _CORNERS = np.array([[corner >> axis & 1 for axis in range(3)] for corner in range(8)])
 """(8, 3) corners of a cell; the bits of their numbers are their coordinates."""
@@ -58,6 +62,7 @@ def offset_surface(vertices: Float64, faces: Int32, distance: float, option: str
         surface is smooth; creases are chamfered by up to a cell of the grid.
     Raises:
         ModelTooComplex: The surface is too large for the distance.
+        ConversionFailed: No closed surface was found.
     """
     return _find_offset(vertices, faces, distance, option, is_closed=True)
 
@@ -74,6 +79,7 @@ def surround_surface(vertices: Float64, faces: Int32, distance: float, option: s
         Vertices and faces of the solid, outward; the space that it encloses has an inward shell.
     Raises:
         ModelTooComplex: The surface is too large for the distance.
+        ConversionFailed: No closed surface was found.
     """
     return _find_offset(vertices, faces, distance, option, is_closed=False)
 
@@ -92,14 +98,19 @@ def _find_offset(
             options=(option,),
         )
     field = SurfaceDistance(vertices, faces, 2 * cell if is_closed else cell)
-    cells = _find_cells(vertices, faces, field, distance, cell, is_closed)
-    advance(0.5)
-    if len(cells.places) == 0:
-        return np.empty((0, 3)), np.empty((0, 3), np.int32)
-    points, triangles = _triangulate(cells, field, distance)
-    advance(0.9)
-    mesh = manifold3d.Mesh64(points, triangles.astype(np.uint64))
-    return _arrays(manifold3d.Manifold(mesh).simplify(SIMPLIFY_RATIO * radius))
+    for slack in _SLACKS[not is_closed :]:
+        cells = _find_cells(vertices, faces, field, distance, cell, is_closed, slack)
+        advance(0.5)
+        if len(cells.places) == 0:
+            return np.empty((0, 3)), np.empty((0, 3), np.int32)
+        points, triangles = _triangulate(cells, field, distance)
+        advance(0.9)
+        solid = manifold3d.Manifold(manifold3d.Mesh64(points, triangles.astype(np.uint64)))
+        if solid.status() == manifold3d.Error.NoError:
+            return _arrays(solid.simplify(SIMPLIFY_RATIO * radius))
+    raise ConversionFailed(
+        f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
+    )
 
 
 def _arrays(solid: manifold3d.Manifold) -> tuple[Float64, Int32]:
@@ -121,7 +132,7 @@ class _Cells(NamedTuple):
 
 
 def _find_cells(
-    vertices: Float64, faces: Int32, field: SurfaceDistance, distance: float, size: float, is_closed: bool
+    vertices: Float64, faces: Int32, field: SurfaceDistance, distance: float, size: float, is_closed: bool, slack: float
 ) -> _Cells:
     """Find the cells that the offset surface crosses, from large cells to small ones; both sides of an open surface."""
     radius = abs(distance)
@@ -137,9 +148,8 @@ def _find_cells(
         length = size * 2**level
         reach = np.sqrt(3) / 2 * length
         center = low + (index + 0.5) * length
-        # the slack covers the error of the distances, which is larger around the rims of open surfaces
-        slack = 0.1 * size if is_closed else 0.5 * size
-        index = index[np.abs(field.measure(center) - radius) <= reach + slack]
+        # the slack covers the error of the distances
+        index = index[np.abs(field.measure(center) - radius) <= reach + slack * size]
         if not is_one_side and (level == 0 or reach < radius / 2):
             index = _keep_side(_Cells(index, low, length), vertices[faces], distance > 0)
             is_one_side = True
