@@ -237,7 +237,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
         )
     except KeyboardInterrupt as error:
         # no terminal reaches this process: the step has raised it, or sent SIGINT to itself
-        from meshhub.pipeline.execute import attributed
+        from meshhub.pipeline.running import attributed
 
         position = progress.position
         return _refuse(attributed(error, str(position.step), position))

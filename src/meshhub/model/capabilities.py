@@ -90,6 +90,10 @@ class Frame(Struct, frozen=True):
     unit: Unit = "mm"
     up: Up = "z"
 
+    def __str__(self) -> str:
+        """Describe the frame for messages."""
+        return f"{UNIT_NAMES[self.unit]}, {self.up.upper()} up"
+
 
 HOST_FRAME = Frame("mm", "z")
 """Frame of every scene that operations receive."""
