@@ -102,7 +102,7 @@ def test_a_reduction_must_name_an_option_of_its_operation() -> None:
 def test_paint_needs_an_operation_that_reduces_colors_whose_option_the_error_advises() -> None:
     def check(plugins: list[ModuleType], disabled: list[str], **options: object) -> None:
         registry = Registry(plugins, entry_points=False, disabled=disabled)
-        registry.check(Request(target="3mf", options={"texture_colors": "paint", **options}))
+        registry.check_request(Request(target="3mf", options={"texture_colors": "paint", **options}))
 
     others = [plugin(reduces_colors="melt_faces")]
     check([], [], reduce_colors=4)

@@ -140,15 +140,15 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 
 PUBLIC_NAMES = """
-    API_VERSION Caller Cancel Canceled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine
-    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image
+    API_VERSION Caller Cancel Canceled Capability Chain Check ConversionFailed ConversionTimeout EmptyModel Engine
+    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Finding Format Frame Hole HoleStep Image
     InProcess Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
-    ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
+    ModelTooComplex NoOptions Note Objection Operation OutputExists Part Place Plan Plugin PluginError PremiumRequired
     Progress RadiusCount Reader Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy
     ShuttingDown Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target
-    UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget WorkerCrashed Writer advance did hookimpl note
-    track
+    UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget Verdict WorkerCrashed Writer advance did
+    hookimpl note track
 """
 
 

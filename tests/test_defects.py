@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshhub.model.report import Finding
+from meshhub.model.report import Defects
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.pipeline.inspection import examine, inspect
-from meshhub.pipeline.scene_defects import MAX_PLACES_COUNT, MAX_SHOWN_COUNT
+from meshhub.toolkit.scene_defects import MAX_PLACES_COUNT, MAX_SHOWN_COUNT
 from models import brick, move_mesh, scene_of, sphere
 
 pytestmark = pytest.mark.once
@@ -27,7 +27,7 @@ def join(*meshes: Mesh) -> Mesh:
     )
 
 
-def find(scene: Scene) -> dict[str, Finding]:
+def find(scene: Scene) -> dict[str, Defects]:
     return {finding.kind: finding for finding in inspect(scene).findings}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from meshhub.model.options import OptionField, option_fields
+from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY
 
@@ -27,6 +28,12 @@ PICTURE_HEADER = '''
 
 class PictureOptions(TypedDict, total=False):
     """Options of pictures; None counts as absent."""
+'''
+
+CHECK_HEADER = '''
+
+class CheckOptions(TypedDict, total=False):
+    """Options of checks; None counts as absent."""
 '''
 
 TYPES = {"flag": "bool", "integer": "int", "number": "float", "text": "str"}
@@ -54,4 +61,7 @@ def _key(field: OptionField) -> str:
 def page() -> str:
     """Return the module."""
     built_in, pictures = REGISTRY.options.values(), option_fields(RenderOptions)
-    return "".join([HEADER, *map(_key, built_in), PICTURE_HEADER, *map(_key, pictures)])
+    checks = [*option_fields(VerdictOptions), *REGISTRY.declarations.check_fields().values()]
+    return "".join(
+        [HEADER, *map(_key, built_in), PICTURE_HEADER, *map(_key, pictures), CHECK_HEADER, *map(_key, checks)]
+    )

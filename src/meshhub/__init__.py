@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from meshhub.hookspecs import hookimpl as hookimpl
     from meshhub.model.api_version import API_VERSION as API_VERSION
     from meshhub.model.capabilities import Capability as Capability
+    from meshhub.model.capabilities import Check as Check
     from meshhub.model.capabilities import Feature as Feature
     from meshhub.model.capabilities import Format as Format
     from meshhub.model.capabilities import Frame as Frame
@@ -92,6 +93,9 @@ if TYPE_CHECKING:
     from meshhub.model.scene import Scene as Scene
     from meshhub.model.source import Source as Source
     from meshhub.model.source import Target as Target
+    from meshhub.model.verdict import Finding as Finding
+    from meshhub.model.verdict import Place as Place
+    from meshhub.model.verdict import Verdict as Verdict
     from meshhub.pipeline.loading import Fault as Fault
     from meshhub.pipeline.loading import Plugin as Plugin
     from meshhub.registry import Registry as Registry
@@ -100,7 +104,7 @@ _NAMES_BY_MODULE = {
     "meshhub.model.api_version": "API_VERSION",
     "meshhub.model.chain": "Chain Request Step",
     "meshhub.model.capabilities": (
-        "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Storage StoredFile Writer"
+        "Capability Check Feature Format Frame Magic NoOptions Operation Reader Stage Storage StoredFile Writer"
     ),
     "meshhub.engine.contract": "Cancel Engine",
     "meshhub.engine.in_process": "InProcess",
@@ -122,6 +126,7 @@ _NAMES_BY_MODULE = {
     "meshhub.model.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",
     "meshhub.model.scene": "Image Material Mesh Part Scene",
     "meshhub.model.source": "Source Target",
+    "meshhub.model.verdict": "Finding Place Verdict",
 }
 
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}

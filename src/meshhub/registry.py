@@ -21,7 +21,7 @@ from msgspec import structs
 from meshhub.engine.async_twin import async_twin
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
-from meshhub.engine.run_options import RenderRunOptions, RunOptions, RunSettings, split_keywords
+from meshhub.engine.run_options import CheckRunOptions, RenderRunOptions, RunOptions, RunSettings, split_keywords
 from meshhub.engine.run_task import run_task
 from meshhub.errors import UnsupportedTarget, quote
 from meshhub.model.capabilities import Format, Operation, Writer
@@ -33,6 +33,7 @@ from meshhub.model.recipes import Recipe
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Assembly, Source, Target
 from meshhub.model.translations import Texts
+from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
@@ -165,7 +166,7 @@ class Registry:
         """
         return self._collected.translations.texts(language)
 
-    def check(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
+    def check_request(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
         """Check target, entitlements and options before a source is available.
 
         Call `entitled` first for a caller with grants.
@@ -198,7 +199,7 @@ class Registry:
             PluginError: A review fails; the request is rejected.
         """
         caller = self.entitled(caller)
-        checked = request if isinstance(request, CheckedRequest) else self.check(request, caller)
+        checked = request if isinstance(request, CheckedRequest) else self.check_request(request, caller)
         chain = resolve(self.declarations, checked, source, caller, self._hooks.sniffing(), self._hooks.check_options)
         for step in chain.steps:
             log.debug("chose %s: %s; options %s", step, step.because, step.options or "none")
@@ -326,6 +327,19 @@ class Registry:
         with self._resolved(source, Request(purpose="inspect", options=options), run) as task:
             return cast(Inspection, self._run(task, run.timeout, run.cancel))
 
+    def check(self, source: Inputs, **keywords: Unpack[CheckRunOptions]) -> Verdict:
+        """Check whether one model prints: what is wrong with it, where, and what to do.
+
+        With options of operations, the model is checked after them. Raises MeshhubError.
+
+        Args:
+            source: As for `convert`.
+            keywords: As for `convert`, except `overwrite`; also the options of checks.
+        """
+        run, options = split_keywords(**keywords)
+        with self._resolved(source, Request(purpose="check", options=options), run) as task:
+            return cast(Verdict, self._run(task, run.timeout, run.cancel))
+
     def render(
         self, source: Inputs, target: Output, *, overwrite: bool = True, **keywords: Unpack[RenderRunOptions]
     ) -> Report:
@@ -369,16 +383,17 @@ class Registry:
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Listener | None = None,
-    ) -> Inspection:
-        """Run a resolved chain that inspects, on the registry's engine. Raises MeshhubError."""
+    ) -> Inspection | Verdict:
+        """Run a resolved chain that inspects or checks, on the registry's engine. Raises MeshhubError."""
         task = Task(chain=chain, source=source, progress=progress)
-        return cast(Inspection, self._run(task, timeout, cancel))
+        return cast(Inspection | Verdict, self._run(task, timeout, cancel))
 
     convert_async = async_twin(convert)
     convert_bytes_async = async_twin(convert_bytes)
     read_async = async_twin(read)
     write_async = async_twin(write)
     inspect_async = async_twin(inspect)
+    check_async = async_twin(check)
     render_async = async_twin(render)
 
     def close(self) -> None:
@@ -402,5 +417,5 @@ class Registry:
         ):
             return cast(Report, self._run(structs.replace(task, target=target), run.timeout, run.cancel))
 
-    def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Report | Inspection:
+    def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Result:
         return run_task(self._engine, self._hooks, task, self.options, timeout, cancel)

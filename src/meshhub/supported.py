@@ -7,11 +7,11 @@ from typing import Any, TypedDict, get_args
 
 from msgspec import Struct, structs
 
-from meshhub.model.capabilities import Feature, Operation, Reader, Writer
+from meshhub.model.capabilities import Check, Feature, Operation, Reader, Writer
 from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.model.plans import Caller, Objection
 from meshhub.model.recipes import Recipe
-from meshhub.model.translations import ENGLISH, OptionTexts, RecipeTexts, Texts
+from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
 
@@ -112,6 +112,37 @@ class OperationSupport(TypedDict):
     """Name of the plug-in."""
 
 
+class CheckSupport(TypedDict):
+    """Check."""
+
+    id: str
+    """Stable id."""
+
+    label: str
+    """Name for people."""
+
+    description: str
+    """What it looks for."""
+
+    requires: str | None
+    """Entitlement that the check requires, or None."""
+
+    allowed: bool
+    """Whether the caller may use the check."""
+
+    available: bool
+    """Whether the check can run on this machine."""
+
+    remedy: str | None
+    """Command that installs missing packages, or None."""
+
+    options: dict[str, Any]
+    """JSON Schema of the options; checks may share some."""
+
+    plugin: str
+    """Name of the plug-in."""
+
+
 class RecipeSupport(TypedDict):
     """Named list of options."""
 
@@ -163,6 +194,9 @@ class Supported(TypedDict):
     operations: list[OperationSupport]
     """Every operation, in the order of a chain."""
 
+    checks: list[CheckSupport]
+    """Every check."""
+
     options: dict[str, Any]
     """JSON Schema of the options for every reader."""
 
@@ -206,6 +240,7 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH) -> Su
         "operations": [
             _describe_operation(operation, registry, caller, texts) for operation in declarations.operations
         ],
+        "checks": [_describe_check(check, caller, texts) for check in declarations.checks],
         "options": _describe_options((HostOptions,), texts),
         "recipes": {recipe.id: _describe_recipe(recipe, texts) for recipe in declarations.recipes.values()},
         "plugins": [
@@ -270,6 +305,22 @@ def _describe_operation(
         "drops": sorted(capability.drops),
         "options": _describe_options((capability.options,), texts),
         "plugin": operation.plugin,
+    }
+
+
+def _describe_check(check: Declared[Check], caller: Caller, texts: Texts) -> CheckSupport:
+    capability = check.capability
+    translated = texts.checks.get(capability.id, CheckTexts())
+    return {
+        "id": capability.id,
+        "label": translated.label or capability.label,
+        "description": translated.description or capability.description,
+        "requires": capability.requires,
+        "allowed": caller.plan.allows(capability.requires),
+        "available": not check.missing,
+        "remedy": check.remedy if check.missing else None,
+        "options": _describe_options((capability.options,), texts),
+        "plugin": check.plugin,
     }
 
 

@@ -210,6 +210,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/convert-batch": ["convert_batch"],
         "/explain": ["explain"],
         "/inspect": ["inspect"],
+        "/check": ["check"],
         "/render": ["render"],
         "/preview": ["preview"],
         "/jobs": ["submit_job", "list_jobs"],

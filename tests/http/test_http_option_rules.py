@@ -64,14 +64,14 @@ def test_combinations_are_rejected_before_the_source_is_read(
     registry: Registry, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidOption, match=message) as raised:
-        registry.check(Request(target="stl", options=options))
+        registry.check_request(Request(target="stl", options=options))
     assert raised.value.code == "invalid_option"
     assert raised.value.options
 
 
 @pytest.mark.parametrize("options", ACCEPTED)
 def test_other_combinations_are_accepted(registry: Registry, options: dict[str, Any]) -> None:
-    registry.check(Request(target="stl", options=options))
+    registry.check_request(Request(target="stl", options=options))
 
 
 def test_the_options_of_a_writer_are_checked(registry: Registry) -> None:
@@ -87,9 +87,9 @@ def test_a_broken_check_rejects_the_request(registry: Registry, mood: str) -> No
     if not any(plugin.entry_point for plugin in registry.plugins) and mood != "raise":
         pytest.skip("only the process of hooks contains it")
     with pytest.raises(PluginError, match=r"the check of options of plug-in 'coat' \(.*\) failed") as raised:
-        registry.check(Request(target="stl", options={"coat_mood": mood, "coat_gray": 1}))
+        registry.check_request(Request(target="stl", options={"coat_mood": mood, "coat_gray": 1}))
     assert "secret" not in raised.value.message
-    registry.check(Request(target="stl", options={"coat_gray": 1}))
+    registry.check_request(Request(target="stl", options={"coat_gray": 1}))
 
 
 def test_rules_are_listed() -> None:

@@ -134,7 +134,7 @@ def test_rules_reject_requests_before_the_source_is_read() -> None:
     registry = Registry([Rules()], entry_points=False)
     free = Caller(plan=registry.plans["free"])
     with pytest.raises(RequestRefused, match="PLY is for customers — choose STL") as raised:
-        registry.check(Request(target="ply"), free)
+        registry.check_request(Request(target="ply"), free)
     assert raised.value.code == "no_ply"
     with pytest.raises(RequestRefused, match="nothing is cut here; PLY"):
         registry.convert(scene_of(brick()), Target(), to="ply", caller=free, options={"flatten_base_mm": 1})

@@ -36,6 +36,8 @@ BUILTINS = (
     "reduce_colors",
     "arrange",
     "place_on_bed",
+    # checks
+    "print",
     # customer plans
     "plans",
     # named lists of options

@@ -1,4 +1,4 @@
-"""The command line: `convert`, `inspect`, `render`, listings, and `serve`, `keys`, `config` for the service."""
+"""The command line: `convert`, `inspect`, `check`, `render`, listings; `serve`, `keys`, `config` for the service."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from meshhub.cli.signals import Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {
+    "check": "meshhub.cli.check:check",
     "completion": "meshhub.cli.completion:completion",
     "config": "meshhub.cli.config:config",
     "convert": "meshhub.cli.convert:convert",
@@ -92,6 +93,7 @@ def root(ctx: click.Context) -> None:
     meshhub convert bracket.stl bracket.3mf --repair --target-height-mm 40
     meshhub convert parts/*.stl --to 3mf --output-dir out/
     meshhub inspect bracket.stl
+    meshhub check bracket.stl
     meshhub render bracket.stl bracket.png
     """
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))

@@ -11,7 +11,7 @@ from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.paths import expand_inputs, is_folder, read_from, readable_extensions
+from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
@@ -42,7 +42,7 @@ def inspect(
     A folder stands for its model files, `-` for standard input.
     """
     is_several = len(paths) > 1 or is_folder(paths[0])
-    files = [file for path in paths for file in _list_files(registry, path)]
+    files = [file for path in paths for file in list_inputs(registry, path)]
     limit = parse_timeout(timeout)
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
     # a program that calls this command may continue afterwards
@@ -64,13 +64,6 @@ def inspect(
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
-
-
-def _list_files(registry: Registry, path: str) -> list[str]:
-    """Return the model files of a folder; another path, or `-`, unchanged."""
-    if not is_folder(path):
-        return [path]
-    return [str(file) for file, _ in expand_inputs([path], readable_extensions(registry))]
 
 
 def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> None:

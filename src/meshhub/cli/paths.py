@@ -128,3 +128,10 @@ def leads_elsewhere(target: Path, folder: Path) -> bool:
     if not os.path.lexists(target):
         return False
     return (target.is_symlink() and target.exists()) or not target.resolve().is_relative_to(folder.resolve())
+
+
+def list_inputs(registry: Registry, path: str) -> list[str]:
+    """Return the model files of a folder; another path, or `-`, unchanged."""
+    if not is_folder(path):
+        return [path]
+    return [str(file) for file, _ in expand_inputs([path], readable_extensions(registry))]

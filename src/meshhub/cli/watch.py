@@ -181,7 +181,7 @@ def convert_arrivals(
     if folder.resolve().is_relative_to(output_dir.resolve()):
         raise click.UsageError(f"results in {output_dir} would arrive in {folder}; name another --output-dir")
     # a wrong option ends the command immediately, instead of failing in each conversion
-    registry.check(Request(target=to, options=options))
+    registry.check_request(Request(target=to, options=options))
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
     watch = _Watch(folder, Batch(registry, to, output_dir, flags, options))

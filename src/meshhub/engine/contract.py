@@ -15,8 +15,8 @@ from meshhub.errors import Canceled, ConversionTimeout
 from meshhub.model.chain import Chain, Position
 from meshhub.model.deadline import bounded_by
 from meshhub.model.progress import Listener, Send, reporting
-from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
+from meshhub.model.verdict import Result
 from meshhub.pipeline.fork_lock import IMPORTING
 
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
@@ -49,7 +49,7 @@ class Task(Struct, frozen=True, kw_only=True):
     Attributes:
         chain: Steps to run.
         source: Input.
-        target: Output; an inspection writes nothing to it.
+        target: Output; an inspection or a check writes nothing to it.
         deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
         progress: Callback for the progress, called in the thread that called the engine. If it raises an exception, the
             engine stops the task and raises the same exception.
@@ -113,14 +113,14 @@ class Cancel:
 class Engine(Protocol):
     """Runs tasks; safe to call from several threads."""
 
-    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task.
 
         Args:
             timeout: Seconds; None for no deadline.
             cancel: Stops the task.
         Returns:
-            The report; the inspection for a chain that inspects.
+            The report; the inspection or the verdict for a chain that inspects or checks.
         Raises:
             MeshhubError: Error of the task, or an EngineError: queue full, engine closed, deadline passed, crash, or
                 canceled.
@@ -131,7 +131,7 @@ class Engine(Protocol):
         """Reject further tasks, and release all processes and files."""
 
 
-def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Send | None = None) -> Report | Inspection:
+def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Send | None = None) -> Result:
     """Run a task in this thread.
 
     Args:

@@ -9,7 +9,7 @@ from msgspec import structs
 from meshhub.engine.contract import Cancel, Task, cancellation_error, deadline_error, perform
 from meshhub.model.chain import Position
 from meshhub.model.progress import ListenerFailed, Relay
-from meshhub.model.report import Inspection, Report
+from meshhub.model.verdict import Result
 
 
 class InProcess:
@@ -19,7 +19,7 @@ class InProcess:
     cancellation take effect between steps. An `Isolated` engine stops a step in the middle.
     """
 
-    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task; see `Engine.run`. Deadline and `cancel` are checked before each step and after the last one."""
         deadline = None if timeout is None else time.monotonic() + timeout
 

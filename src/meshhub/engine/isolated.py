@@ -33,7 +33,7 @@ from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
 from meshhub.model.chain import BUILT_IN, Chain
 from meshhub.model.notes import Note
 from meshhub.model.progress import ListenerFailed, Relay
-from meshhub.model.report import Inspection, Report
+from meshhub.model.verdict import Result
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ class Isolated:
         weakref.finalize(self, _kill, self._workers, self._spares, self._reserved)
         _ENGINES.add(self)
 
-    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task in a worker process; see `Engine.run`.
 
         The timeout starts when the task has a slot and libraries are loaded.

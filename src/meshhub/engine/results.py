@@ -11,9 +11,10 @@ from meshhub import errors
 from meshhub.engine.contract import Task
 from meshhub.engine.worker import Answer
 from meshhub.errors import MeshhubError, PluginError
-from meshhub.model.chain import Inspect
-from meshhub.model.report import Inspection, Report
+from meshhub.model.chain import Inspect, Judge
+from meshhub.model.report import Report
 from meshhub.model.source import Target
+from meshhub.model.verdict import Result
 
 
 def stage_target(target: Target, scratch: Path) -> Target:
@@ -23,8 +24,8 @@ def stage_target(target: Target, scratch: Path) -> Target:
     return Target(target.name, folder=Path(tempfile.mkdtemp(prefix=".out-", dir=target.folder)))
 
 
-def take_result(answer: Answer, task: Task, target: Target) -> Report | Inspection:
-    """Move the files that a worker wrote for a task to the target, and return its report or inspection.
+def take_result(answer: Answer, task: Task, target: Target) -> Result:
+    """Move the files that a worker wrote for a task to the target, and return its result.
 
     All processes of the job must have ended. Only regular files are taken, because a symlink could point outside the
     folder, and reading a named pipe would block.
@@ -33,7 +34,13 @@ def take_result(answer: Answer, task: Task, target: Target) -> Report | Inspecti
         MeshhubError: Error that the worker reported.
         PluginError: The worker reported success, but the files are missing.
     """
-    result = answer.inspection if isinstance(task.chain.ending, Inspect) else answer.report
+    match task.chain.ending:
+        case Inspect():
+            result: Result | None = answer.inspection
+        case Judge():
+            result = answer.verdict
+        case _:
+            result = answer.report
     if result is None:
         raise _build_error(answer)
     if isinstance(result, Report):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from meshhub.engine.contract import Cancel
-from meshhub.model.convert_options import ConvertOptions, PictureOptions
+from meshhub.model.convert_options import CheckOptions, ConvertOptions, PictureOptions
 from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.progress import Listener
 
@@ -34,6 +34,10 @@ class RunOptions(ConvertOptions, total=False):
 
 class RenderRunOptions(RunOptions, PictureOptions, total=False):
     """Keywords of `Registry.render`."""
+
+
+class CheckRunOptions(RunOptions, CheckOptions, total=False):
+    """Keywords of `Registry.check`."""
 
 
 @dataclass(frozen=True)

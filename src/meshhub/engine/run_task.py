@@ -10,7 +10,8 @@ from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.errors import MeshhubError
 from meshhub.model.chain import Preview, Write
 from meshhub.model.options import OptionField
-from meshhub.model.report import Failure, FileReport, Inspection, Report
+from meshhub.model.report import Failure, FileReport, Report
+from meshhub.model.verdict import Result
 from meshhub.pipeline.advice import drop_useless_advice, drop_useless_alternatives
 from meshhub.pipeline.hooks import Hooks
 
@@ -22,7 +23,7 @@ def run_task(
     options: Mapping[str, OptionField],
     timeout: float | None,
     cancel: Cancel | None,
-) -> Report | Inspection:
+) -> Result:
     """Run a task on an engine, and inform the listeners of a conversion, also of a failed one.
 
     Args:

@@ -28,6 +28,7 @@ from meshhub.engine.worker_state import WorkerState
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
 from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
+from meshhub.model.verdict import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_unchanged: bool = False
     report: Report | None = None
     inspection: Inspection | None = None
+    verdict: Verdict | None = None
     companions: tuple[str, ...] = ()
     error_class: str = ""
     error_code: str = ""
@@ -273,7 +275,7 @@ def _run(task: Task, progress: _Progress) -> Answer:
     result = perform(task, progress, progress.send if progress.has_listener else None)
     if isinstance(result, Report):
         return Answer(report=result, companions=task.target.names[1:])
-    return Answer(inspection=result)
+    return Answer(inspection=result) if isinstance(result, Inspection) else Answer(verdict=result)
 
 
 def _find_public_class(kind: type[MeshhubError]) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from meshhub.model.capabilities import Operation, Reader, Storage, Writer
+from meshhub.model.capabilities import Check, Operation, Reader, Storage, Writer
 from meshhub.model.chain import Chain
 from meshhub.model.plans import Caller, Objection, Plan, Rule
 from meshhub.model.recipes import Recipe
@@ -28,7 +28,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-# formats, operations, recipes, storages
+# formats, operations, checks, recipes, storages
 
 
 @hookspec
@@ -44,6 +44,11 @@ def meshhub_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
 @hookspec
 def meshhub_operations() -> Iterable[Operation]:  # type: ignore[empty-body]
     """Declare operations. Called once, when a registry is built."""
+
+
+@hookspec
+def meshhub_checks() -> Iterable[Check]:  # type: ignore[empty-body]
+    """Declare checks: whether a model prints, and what is wrong with it. Called once, when a registry is built."""
 
 
 @hookspec

@@ -351,6 +351,26 @@ class StoredFolderFile(StoredFile, Protocol):
         """Return the files beside this one and in folders below, by relative path with slashes."""
 
 
+class Check(Capability, frozen=True, kw_only=True):
+    """Check of a model: `run(scene: Scene, options) -> Iterable[Finding]`, in millimeters, Z up.
+
+    A check changes nothing. It reports figures, such as the thickness of the thinnest wall, with `did`. All checks of a
+    chain receive the same scene. If one fails, the others still run, and a finding says that it did not.
+    """
+
+    id: Id
+    """Stable id."""
+
+    label: str
+    """Name for people."""
+
+    description: str
+    """What it looks for, in one sentence."""
+
+    options: type[Struct] = NoOptions
+    """Struct of the options; checks may share one."""
+
+
 class Operation(Capability, frozen=True, kw_only=True):
     """Operation on a scene: `run(scene: Scene, options) -> Scene`, in millimeters, Z up.
 

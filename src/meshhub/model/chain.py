@@ -10,7 +10,7 @@ from msgspec import Struct
 from meshhub.model.capabilities import Feature, Frame
 from meshhub.model.notes import Note, describe_reduction
 from meshhub.model.options import Value
-from meshhub.model.report import Loss
+from meshhub.model.report import Loss, StepKind
 
 BUILT_IN = "built-in"
 """Origin of the plug-ins that meshhub includes."""
@@ -19,7 +19,7 @@ GIVEN = "given"
 """Origin of the plug-ins that a program passes to its registry."""
 
 
-Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview"]
+Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview", "check"]
 """Purpose of a request; "read" returns a scene to the program."""
 
 
@@ -30,7 +30,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """Id or extension of the target format of a conversion."""
 
     purpose: Purpose = "convert"
-    """Purpose; pictures ("render") and previews have their own options."""
+    """Purpose; pictures ("render"), previews and checks have their own options."""
 
     options: Mapping[str, object] = {}
     """Texts or values by option name."""
@@ -39,7 +39,7 @@ class Request(Struct, frozen=True, kw_only=True):
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step of a chain."""
 
-    kind: Literal["read", "operation", "preview", "write", "render"]
+    kind: StepKind
     """Kind of the step."""
 
     id: str
@@ -95,6 +95,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "read": "the reader of",
             "operation": "the operation",
             "write": "the writer of",
+            "check": "the check",
             "preview": "the reduction for the",
             "render": "the renderer of",
         }
@@ -128,7 +129,11 @@ class Inspect(Struct, frozen=True, tag="inspect"):
     """Ending: the scene of the file is inspected; this is not a step, because no plug-in does it."""
 
 
-Ending: TypeAlias = Write | Render | Preview | Inspect
+class Judge(Struct, frozen=True, tag="judge"):
+    """Ending: the last steps check the scene, each for itself."""
+
+
+Ending: TypeAlias = Write | Render | Preview | Inspect | Judge
 """Ending of a chain."""
 
 
@@ -167,8 +172,13 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(step for step in self.steps if step.kind == "operation")
 
     @property
+    def checks(self) -> tuple[Step, ...]:
+        """The checks in order."""
+        return tuple(step for step in self.steps if step.kind == "check")
+
+    @property
     def target_format(self) -> str:
-        """The id of the target format; "" if the chain inspects or draws a picture."""
+        """The id of the target format; "" if the chain inspects, checks or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
 
 

@@ -321,3 +321,13 @@ class PictureOptions(TypedDict, total=False):
 
     background: Literal["dark", "light", "transparent"] | None
     """Background. Color behind the model."""
+
+
+class CheckOptions(TypedDict, total=False):
+    """Options of checks; None counts as absent."""
+
+    checks: str | None
+    """Checks. Ids of checks, separated by commas; only these run. Default: all."""
+
+    skip_checks: str | None
+    """Checks to leave out. Ids of checks, separated by commas; these do not run."""

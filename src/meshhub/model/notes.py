@@ -50,10 +50,18 @@ class Note(Struct, frozen=True, omit_defaults=True):
         Args:
             spelling: Converts the name of an option, such as "target_height_mm" to "--target-height-mm".
         """
-        names = frozenset(self.options)
-        return _IN_QUOTES.sub(
-            lambda match: spelling(match[1]) + match[2] if match[1] in names else match[0], self.message
-        )
+        return spell_message(self.message, self.options, spelling)
+
+
+def quote_options(message: str, options: tuple[str, ...]) -> str:
+    """Return a message of a plug-in, with names of options in braces, as one printable line with them in quotes."""
+    return printable(spell_options(message, options, str, mark="'"))
+
+
+def spell_message(message: str, options: tuple[str, ...], spelling: Callable[[str], str]) -> str:
+    """Return a message with the names of options as an interface spells them, without quotes; see `Note.spelled`."""
+    names = frozenset(options)
+    return _IN_QUOTES.sub(lambda match: spelling(match[1]) + match[2] if match[1] in names else match[0], message)
 
 
 class Remarks(Struct):
@@ -99,7 +107,7 @@ def note(code: str, message: str, *, options: tuple[str, ...] = ()) -> None:
     remarks = _current.get()
     if remarks is None:
         return
-    message = printable(spell_options(message, options, str, mark="'"))
+    message = quote_options(message, options)
     messages = remarks.messages.setdefault(code, set())
     if message not in messages and len(messages) < MAX_NOTES_PER_CODE:
         remarks.notes.append(Note(code, message, remarks.step, options))

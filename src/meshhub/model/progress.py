@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct, structs
 
 from meshhub.model.chain import Chain, Inspect
+from meshhub.model.report import StepKind
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     step: str
     """Id of the running step: of the format, of the operation, or "inspection"."""
 
-    kind: Literal["read", "operation", "preview", "write", "render", "inspect"]
+    kind: StepKind | Literal["inspect"]
     """Kind of the step."""
 
     label: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -31,13 +31,17 @@ class Loss(Struct, frozen=True):
         return f"{self.feature}_dropped"
 
 
+StepKind: TypeAlias = Literal["read", "operation", "check", "preview", "write", "render"]
+"""Kind of a step of a chain."""
+
+
 class StepReport(Struct, frozen=True, omit_defaults=True):
     """Report of one step."""
 
     step: str
     """Id of the operation or of the format."""
 
-    kind: Literal["read", "operation", "preview", "write", "render"]
+    kind: StepKind
     """Kind of the step."""
 
     seconds: float
@@ -157,7 +161,7 @@ class DefectPlace(Struct, frozen=True, kw_only=True):
     """Index of the part."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class Defects(Struct, frozen=True, kw_only=True):
     """Defects of one kind, with their places."""
 
     kind: DefectKind
@@ -242,7 +246,7 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
     parts_listed: tuple[PartInspection, ...]
     """The first parts, at most a hundred."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Defects, ...] = ()
     """Defects with their places; a kind without defects is absent."""
 
 

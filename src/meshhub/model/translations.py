@@ -38,13 +38,23 @@ class RecipeTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What the options are for."""
 
 
+class CheckTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Texts of a check; absent ones stay English."""
+
+    label: Text = ""
+    """Name for people."""
+
+    description: Text = ""
+    """What it looks for."""
+
+
 class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Texts in one language: the file `translations/<language>.toml` in the package of a plug-in, such as `de.toml`.
 
-    Texts are found by the name of the option, or by the id of the format, operation, recipe or plan; absent ones stay
-    English. A catalog may translate the declarations of other plug-ins. If two catalogs translate the same text, the
-    plug-in that is loaded first takes precedence. A file is read when its language is first requested; an invalid one
-    is a fault of the plug-in.
+    Texts are found by the name of the option, or by the id of the format, operation, check, recipe or plan; absent ones
+    stay English. A catalog may translate the declarations of other plug-ins. If two catalogs translate the same text,
+    the plug-in that is loaded first takes precedence. A file is read when its language is first requested; an invalid
+    one is a fault of the plug-in.
     """
 
     options: Mapping[str, OptionTexts] = {}
@@ -55,6 +65,9 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     operations: Mapping[str, Text] = {}
     """Labels of operations."""
+
+    checks: Mapping[str, CheckTexts] = {}
+    """Texts of checks."""
 
     recipes: Mapping[str, RecipeTexts] = {}
     """Texts of recipes."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption
-from meshhub.model.capabilities import Format, Operation, Reader, Storage, Up, Writer
+from meshhub.model.capabilities import Check, Format, Operation, Reader, Storage, Up, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import (
     RESERVED,
@@ -68,6 +68,7 @@ class _Collector:
         self._readers: list[Declared[Reader]] = []
         self._writers: list[Declared[Writer]] = []
         self._operations: dict[str, Declared[Operation]] = {}
+        self._checks: dict[str, Declared[Check]] = {}
         self._storages: dict[str, Declared[Storage]] = {}
         self._recipes: dict[str, Recipe] = {}
         self._plans: dict[str, Plan] = {}
@@ -78,8 +79,9 @@ class _Collector:
         self._call("meshhub_readers", Reader, self._add_reader)
         self._call("meshhub_writers", Writer, self._add_writer)
         self._call("meshhub_operations", Operation, self._add_operation)
+        self._call("meshhub_checks", Check, self._add_check)
         self._call("meshhub_storages", Storage, self._add_storage)
-        self._check_rules((*self._readers, *self._writers, *self._operations.values()))
+        self._check_rules((*self._readers, *self._writers, *self._operations.values(), *self._checks.values()))
         self._call("meshhub_plans", Plan, self._add_plan)
         operations = self._operations.values()
         declarations = Declarations(
@@ -87,6 +89,7 @@ class _Collector:
             readers=tuple(sorted(self._readers, key=_best_first)),
             writers=tuple(sorted(self._writers, key=_best_first)),
             operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
+            checks=tuple(declared for _, declared in sorted(self._checks.items())),
             storages=self._storages,
         )
         fields = declarations.fields()
@@ -156,6 +159,14 @@ class _Collector:
             if name is not None and name not in names:
                 raise InvalidDeclaration(f"{field} must be one of its options, got {show_value(name)}")
         self._operations[operation.id] = declared
+
+    def _add_check(self, plugin: Plugin, check: Check) -> None:
+        if check.id in self._checks:
+            raise InvalidDeclaration(f"it is already declared by {self._checks[check.id].plugin!r}")
+        _check_module(check.run)
+        declared = declare(plugin.name, plugin.origin, check)
+        self._add_options(check.options, plugin.name, check.id)
+        self._checks[check.id] = declared
 
     def _add_storage(self, plugin: Plugin, storage: Storage) -> None:
         if storage.scheme in self._storages:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Capability, Format, Operation, Reader, Storage, Writer
+from meshhub.model.capabilities import Capability, Check, Format, Operation, Reader, Storage, Writer
 from meshhub.model.options import OptionField
 from meshhub.model.recipes import Recipe
 from meshhub.pipeline.fork_lock import IMPORTING
@@ -68,19 +68,20 @@ def find_module(module: str) -> bool:
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Every registered capability: readers and writers by score, operations by stage and id, storages by scheme,
-    recipes by id.
+    """Every registered capability: readers and writers by score, operations by stage and id, checks by id, storages by
+    scheme, recipes by id.
     """
 
     formats: Mapping[str, Format]
     readers: tuple[Declared[Reader], ...] = ()
     writers: tuple[Declared[Writer], ...] = ()
     operations: tuple[Declared[Operation], ...] = ()
+    checks: tuple[Declared[Check], ...] = ()
     storages: Mapping[str, Declared[Storage]] = {}
     recipes: Mapping[str, Recipe] = {}
 
     def option_structs(self) -> Iterator[tuple[str, type[Struct]]]:
-        """Yield every options Struct with the id of its owner; owners may share one."""
+        """Yield every options Struct of conversions with the id of its owner; owners may share one."""
         yield "host", opt.HostOptions
         for reader in self.readers:
             yield reader.capability.format.id, reader.capability.options
@@ -90,8 +91,12 @@ class Declarations(Struct, frozen=True, kw_only=True):
             yield writer.capability.format.id, writer.capability.options
 
     def fields(self) -> dict[str, OptionField]:
-        """Return every option field by name."""
+        """Return every option field of conversions by name."""
         return {field.name: field for _, struct in self.option_structs() for field in opt.option_fields(struct)}
+
+    def check_fields(self) -> dict[str, OptionField]:
+        """Return the option fields of checks by name."""
+        return {field.name: field for check in self.checks for field in opt.option_fields(check.capability.options)}
 
     def format_of(self, name: str) -> Format | None:
         """Return the format with this id or extension; case and a leading dot do not matter."""

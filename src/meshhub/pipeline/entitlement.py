@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from meshhub.errors import MissingDependency, PremiumRequired, describe_missing
-from meshhub.model.capabilities import Operation, Reader
+from meshhub.model.capabilities import Check, Operation, Reader
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import C, Declared
 
-_MISSING_CODES = {Reader: "unsupported_format", Operation: "invalid_option"}
+_MISSING_CODES = {Reader: "unsupported_format", Operation: "invalid_option", Check: "invalid_option"}
 """Error codes of a missing dependency by the kind of capability; default: `unsupported_target`."""
 
 
 def describe(candidate: Declared[C]) -> str:
     """Describe a capability, for messages."""
     capability = candidate.capability
-    if isinstance(capability, Operation):
+    if isinstance(capability, Operation | Check):
         return capability.label
     verb = "reading" if isinstance(capability, Reader) else "writing"
     label: str = capability.format.label  # type: ignore[attr-defined]

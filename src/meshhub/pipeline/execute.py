@@ -10,16 +10,18 @@ from typing import cast
 
 # imported here, because np.unique imports it at its first call, where no lock protects forked children
 import numpy.ma  # noqa: F401
+from msgspec import structs
 
-from meshhub.errors import ConversionFailed, PluginError
+from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginError
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Feature
-from meshhub.model.chain import Chain, Inspect, Position, Preview, Render, Step, Write
+from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
 from meshhub.model.merging import merging_parts
-from meshhub.model.notes import Note, note
+from meshhub.model.notes import Note, note, quote_options
 from meshhub.model.report import FileReport, Inspection, Loss, Report
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
+from meshhub.model.verdict import MAX_PLACES, Finding, Result, Verdict
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.preview_options import PreviewOptions
@@ -51,9 +53,7 @@ _FEATURE_WORDS: dict[Feature, str] = {
 }
 
 
-def execute(
-    chain: Chain, source: Source, target: Target, checkpoint: Checkpoint = no_checkpoint
-) -> Report | Inspection:
+def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint = no_checkpoint) -> Result:
     """Run a chain.
 
     Args:
@@ -62,13 +62,13 @@ def execute(
         target: Receives the output and its companions; an inspection writes nothing.
         checkpoint: Stops the chain between steps by raising an EngineError.
     Returns:
-        Report with notes, certain losses, figures, sizes, and seconds per step; the inspection for a chain that
-        inspects.
+        Report with notes, certain losses, figures, sizes, and seconds per step; the inspection or the verdict
+        for a chain that inspects or checks.
     Raises:
         MeshhubError: The chain failed; no other exception escapes.
     """
     run = Run(chain, source, checkpoint)
-    result: Report | Inspection
+    result: Result
     match chain.ending:
         case Write() as ending:
             result = _convert(run, ending, target)
@@ -78,6 +78,8 @@ def execute(
             result = _preview(run, target)
         case Inspect():
             result = _inspect(run)
+        case Judge():
+            result = _check(run)
     checkpoint(len(chain.steps))
     return result
 
@@ -164,6 +166,53 @@ def _inspect(run: Run) -> Inspection:
     progress.begin_step(end)
     with attributing("inspection", Position(run.chain, 0)):
         return run.inspection(inspect(scene))
+
+
+def _check(run: Run) -> Verdict:
+    """Run the operations, and each check on the result; a check that fails does not stop the others."""
+    scene, project = read_scene(run)
+    run.note_losses(project)
+    for _ in run.chain.operations:
+        scene = _operate(run, scene)
+    findings: list[Finding] = []
+    for _ in run.chain.checks:
+        with run.step() as position:
+            try:
+                findings += _find(position, scene)
+            except EngineError:
+                raise
+            except MeshhubError as error:
+                findings.append(_describe_failed_check(position.step, error))
+    return run.verdict(findings, scene)
+
+
+def _find(position: Position, scene: Scene) -> list[Finding]:
+    """Return the findings of a check, each message as one printable line."""
+    step = position.step
+    with attributing(str(step), position):
+        results = list(load(step.run)(scene, build_step_options(step)))
+    for result in results:
+        if not isinstance(result, Finding):
+            raise wrong_result(position, result, "a finding")
+    return [
+        structs.replace(
+            finding,
+            check=step.id,
+            message=quote_options(finding.message, finding.options),
+            places=tuple(finding.places[:MAX_PLACES]),
+        )
+        for finding in results
+    ]
+
+
+def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
+    return Finding(
+        code="check_failed",
+        severity="warning",
+        message=f"the check {step.label} did not run: {quote_options(error.template, error.options)}",
+        options=error.options,
+        check=step.id,
+    )
 
 
 def _operate(run: Run, scene: Scene) -> Scene:

@@ -8,9 +8,9 @@ import numpy as np
 
 from meshhub.model.report import ModelInspection, PartInspection
 from meshhub.model.scene import Float64, Int32, Part, Scene
-from meshhub.pipeline.scene_defects import Defect, find_defects
-from meshhub.pipeline.scene_topology import SceneTopology, analyze
 from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, transformed
+from meshhub.toolkit.scene_defects import Defect, find_defects
+from meshhub.toolkit.scene_topology import SceneTopology, analyze
 from meshhub.toolkit.topology import Edges, Index, components, fans_at, following
 
 MAX_LISTED_PARTS = 100

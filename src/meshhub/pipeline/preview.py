@@ -14,10 +14,10 @@ from msgspec import Struct
 from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.report import Inspection
 from meshhub.model.scene import Scene
-from meshhub.pipeline.scene_defects import Defect
 from meshhub.toolkit.clustering import reduce_for_display
 from meshhub.toolkit.geometry import frame_matrix, transformed
 from meshhub.toolkit.images import shrink_image
+from meshhub.toolkit.scene_defects import Defect
 
 DEFECTS_NODE = "meshhub:defects"
 """Name of the root node whose children are the defects."""

@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Feature, Frame, Operation, Reader, Up, Writer
-from meshhub.model.chain import BUILT_IN, Chain, Ending, Inspect, Preview, Purpose, Render, Request, Step, Write
+from meshhub.model.capabilities import Check, Feature, Frame, Operation, Reader, Up, Writer
+from meshhub.model.chain import BUILT_IN, Chain, Ending, Inspect, Judge, Preview, Purpose, Render, Request, Step, Write
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
@@ -28,9 +28,14 @@ from meshhub.pipeline.option_class_check import CheckOptions, check_here
 from meshhub.pipeline.preview_options import PREVIEW_FORMAT, PreviewOptions
 from meshhub.pipeline.program_scenes import SCENE_WRITER
 from meshhub.pipeline.recipes import expand_recipe
+from meshhub.pipeline.verdict_options import VerdictOptions, choose_checks
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
-_OWN_OPTIONS: dict[str, type[Struct]] = {"render": RenderOptions, "preview": PreviewOptions}
+_OWN_OPTIONS: dict[str, type[Struct]] = {
+    "render": RenderOptions,
+    "preview": PreviewOptions,
+    "check": VerdictOptions,
+}
 """Options of a purpose itself."""
 
 _RENDER = Step(
@@ -58,7 +63,7 @@ _REDUCE = Step(
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request that is valid for any source: its writer, operations and parsed options."""
+    """A request that is valid for any source: its writer, operations, checks and parsed options."""
 
     target: str
     purpose: Purpose
@@ -66,6 +71,7 @@ class CheckedRequest:
     operations: tuple[Declared[Operation], ...]
     options: Mapping[str, Value]
     from_recipe: frozenset[str] = frozenset()
+    checks: tuple[Declared[Check], ...] = ()
 
 
 class _Read(NamedTuple):
@@ -93,6 +99,8 @@ def check_request(
     writer = _choose_writer(declarations, request, caller)
     own_fields = opt.option_fields(_OWN_OPTIONS[purpose]) if purpose in _OWN_OPTIONS else ()
     fields = declarations.fields() | {field.name: field for field in own_fields}
+    if purpose == "check":
+        fields |= declarations.check_fields()
     requested, from_recipe = expand_recipe(declarations, request)
     options = opt.parse_options(fields, requested)
     opt.check_rules(fields, options)
@@ -107,6 +115,9 @@ def check_request(
         check_entitlement(operation, caller)
         check_installed(operation)
         check_options(operation, options)
+    checks = _choose_checks(declarations, options, caller) if purpose == "check" else ()
+    for check in checks:
+        check_options(check, options)
     if options.get("texture_colors") == "paint":
         _check_filaments(declarations, operations)
     if writer is not None:
@@ -116,7 +127,7 @@ def check_request(
         # `identify` reports a missing package, because it concerns only one file
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe)
+    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe, checks)
 
 
 def resolve(
@@ -191,6 +202,20 @@ def _resolve_reader(
     return _Read(reader, step, options, tuple(notes))
 
 
+def _choose_checks(
+    declarations: Declarations, options: Mapping[str, Value], caller: Caller
+) -> tuple[Declared[Check], ...]:
+    """Return the checks that run: those that are named, or all that the caller may use and that are installed."""
+    verdict = cast(VerdictOptions, opt.build_options(VerdictOptions, _choose_options(VerdictOptions, options)))
+    by_id = {check.capability.id: check for check in declarations.checks}
+    chosen = [check for id_, check in by_id.items() if id_ in choose_checks(verdict, by_id)]
+    if verdict.checks is not None:
+        for check in chosen:
+            check_entitlement(check, caller)
+            check_installed(check)
+    return tuple(check for check in chosen if not check.missing and caller.plan.allows(check.capability.requires))
+
+
 def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:
     """Raise InvalidOption if no operation reduces the colors to those of filaments."""
     if any(operation.capability.reduces_colors is not None for operation in operations):
@@ -229,10 +254,10 @@ def _text_or_none(value: Value) -> str | None:
 
 
 def _choose_writer(declarations: Declarations, request: Request, caller: Caller) -> Declared[Writer] | None:
-    """Return the writer of a request; None if it draws a picture or inspects."""
+    """Return the writer of a request; None if it draws a picture, inspects or checks."""
     if request.purpose == "read":
         return SCENE_WRITER
-    if request.purpose in ("inspect", "render"):
+    if request.purpose in ("inspect", "render", "check"):
         return None
     target = PREVIEW_FORMAT if request.purpose == "preview" else request.target
     candidates = declarations.writers_of(declarations.format_of(target))
@@ -264,6 +289,9 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
     """Return the ending of a chain, after its steps."""
     if checked.purpose == "render":
         return (structs.replace(_RENDER, options=_choose_options(RenderOptions, options)),), Render()
+    if checked.purpose == "check":
+        steps = (_make_step("check", check, "a check was requested", options) for check in checked.checks)
+        return tuple(steps), Judge()
     if checked.writer is None:
         return (), Inspect()
     write = _make_step("write", checked.writer, f"target {checked.target}", options)
@@ -277,14 +305,14 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
 
 
 def _make_step(
-    kind: Literal["read", "operation", "write"],
-    declared: Declared[Reader] | Declared[Operation] | Declared[Writer],
+    kind: Literal["read", "operation", "check", "write"],
+    declared: Declared[Reader] | Declared[Operation] | Declared[Check] | Declared[Writer],
     because: str,
     options: Mapping[str, Value],
 ) -> Step:
     capability = declared.capability
     struct = capability.options
-    owner = capability if isinstance(capability, Operation) else capability.format
+    owner = capability if isinstance(capability, Operation | Check) else capability.format
     return Step(
         kind=kind,
         id=owner.id,
@@ -302,9 +330,9 @@ def _make_step(
     )
 
 
-def _choose_frame(capability: Reader | Operation | Writer, options: Mapping[str, Value]) -> Frame | None:
-    """Return the frame of a reader, or that of a writer with the up axis of its option; None for an operation."""
-    if isinstance(capability, Operation):
+def _choose_frame(capability: Reader | Operation | Check | Writer, options: Mapping[str, Value]) -> Frame | None:
+    """Return the frame of a reader, or that of a writer with the up axis of its option; None for others."""
+    if isinstance(capability, Operation | Check):
         return None
     if isinstance(capability, Reader) or capability.up_option is None:
         return capability.frame
@@ -322,7 +350,7 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
     """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
-    if checked.purpose in ("convert", "read") or (checked.purpose == "render" and checked.operations):
+    if checked.purpose in ("convert", "read") or (checked.purpose in ("render", "check") and checked.operations):
         return checked.options
     requested = {name: value for name, value in checked.options.items() if value is not None}
     return {**_parse_own_options(reader, reader.display_options), **requested}
@@ -389,7 +417,8 @@ def _find_possible_losses(
 
 def _note_unused_options(declarations: Declarations, steps: Iterable[Step], checked: CheckedRequest) -> Iterable[Note]:
     """Yield a note for each unused option of the request, but not for those of a recipe, which serves many formats."""
-    used = {field.name for field in opt.option_fields(opt.HostOptions)}
+    used = {field.name for field in opt.option_fields(opt.HostOptions)} | declarations.check_fields().keys()
+    used |= {field.name for field in opt.option_fields(VerdictOptions)}
     for step in steps:
         used |= set(step.options)
     owners = {

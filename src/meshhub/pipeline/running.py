@@ -23,13 +23,14 @@ from meshhub.errors import (
 )
 from meshhub.model import options as opt
 from meshhub.model import progress
-from meshhub.model.capabilities import Frame
+from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting
 from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
 from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source
+from meshhub.model.verdict import SEVERITIES, Finding, Verdict, judge
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
 from meshhub.toolkit.geometry import bounds
@@ -83,6 +84,20 @@ class Run:
         """Return the inspection of a scene with the facts of its file."""
         return Inspection(
             source=self.source_report, model=model, feature_table=self.feature_table, notes=tuple(self.notes)
+        )
+
+    def verdict(self, findings: Iterable[Finding], scene: Scene) -> Verdict:
+        """Return the verdict after the last check, the worst findings first."""
+        ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        source = self.source_report
+        if self.chain.operations:
+            source = report_file(source.format, source.bytes, scene, source.frame or HOST_FRAME)
+        return Verdict(
+            verdict=judge(ordered),
+            source=source,
+            findings=ordered,
+            checks=tuple(report for report in self._reports if report.kind == "check"),
+            notes=tuple(self.notes),
         )
 
     def report(

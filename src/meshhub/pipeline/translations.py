@@ -47,11 +47,12 @@ class Translations:
         """
         self._plugins = plugins
         self._files = files
-        self._fields = declarations.fields()
+        self._fields = declarations.fields() | declarations.check_fields()
         self._known: dict[str, Collection[str]] = {
             "options": self._fields,
             "formats": declarations.formats,
             "operations": {operation.capability.id for operation in declarations.operations},
+            "checks": {check.capability.id for check in declarations.checks},
             "recipes": declarations.recipes,
             "plans": plans,
         }

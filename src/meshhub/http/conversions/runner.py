@@ -22,6 +22,7 @@ from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
+from meshhub.model.verdict import Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
 
@@ -93,13 +94,13 @@ class Conversions:
                     self._convert, execution, file, folder, execution.remaining_s(), measurement
                 )
 
-    async def inspect(self, execution: Execution, file: InputFile) -> Inspection:
-        """Inspect one file. Raises MeshhubError."""
+    async def examine(self, execution: Execution, file: InputFile) -> Inspection | Verdict:
+        """Inspect or check one file, according to the purpose of the request. Raises MeshhubError."""
         with self._metrics.measure(None) as measurement:
             async with self._slot(execution):
                 measurement.start()
                 return await self._resources.threads.run(
-                    self._inspect, execution, file, execution.remaining_s(), measurement
+                    self._examine, execution, file, execution.remaining_s(), measurement
                 )
 
     async def convert_batch(self, execution: Execution, files: Sequence[InputFile], folder: Path) -> list[FileResult]:
@@ -177,9 +178,9 @@ class Conversions:
         )
         return report, target
 
-    def _inspect(
+    def _examine(
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
-    ) -> Inspection:
+    ) -> Inspection | Verdict:
         source = file.source()
         with naming_archive_endpoint(source):
             chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)

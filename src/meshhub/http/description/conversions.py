@@ -15,6 +15,7 @@ from meshhub.http.description.parts import (
 )
 from meshhub.http.intake.explanation_requests import SOURCES
 from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
@@ -28,6 +29,7 @@ def conversion_paths(registry: Registry) -> Json:
         "/combine": {"post": _combine(registry)},
         "/explain": {"post": _explain(registry)},
         "/inspect": {"post": _inspect(registry)},
+        "/check": {"post": _check(registry)},
         "/render": {"post": _render(registry)},
         "/preview": {"post": _preview(registry)},
     }
@@ -94,7 +96,17 @@ def _inspect(registry: Registry) -> Json:
     response = describe_json(
         "Size, faces, bodies, holes, volume of the model.", refer_to("Inspection"), EXAMPLES["inspection"]
     )
-    return describe_operation("inspect", "Is it printable?", "conversion", response, FORM_CODES, body)
+    return describe_operation("inspect", "Describe a model", "conversion", response, FORM_CODES, body)
+
+
+def _check(registry: Registry) -> Json:
+    declarations = registry.declarations
+    structs: list[OwnedOptions] = [(None, VerdictOptions)]
+    structs += [(each.capability.label, each.capability.options) for each in declarations.checks]
+    structs += [(each.capability.label, each.capability.options) for each in declarations.operations]
+    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
+    response = describe_json("The verdict and its findings.", refer_to("Verdict"), EXAMPLES["verdict"])
+    return describe_operation("check", "Will it print?", "conversion", response, FORM_CODES, body)
 
 
 def _render(registry: Registry) -> Json:

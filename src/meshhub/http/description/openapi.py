@@ -33,11 +33,12 @@ from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS
 from meshhub.model.plans import LOCAL
 from meshhub.model.report import Inspection
+from meshhub.model.verdict import Verdict
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
 from meshhub.supported import Supported
 
-_RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList)
+_RESPONSE_TYPES = (Inspection, Verdict, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList)
 """Types of all responses, with those of their fields."""
 
 _TAGS = {

@@ -20,6 +20,6 @@ async def inspect(request: AnyRequest) -> Response[bytes]:
         conversion = await reception.receive_conversion(state.registry, "inspect")
         file = input_file(reception.form)
         inspection = await run_while_connected(
-            reception, conversion, lambda execution: state.conversions.inspect(execution, file)
+            reception, conversion, lambda execution: state.conversions.examine(execution, file)
         )
     return Response(msgspec.json.encode(inspection), media_type="application/json")

@@ -64,7 +64,7 @@ class ConversionRequest:
         ]
 
     def _check_file(self, own: Mapping[str, object], registry: Registry) -> CheckedRequest:
-        return registry.check(Request(target=self.request.target, options={**self.options, **own}), self.caller)
+        return registry.check_request(Request(target=self.request.target, options={**self.options, **own}), self.caller)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
             f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
         )
     if purpose != "convert":
-        return ConversionRequest(registry.check(Request(purpose=purpose, options=texts), caller), caller)
+        return ConversionRequest(registry.check_request(Request(purpose=purpose, options=texts), caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
         raise ServiceError(
@@ -144,7 +144,7 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
         )
     report = texts.pop("report", "")
     file_options = parse_file_options(own_options)
-    checked = registry.check(Request(target=target, options=texts), caller)
+    checked = registry.check_request(Request(target=target, options=texts), caller)
     return ConversionRequest(checked, caller, _parse_report_flag(report), texts, file_options)
 
 

@@ -153,7 +153,7 @@ class JobConversions:
             archive.close()
 
     async def _inspect(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
-        inspection = await self._conversions.inspect(execution, file)
+        inspection = await self._conversions.examine(execution, file)
         path = run.folder / "inspection.json"
         path.write_bytes(msgspec.json.encode(inspection))
         return ResultFile(path, f"{file.stem}.json", "application/json", {})

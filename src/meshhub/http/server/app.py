@@ -24,6 +24,7 @@ from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
 from meshhub.http.description.page_assets import PAGE, load_assets
 from meshhub.http.endpoints.access import check_access
+from meshhub.http.endpoints.check import check
 from meshhub.http.endpoints.combine import combine
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
@@ -70,6 +71,7 @@ _HANDLERS = [
     supported,
     explain,
     inspect,
+    check,
     render,
     preview,
     submit_job,

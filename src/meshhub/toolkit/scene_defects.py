@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.model.report import DefectKind, DefectPlace, Finding
+from meshhub.model.report import DefectKind, DefectPlace, Defects
 from meshhub.model.scene import Float64, Part, Scene
-from meshhub.pipeline.scene_topology import SceneTopology
 from meshhub.toolkit.fragments import find_small_shells
 from meshhub.toolkit.geometry import IntIndex, extremes, transformed
+from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.topology import Index, components, following
 
 MAX_PLACES_COUNT = 50
@@ -31,7 +31,7 @@ class Defect:
     corners: (k, 2, 3) ends of edges or (k, 3, 3) corners of faces, in the scene; at most MAX_SHOWN_COUNT
     """
 
-    finding: Finding
+    finding: Defects
     corners: Float64
 
 
@@ -191,7 +191,7 @@ def _place(scene: Scene, vertices: Float64, kind: DefectKind, items: Mapping[int
         if len(places) < MAX_PLACES_COUNT or own.largest > places[-1].count:
             places += _list_places(vertices, own, part, number)
             places = sorted(places, key=lambda place: -place.count)[:MAX_PLACES_COUNT]
-    finding = Finding(kind=kind, count=count, places_found=places_found, places=tuple(places))
+    finding = Defects(kind=kind, count=count, places_found=places_found, places=tuple(places))
     return Defect(finding, np.concatenate(corners))
 
 

@@ -1,0 +1,142 @@
+"""`meshhub check`: will it print?"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+import msgspec
+
+from meshhub.cli import terminal
+from meshhub.cli.completing import complete_files
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
+from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.paths import is_folder, list_inputs, read_from
+from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.verbosity import verbosity
+from meshhub.engine.isolated import Isolated
+from meshhub.errors import format_number, printable
+from meshhub.model.options import OptionField, flag_of, option_fields
+from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
+from meshhub.pipeline.verdict_options import VerdictOptions
+from meshhub.registry import Registry
+
+MAX_PRINTED_PLACES = 3
+"""Maximum places of a finding in the text; JSON has more."""
+
+_COLORS: dict[str, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+_VERDICTS: dict[VerdictWord, str] = {
+    "pass": "ready to print",
+    "warn": "may print with defects",
+    "fail": "will not print as it is",
+}
+
+
+class CheckCommand(ReadingCommand):
+    """Command with the options of checks, of the host, of readers and of operations."""
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """Return the option fields by name; those of checks come first."""
+        operations = [operation.capability.options for operation in registry.declarations.operations]
+        return (
+            {field.name: field for field in option_fields(VerdictOptions)}
+            | registry.declarations.check_fields()
+            | super().fields(registry)
+            | {field.name: field for struct in operations for field in option_fields(struct)}
+        )
+
+
+@click.command(cls=CheckCommand, epilog=EXIT_HELP)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*SEVERITIES, "never"]),
+    default="error",
+    show_default=True,
+    help="End with status 1 if a finding is as bad as this.",
+)
+@click.option(
+    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
+)
+@verbosity
+@click.pass_context
+def check(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    as_json: bool,
+    fail_on: Severity | str,
+    timeout: float,
+    options: dict[str, Any],
+    registry: Registry,
+) -> None:
+    """Check whether models print: what is wrong with them, where, and what to do.
+
+    With options of operations, each model is checked after them. A folder stands for its model files, `-` for standard
+    input.
+
+    \b
+    meshhub check bracket.stl
+    meshhub check bracket.stl --repair --fail-on warning
+    meshhub check models/ --json
+    """
+    is_several = len(paths) > 1 or is_folder(paths[0])
+    files = [file for path in paths for file in list_inputs(registry, path)]
+    limit = parse_timeout(timeout)
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
+    # a program that calls this command may continue afterwards
+    ctx.call_on_close(registry.close)
+    results: list[object] = []
+    status = 0
+    for path in files:
+        try:
+            verdict = registry.check(read_from(path), timeout=limit, **options)
+        except Exception as error:
+            status = report_error(error) if not is_several else BATCH_FAILED
+            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
+            if not as_json and is_several:
+                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
+            continue
+        results.append({"file": path, **msgspec.to_builtins(verdict)})
+        if fail_on != "never" and verdict.worse_than(fail_on):  # type: ignore[arg-type]
+            status = status or BATCH_FAILED
+        if not as_json:
+            _print_verdict(path, verdict)
+    if as_json:
+        terminal.as_json(results if is_several else results[0])
+    ctx.exit(status)
+
+
+def _print_verdict(path: str, verdict: Verdict) -> None:
+    color = {"pass": "green", "warn": "yellow", "fail": "red"}[verdict.verdict]
+    words = click.style(_VERDICTS[verdict.verdict], fg=color)
+    click.echo(f"{click.style(printable(path), bold=True)}: {words}")
+    for finding in verdict.findings:
+        label = click.style(finding.severity, fg=_COLORS[finding.severity])
+        terminal.print_line(f"{label}: {finding.spelled(flag_of)} [{finding.code}]", indent="  ")
+        if finding.places:
+            terminal.print_line(_describe_places(finding), indent="    ")
+        if finding.remedy:
+            terminal.print_line(_describe_remedy(path, finding), indent="    ")
+    terminal.print_notes(verdict.notes, indent="  ")
+
+
+def _describe_places(finding: Finding) -> str:
+    """Return the positions of the worst places."""
+    places = []
+    for place in finding.places[:MAX_PRINTED_PLACES]:
+        x, y, z = (format_number(value, 4) for value in place.position_mm)
+        amount = "" if place.amount is None else f" ({format_number(place.amount, 3)} {finding.unit}".rstrip() + ")"
+        places.append(f"{x}, {y}, {z}{amount}")
+    more = finding.places_found - len(places)
+    return f"at {'; '.join(places)}" + (f"; and {more:,} more places" if more > 0 else "")
+
+
+def _describe_remedy(path: str, finding: Finding) -> str:
+    """Return the command that mends a finding."""
+    flags = []
+    for name, value in finding.remedy.items():
+        flags += [flag_of(name)] if value is True else [flag_of(name), str(value)]
+    return f"try: {shlex.join(['meshhub', 'convert', path, 'mended.3mf', *flags])}"

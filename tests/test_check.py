@@ -1,0 +1,192 @@
+"""Checks: verdicts, findings and their places, checks of other plug-ins, and the command `meshhub check`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from msgspec import Meta, Struct
+
+from meshhub import (
+    Check,
+    ConversionFailed,
+    Finding,
+    InvalidOption,
+    Isolated,
+    Mesh,
+    Note,
+    Part,
+    Registry,
+    Scene,
+    did,
+    hookimpl,
+)
+from meshhub.cli import root
+
+BOX = np.array([[x, y, z] for x in (0.0, 10.0) for y in (0.0, 20.0) for z in (0.0, 30.0)])
+BOX_FACES = np.array(
+    [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4],
+     [1, 5, 7], [1, 7, 3]], np.int32
+)  # fmt: skip
+
+
+def box(missing: int = 0) -> Scene:
+    """A box of 10 x 20 x 30 mm without its last faces."""
+    return Scene(meshes=(Mesh(BOX, BOX_FACES[: len(BOX_FACES) - missing]),), parts=(Part(0),))
+
+
+class TallOptions(Struct, frozen=True, kw_only=True):
+    """Options of the check `tall`."""
+
+    tall_mm: Annotated[float, Meta(title="Most height", ge=1)] = 100.0
+
+
+class TallPlugin:
+    """A check of another plug-in, which has options, and one that fails."""
+
+    __name__ = "tall"
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        return [
+            Check(id="tall", label="Tall", description="Height.", options=TallOptions, run=f"{__name__}:run_tall"),
+            Check(id="broken", label="Broken", description="Raises.", run=f"{__name__}:run_broken"),
+            Check(id="refused", label="Refused", description="Rejects.", run=f"{__name__}:run_refused"),
+            Check(id="wrong", label="Wrong", description="Returns texts.", run=f"{__name__}:run_wrong"),
+            Check(id="missing", label="Missing", description="Needs.", run=f"{__name__}:run_wrong", needs=("none_x",)),
+        ]
+
+
+def run_tall(scene: Scene, options: TallOptions) -> Iterator[Finding]:
+    height = float(np.ptp(scene.meshes[0].vertices[:, 2]))
+    did(height_mm=height)
+    if height > options.tall_mm:
+        yield Finding(
+            code="too_tall",
+            severity="info",
+            message="the model is tall\n; use {target_height_mm}",
+            options=("target_height_mm",),
+            amount=height,
+            limit=options.tall_mm,
+            unit="mm",
+            remedy={"target_height_mm": options.tall_mm},
+        )
+
+
+def run_broken(scene: Scene, options: object) -> list[Finding]:
+    raise KeyError("height")
+
+
+def run_refused(scene: Scene, options: object) -> list[Finding]:
+    raise ConversionFailed("the model is open; use {repair}", options=("repair",))
+
+
+def run_wrong(scene: Scene, options: object) -> list[str]:
+    return ["tall"]
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry([TallPlugin()], entry_points=False) as registry:
+        assert registry.faults == ()
+        yield registry
+
+
+def codes(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    return [(finding.check, finding.code) for finding in findings]
+
+
+def test_a_sound_model_passes() -> None:
+    with Registry(entry_points=False) as registry:
+        verdict = registry.check(box(), checks="mesh")
+    assert verdict.verdict == "pass"
+    assert verdict.findings == ()
+    assert [check.step for check in verdict.checks] == ["mesh"]
+    assert verdict.source.size_mm == (10, 20, 30)
+
+
+def test_an_open_model_fails_with_places_and_a_remedy_that_mends_it() -> None:
+    with Registry(entry_points=False) as registry:
+        verdict = registry.check(box(missing=1), checks="mesh")
+        (finding,) = verdict.findings
+        assert (verdict.verdict, finding.code, finding.severity, finding.amount) == ("fail", "open_edges", "error", 3)
+        assert finding.places[0].position_mm == (5, 10, 30)
+        assert registry.check(box(missing=1), checks="mesh", **finding.remedy).verdict == "pass"  # type: ignore[arg-type]
+
+
+def test_checks_of_other_plugins_run_and_failures_of_one_are_findings(registry: Registry) -> None:
+    verdict = registry.check(box(), skip_checks="mesh", options={"tall_mm": 25})
+    found = codes(verdict.findings)
+    assert ("tall", "too_tall") in found
+    assert [(check, code) for check, code in found if code == "check_failed"] == [
+        ("broken", "check_failed"),
+        ("refused", "check_failed"),
+        ("wrong", "check_failed"),
+    ]
+    tall = next(finding for finding in verdict.findings if finding.check == "tall")
+    assert "\n" not in tall.message
+    assert tall.spelled("--{}".format).endswith("use --target_height_mm")
+    assert verdict.verdict == "warn"
+    refused = next(finding for finding in verdict.findings if finding.check == "refused")
+    assert refused.message == "the check Refused did not run: the model is open; use 'repair'"
+    figures = {check.step: check.figures for check in verdict.checks}
+    assert figures["tall"] == {"height_mm": 30.0}
+    assert "missing" not in figures
+
+
+def test_a_worker_returns_the_same_verdict() -> None:
+    with Registry(entry_points=False) as here, Registry(entry_points=False, engine=Isolated(method="fork")) as apart:
+        verdicts = [registry.check(box(missing=2), checks="mesh") for registry in (here, apart)]
+    assert verdicts[0].findings == verdicts[1].findings
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checks": "nothing"}, "names the unknown check 'nothing'; known are broken, .*mesh"),
+        ({"checks": "mesh", "skip_checks": "mesh"}, "no check is left"),
+        ({"tall_mm": "high"}, "tall_mm"),
+    ],
+)
+def test_invalid_options_are_rejected(registry: Registry, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        registry.check(box(), options=options)
+
+
+def test_a_check_that_was_named_must_be_installed(registry: Registry) -> None:
+    with pytest.raises(Exception, match="none_x"):
+        registry.check(box(), checks="missing")
+
+
+def test_options_of_checks_are_unknown_to_conversions(registry: Registry) -> None:
+    with pytest.raises(InvalidOption, match="tall_mm"):
+        registry.convert_bytes(box(), "stl", options={"tall_mm": 5})
+
+
+def test_the_command_prints_findings_and_ends_with_their_severity(tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry:
+        registry.write(box(missing=1), tmp_path / "open.stl")
+        registry.write(box(), tmp_path / "sound.stl")
+    run = CliRunner().invoke(root, ["check", str(tmp_path / "open.stl"), "--checks", "mesh"])
+    assert run.exit_code == 1
+    assert "will not print as it is" in run.output
+    assert "use --repair [open_edges]" in run.output
+    assert "open.stl mended.3mf --repair" in run.output
+    arguments = ["check", str(tmp_path), "--checks", "mesh", "--json", "--fail-on", "never"]
+    run = CliRunner().invoke(root, arguments)
+    assert run.exit_code == 0
+    verdicts = {Path(item["file"]).name: item["verdict"] for item in json.loads(run.stdout)}
+    assert verdicts == {"open.stl": "fail", "sound.stl": "pass"}
+
+
+def test_notes_of_the_reader_are_part_of_the_verdict(tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry:
+        small = Scene(meshes=(Mesh(BOX / 1000, BOX_FACES),), parts=(Part(0),))
+        registry.write(small, tmp_path / "small.stl")
+        verdict = registry.check(tmp_path / "small.stl", checks="mesh")
+    assert "looks_like_meters" in [note.code for note in verdict.notes if isinstance(note, Note)]
