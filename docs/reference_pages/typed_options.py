@@ -36,13 +36,19 @@ class CheckOptions(TypedDict, total=False):
     """Options of checks; None counts as absent."""
 '''
 
+MAX_LINE = 90
+"""Characters of a type on one line with its name."""
+
 TYPES = {"flag": "bool", "integer": "int", "number": "float", "text": "str"}
 
 
 def _type_of(field: OptionField) -> str:
     if field.kind == "choice":
         choices = ", ".join(f'"{choice}"' for choice in field.choices)
-        return f"Literal[{choices}]"
+        line = f"Literal[{choices}]"
+        if len(line) > MAX_LINE:
+            return "Literal[\n" + "".join(f'        "{choice}",\n' for choice in field.choices) + "    ]"
+        return line
     return TYPES[field.kind]
 
 

@@ -20,6 +20,9 @@ from meshhub.toolkit.recipes import EXTENSION, read_recipe
 _COMPLETIONS = {"input_format": complete_sources, "recipe": complete_recipes}
 """Functions that complete the values of options that belong to the host."""
 
+_MAX_SHOWN_CHOICES = 12
+"""Most choices that stand beside a flag; the help lists more in its text."""
+
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
 
 _WITH_SUFFIX = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([kKmM])", re.ASCII)
@@ -150,6 +153,9 @@ def _flag(field: OptionField) -> click.Option:
         return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
     if field.kind == "choice":
         kind: Any = click.Choice(field.choices, case_sensitive=False)
+        if len(field.choices) > _MAX_SHOWN_CHOICES:
+            listed = f"{text} One of {', '.join(field.choices)}."
+            return click.Option([field.flag, field.name], type=kind, metavar="NAME", default=None, help=listed)
         return click.Option([field.flag, field.name], type=kind, default=None, help=text)
     is_count = field.kind == "integer"
     return click.Option(

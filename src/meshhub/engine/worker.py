@@ -261,7 +261,7 @@ def _encode(answer: Answer) -> bytes:
     try:
         encoded = msgspec.json.encode(answer)
     except (TypeError, ValueError):
-        return _encode_plugin_error("a note or figure of a step is neither a number nor text; its plug-in is broken")
+        return _encode_plugin_error("a note, figure or finding is neither a number nor text; its plug-in is broken")
     if len(encoded) > MAX_ANSWER_BYTES:
         return _encode_plugin_error(f"the report has more than {MAX_ANSWER_BYTES:,} bytes; a plug-in is broken")
     return encoded

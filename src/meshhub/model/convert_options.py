@@ -331,3 +331,64 @@ class CheckOptions(TypedDict, total=False):
 
     skip_checks: str | None
     """Checks to leave out. Ids of checks, separated by commas; these do not run."""
+
+    print_process: Literal["fdm", "resin", "sls"] | None
+    """Process. Way of printing: fdm (melted filament), resin (liquid resin under light) or sls (sintered powder).
+    Limits depend on it."""
+
+    print_nozzle_mm: float | None
+    """Nozzle of mm (at least 0.1 and at most 2). Diameter of the nozzle, for the process fdm."""
+
+    print_wall_mm: float | None
+    """Least wall of mm (at least 0.05 and at most 20). Report walls that are thinner. Default: two nozzles for fdm,
+    0.6 for resin, 0.7 for sls."""
+
+    print_gap_mm: float | None
+    """Least gap of mm (at least 0.02 and at most 20). Report gaps that are narrower, within a part and between
+    parts. Default: 0.3 for fdm, 0.2 for resin, 0.5 for sls."""
+
+    print_layer_mm: float | None
+    """Layer of mm (at least 0.02 and at most 1). Height of a layer."""
+
+    print_overhang_deg: float | None
+    """Least angle without support, degrees (at least 5 and at most 85). Report surfaces that overhang at less than
+    this angle from the bed."""
+
+    print_bridge_mm: float | None
+    """Longest bridge of mm (at least 1 and at most 500). Report bridges that are longer."""
+
+    print_printer: Literal[
+        "anycubic-kobra-2",
+        "anycubic-kobra-3",
+        "anycubic-m7-pro",
+        "anycubic-mono-4",
+        "bambu-a1",
+        "bambu-a1-mini",
+        "bambu-h2d",
+        "bambu-p1s",
+        "bambu-x1c",
+        "creality-cr-10",
+        "creality-ender-3",
+        "creality-ender-3-v3",
+        "creality-k1",
+        "creality-k1-max",
+        "creality-k2-plus",
+        "elegoo-centauri",
+        "elegoo-mars-4",
+        "elegoo-mars-5-ultra",
+        "elegoo-neptune-4",
+        "elegoo-neptune-4-max",
+        "elegoo-saturn-3",
+        "elegoo-saturn-4-ultra",
+        "flashforge-ad5m",
+        "formlabs-form-4",
+        "formlabs-fuse-1",
+        "prusa-core-one",
+        "prusa-mini",
+        "prusa-mk4",
+        "prusa-xl",
+        "qidi-plus-4",
+        "sovol-sv08",
+        "voron-2.4-350",
+    ] | None
+    """Printer. Printer on which the model must fit. Without it, it must fit on one of the known ones."""

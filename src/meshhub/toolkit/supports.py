@@ -50,7 +50,7 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
     touches = z.max(axis=1) <= low[2] + layer_mm
     contact = -normals[touches & (normals[:, 2] < 0), 2].sum() / 2
     overhangs = (-normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * doubled) & ~touches
-    columns, face, height = _cross(vertices, faces, low, cell)
+    columns, face, height = cross_columns(vertices, faces, low, cell)
     order = np.lexsort((height, columns))
     columns, face, height = columns[order], face[order], height[order]
     # an overhang stands on the crossing below it in the same column, or on the bed
@@ -60,10 +60,19 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
     return Support(float((height - below)[needs].sum()) * cell * cell, float(contact))
 
 
-def _cross(
+def cross_columns(
     vertices: Float64, faces: Int32, low: Float64, cell: float
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], Float64]:
-    """Return the columns, faces and heights at which faces cross the columns of a grid."""
+    """Return the columns, faces and heights at which faces cross the columns of a grid, in no order.
+
+    Args:
+        vertices: (n, 3) positions.
+        faces: (m, 3) indices into `vertices`.
+        low: (2,) or (3,) lower corner of the grid.
+        cell: Side of a cell.
+    Returns:
+        (q,) row in the upper bits and column in the lower twenty bits of the cell; (q,) faces; (q,) Z.
+    """
     flat = (vertices[:, :2] - low[:2]) / cell - _SHIFT
     x, y = flat[:, 0][faces], flat[:, 1][faces]
     first = np.ceil(np.stack([x.min(axis=1), y.min(axis=1)])).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from meshhub.model.capabilities import NoOptions
+from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.model.notes import did
 from meshhub.model.report import DefectKind
 from meshhub.model.scene import Scene
@@ -45,7 +45,7 @@ _WORDINGS: dict[DefectKind, _Wording] = {
 }
 
 
-def run(scene: Scene, _: NoOptions) -> Iterator[Finding]:
+def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     """Find the defects of all meshes.
 
     Args:

@@ -1,0 +1,170 @@
+"""Checks of the layers of a print: `islands`, `spans` and `cups`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.errors import format_number
+from meshhub.model.notes import did
+from meshhub.model.scene import Float64, Scene
+from meshhub.model.verdict import MAX_PLACES, Finding, Place
+from meshhub.toolkit.geometry import soup
+from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, slice_layers
+from meshhub.toolkit.scene_topology import analyze
+
+CELL_RATIO = 0.5
+"""Side of a cell per diameter of the nozzle."""
+
+MIN_SPAN_MM2 = 1.0
+"""Area of the smallest region that hangs in the air and counts."""
+
+MAX_CANTILEVER_MM = 2.0
+"""Length up to which lines that begin in the air at one end still hold on to the others."""
+
+MIN_CUP_MM3 = 100.0
+"""Volume from which suction matters; blind holes of screws are smaller."""
+
+_layers: WeakKeyDictionary[Scene, tuple[float, float, Layers]] = WeakKeyDictionary()
+"""Layers of the scene that is checked, because several checks need them."""
+
+
+def layers_of(scene: Scene, options: PrintOptions) -> Layers:
+    """Return the layers of a scene as the process builds it."""
+    cell, height = CELL_RATIO * options.print_nozzle_mm, options.print_layer_mm
+    known = _layers.get(scene)
+    if known is None or known[:2] != (cell, height):
+        known = (cell, height, slice_layers(*soup(scene), cell, height))
+        _layers[scene] = known
+    return known[2]
+
+
+def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find places where a layer begins in the air.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, nozzle and layers.
+    """
+    if options.print_process == "sls":
+        # the powder holds them
+        return
+    islands = find_islands(layers_of(scene, options))
+    did(islands=len(islands.area))
+    if len(islands.area) == 0:
+        return
+    order = np.argsort(-islands.area, kind="stable")
+    lowest = float(islands.center[:, 2].min())
+    yield Finding(
+        code="islands",
+        severity="warning",
+        message=f"{_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
+        f"{format_number(lowest, 3)} mm; they need support, or fall; try {{orient}}, or support in the slicer",
+        options=("orient",),
+        amount=float(islands.area.max()),
+        unit="mm²",
+        places=_list_places(islands.center[order], islands.area[order]),
+        places_found=len(order),
+        remedy={"orient": True},
+    )
+
+
+def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find long bridges, and layers that reach far into the air.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, nozzle, layers, and the limit of bridges.
+    """
+    if options.print_process != "fdm":
+        return
+    spans = find_spans(layers_of(scene, options), MIN_SPAN_MM2)
+    order = np.argsort(-spans.length, kind="stable")
+    for is_bridge, limit in ((True, options.print_bridge_mm), (False, MAX_CANTILEVER_MM)):
+        own = order[spans.is_bridge[order] == is_bridge]
+        lengths = spans.length[own]
+        did(**{"longest_bridge_mm" if is_bridge else "longest_cantilever_mm": float(lengths.max(initial=0.0))})
+        own = own[lengths > limit]
+        if len(own) == 0:
+            continue
+        longest = float(spans.length[own[0]])
+        subject = _count(len(own), "bridge is", "bridges are") if is_bridge else _count(len(own), "layer", "layers")
+        reach = f"{subject} longer than" if is_bridge else f"{subject} reach into the air farther than"
+        yield Finding(
+            code="long_bridges" if is_bridge else "cantilevers",
+            severity="warning",
+            message=f"{reach} {format_number(limit, 3)} mm, the longest {format_number(longest, 3)} mm; lines sag "
+            "there without support; try {orient}, or support in the slicer",
+            options=("orient",),
+            amount=longest,
+            limit=limit,
+            unit="mm",
+            places=_list_places(spans.center[own], spans.length[own]),
+            places_found=len(own),
+            remedy={"orient": True},
+        )
+
+
+def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find volumes from which resin or powder cannot flow, and those that pull at the film of a resin printer.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, nozzle and layers.
+    """
+    topology = analyze(scene.meshes)
+    hollow = topology.shells.hollow
+    owners = topology.shells.owner[hollow]
+    closed = -topology.shells.volume[hollow]
+    trapped = sum(
+        float(closed[owners == part.mesh].sum()) * abs(float(np.linalg.det(part.transform[:3, :3])))
+        for part in scene.parts
+    )
+    did(trapped_mm3=trapped)
+    if options.print_process == "fdm":
+        return
+    if trapped > 0:
+        material = "resin" if options.print_process == "resin" else "powder"
+        yield Finding(
+            code="trapped_volume",
+            severity="warning",
+            message=f"closed cavities hold {format_number(trapped / 1000, 3)} ml of {material}; "
+            "drill drains with {drain_holes_mm}",
+            options=("drain_holes_mm",),
+            amount=trapped,
+            unit="mm³",
+            remedy={"drain_holes_mm": 3.0},
+        )
+    if options.print_process == "sls":
+        return
+    place, volume = find_cups(layers_of(scene, options))
+    own = np.argsort(-volume, kind="stable")
+    own = own[volume[own] > MIN_CUP_MM3]
+    if len(own) == 0:
+        return
+    yield Finding(
+        code="suction_cups",
+        severity="warning",
+        message=f"{_count(len(own), 'hollow', 'hollows')} of up to {format_number(volume.max() / 1000, 3)} ml close "
+        "against the film while they print, and pull at it; turn the model, or drill a hole near the bed with "
+        "{drain_holes_mm}",
+        options=("drain_holes_mm",),
+        amount=float(volume.max()),
+        limit=MIN_CUP_MM3,
+        unit="mm³",
+        places=_list_places(place[own], volume[own]),
+        places_found=len(own),
+        remedy={"orient": True},
+    )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number:,} {many}"
+
+
+def _list_places(centers: Float64, amounts: Float64) -> tuple[Place, ...]:
+    rows = zip(centers[:MAX_PLACES].tolist(), amounts[:MAX_PLACES].tolist(), strict=True)
+    return tuple(Place(position_mm=(x, y, z), amount=amount) for (x, y, z), amount in rows)

@@ -1,0 +1,235 @@
+"""A model as layers of cells, as a printer builds it: islands, and volumes that are closed while it prints."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.geometry import IntIndex, extremes, face_normals
+from meshhub.toolkit.supports import cross_columns
+
+MAX_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
+"""Bounds of the grid: 80 million cells, one byte each, take a second."""
+
+_IN_PLANE = np.array([np.zeros((3, 3)), np.ones((3, 3)), np.zeros((3, 3))], np.bool_)
+"""Neighbors of a cell in its layer."""
+
+
+class Layers(NamedTuple):
+    """Cells of a model, filled where their center is inside.
+
+    filled: (l, h, w) layers from the bed up, rows along Y, columns along X; one empty cell around each layer
+    low:    (3,) mm, lower corner of the grid
+    cell:   mm, side of a cell along X and Y
+    height: mm, height of a layer
+    """
+
+    filled: NDArray[np.bool_]
+    low: Float64
+    cell: float
+    height: float
+
+    def centers(self, layer: IntIndex, row: Float64, column: Float64) -> Float64:
+        """Return the (q, 3) centers of cells in mm, also of fractional ones."""
+        grid = np.stack([column * self.cell, row * self.cell, (layer + 0.5) * self.height], axis=-1)
+        result: Float64 = self.low + grid + np.array([self.cell / 2, self.cell / 2, 0.0])
+        return result
+
+
+class Regions(NamedTuple):
+    """Connected regions of cells of one layer each.
+
+    center: (q, 3) mm
+    area:   (q,) mm²
+    """
+
+    center: Float64
+    area: Float64
+
+
+def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: float) -> Layers:
+    """Return the layers of a model that stands on its lowest point.
+
+    Cells and layers are larger where the model would have too many.
+
+    Args:
+        vertices: (n, 3) mm, Z up.
+        faces: (m, 3) oriented outward. Bodies that overlap count once; open places leak along Z.
+        cell_mm: Side of a cell, at best.
+        layer_mm: Height of a layer, at best.
+    """
+    low, high = extremes(vertices)
+    size = high - low
+    cell = max(cell_mm, float(size[:2].max()) / MAX_CELLS_PER_SIDE)
+    height = max(layer_mm, float(size[2]) / MAX_LAYERS)
+    width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
+    count = max(1, int(np.ceil(size[2] / height - 0.5)))
+    origin = low - np.array([cell, cell, 0.0])
+    columns, face, z = cross_columns(vertices, faces, origin, cell)
+    row, column = columns >> 20, columns & ((1 << 20) - 1)
+    # a face that looks down is entered from below
+    step = np.where(face_normals(vertices, faces)[face, 2] < 0, 1, -1)
+    layer = np.clip(np.ceil((z - low[2]) / height - 0.5), 0, count).astype(np.int64)
+    key, inverse = np.unique((layer * depth + row) * width + column, return_inverse=True)
+    changes = np.zeros((count + 1) * depth * width, np.int8)
+    changes[key] = np.bincount(inverse.reshape(-1), step)
+    winding = np.cumsum(changes.reshape(count + 1, depth, width)[:count], axis=0, dtype=np.int8)
+    return Layers(winding > 0, origin, cell, height)
+
+
+def find_islands(layers: Layers) -> Regions:
+    """Return the regions of layers that nothing below touches, except those of the first layer.
+
+    A printer begins them in the air, or with support.
+    """
+    filled = layers.filled
+    label, count = ndimage.label(filled, _IN_PLANE)
+    touched = np.zeros(count + 1, np.bool_)
+    touched[0] = True
+    touched[label[0]] = True
+    for number in range(1, len(filled)):
+        # a neighbor is close enough, because the grid may miss a narrow contact
+        below = ndimage.binary_dilation(filled[number - 1], np.ones((3, 3), np.bool_))
+        touched[label[number][below]] = True
+    return _measure(layers, label, np.flatnonzero(~touched))
+
+
+class Spans(NamedTuple):
+    """Regions of layers that hang in the air.
+
+    center:  (q, 3) mm, the cell farthest from what holds the region
+    length:  (q,) mm across a bridge, which is held on both sides, or out to the end of a cantilever
+    is_bridge: (q,)
+    area:    (q,) mm²
+    """
+
+    center: Float64
+    length: Float64
+    is_bridge: NDArray[np.bool_]
+    area: Float64
+
+
+def find_spans(layers: Layers, min_area_mm2: float) -> Spans:
+    """Return the regions of layers that nothing below holds, and that other cells of the layer hold.
+
+    Args:
+        layers: Layers of the model.
+        min_area_mm2: Area of the smallest region.
+    """
+    rows: list[tuple[float, ...]] = []
+    least = max(1, int(min_area_mm2 / layers.cell**2))
+    for number in range(1, len(layers.filled)):
+        filled = layers.filled[number]
+        # steps of a slope are narrower than a cell and its neighbor
+        hanging = filled & ~ndimage.binary_dilation(layers.filled[number - 1], np.ones((3, 3), np.bool_))
+        if np.count_nonzero(hanging) < least:
+            continue
+        label, count = ndimage.label(hanging, np.ones((3, 3)))
+        size = np.bincount(label.ravel(), minlength=count + 1)
+        held = filled & ~hanging
+        if not held.any():
+            continue
+        distance, nearest = ndimage.distance_transform_edt(~held, return_indices=True)
+        for region in np.flatnonzero(size[1:] >= least) + 1:
+            inside = np.where(label == region, distance, 0.0)
+            row, column = np.unravel_index(int(inside.argmax()), inside.shape)
+            far = np.array([row, column])
+            other, is_bridge = _cross_span(filled, held, far, far - nearest[:, row, column])
+            length = (float(distance[row, column]) + other) * layers.cell
+            rows.append((number, float(row), float(column), length, is_bridge, size[region] * layers.cell**2))
+    table = np.array(rows).reshape(-1, 6)
+    centers = layers.centers(table[:, 0], table[:, 1], table[:, 2])
+    return Spans(centers, table[:, 3], table[:, 4] > 0, table[:, 5])
+
+
+def _cross_span(
+    filled: NDArray[np.bool_], held: NDArray[np.bool_], start: IntIndex, direction: IntIndex
+) -> tuple[float, bool]:
+    """Return the cells from a cell to the other end of its span, and whether something holds that end."""
+    step = direction / max(float(np.abs(direction).max()), 1.0)
+    line = np.rint(start + step * np.arange(1, max(filled.shape))[:, None]).astype(np.intp)
+    line = line[((line >= 0) & (line < filled.shape)).all(axis=1)]
+    on_line = ~filled[line[:, 0], line[:, 1]] | held[line[:, 0], line[:, 1]]
+    end = int(on_line.argmax()) if on_line.any() else len(line) - 1
+    return float(np.linalg.norm(step) * (end + 1)), bool(held[tuple(line[end])])
+
+
+def find_cups(layers: Layers) -> tuple[Float64, Float64]:
+    """Find volumes that the model closes while it prints upside down, layer by layer: they pull at the film.
+
+    A void is closed in a layer if no way leads out of it through this layer and those before it.
+
+    Returns:
+        (q, 3) mm, a place in each volume, in its last closed layer; (q,) mm³ closed there.
+    """
+    label, count = ndimage.label(~layers.filled, _IN_PLANE)
+    # the border of each layer is outside
+    outside = label[:, 0, 0]
+    links = []
+    for below, above, out_below, out_above in zip(label[:-1], label[1:], outside[:-1], outside[1:], strict=True):
+        both = (below > 0) & (above > 0) & ((below != out_below) | (above != out_above))
+        links.append(np.unique(np.stack([below[both], above[both]], axis=1), axis=0))
+    closed = _follow_closed_voids(links, outside, np.bincount(label.ravel(), minlength=count + 1))
+    regions = _measure(layers, label, np.array(sorted(closed), np.intp))
+    volume = np.array([closed[tip] for tip in sorted(closed)]) * layers.cell**2 * layers.height
+    return regions.center, volume
+
+
+def _follow_closed_voids(links: list[IntIndex], outside: IntIndex, size: IntIndex) -> dict[int, int]:
+    """Join the voids of layers from the bed up; return the last region of each closed volume, with its cells.
+
+    The loop runs over contacts of regions, which are few, not over cells.
+
+    Args:
+        links: Contacts of the regions of neighboring layers, (q, 2) each.
+        outside: The region of each layer that is outside.
+        size: Cells of each region.
+    """
+    parent, cells, tip = list(range(len(size))), size.tolist(), list(range(len(size)))
+    opened = np.isin(np.arange(len(size)), outside).tolist()
+    closed: dict[int, int] = {}
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for pairs in links:
+        for below, above in pairs.tolist():
+            a, b = root(below), root(above)
+            if a == b:
+                continue
+            if opened[a] != opened[b]:
+                # here, the closed one opens
+                inner = b if opened[a] else a
+                closed[tip[inner]] = cells[inner]
+            parent[a] = b
+            cells[b] += cells[a]
+            opened[b] = opened[a] or opened[b]
+            tip[b] = above
+    closed |= {tip[node]: cells[node] for node in range(1, len(parent)) if parent[node] == node and not opened[node]}
+    return closed
+
+
+def _measure(layers: Layers, label: Int32, chosen: IntIndex) -> Regions:
+    """Return the regions with the chosen labels."""
+    if len(chosen) == 0:
+        return Regions(np.empty((0, 3)), np.empty(0))
+    number = np.zeros(int(label.max()) + 1, np.int32)
+    number[chosen] = np.arange(1, len(chosen) + 1)
+    own = number[label]
+    layer, row, column = np.nonzero(own)
+    owner = own[layer, row, column] - 1
+    # the cell nearest to the middle, because the middle of a ring is not in it
+    count = np.bincount(owner)
+    middle = [np.bincount(owner, axis) / count for axis in (layer, row, column)]
+    distance = (row - middle[1][owner]) ** 2 + (column - middle[2][owner]) ** 2
+    order = np.lexsort((distance, owner))
+    nearest = order[np.searchsorted(owner[order], np.arange(len(chosen)))]
+    centers = layers.centers(layer[nearest], row[nearest].astype(np.float64), column[nearest].astype(np.float64))
+    return Regions(centers, count.astype(np.float64) * layers.cell**2)

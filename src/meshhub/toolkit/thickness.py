@@ -1,0 +1,232 @@
+"""Thickness of walls and width of gaps, by the largest ball that fits at a point of the surface, and by rays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.distances import closest_points
+from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
+from meshhub.toolkit.topology import components
+
+MIN_SAMPLES, MAX_SAMPLES = 20_000, 200_000
+"""Points at which the surface is measured; 200,000 take some seconds."""
+
+SPACING_RATIO = 0.4
+"""Distance of neighboring points, per limit, if MAX_SAMPLES allow it."""
+
+MAX_TURN_DEG = 45.0
+"""Degrees by which the other side of a wall may be turned: sharper wedges are walls, other edges are not."""
+
+MAX_BIN_TURN_DEG = 27.4
+"""Largest angle between a direction and the nearest of the 26 of a cube's neighbors."""
+
+MIN_CHORD_COSINE = np.cos(np.deg2rad(MAX_TURN_DEG / 2 + 7.5))
+"""Least cosine of the normal and the line between both contacts of a ball. For two planes, half the turn separates
+them; a point further aside belongs to something beside the wall."""
+
+MIN_SHRINKING_COSINE = 0.3
+"""The same while a ball shrinks: it is still larger than the wall, and what it holds is farther aside."""
+
+MAX_ROUNDS = 20
+"""Rounds in which balls shrink; most need three."""
+
+NEAREST = 4
+"""Samples whose triangles are measured exactly for each ball."""
+
+TOLERANCE = 1e-6
+"""Relative change of a ball that is rounding."""
+
+_BATCH = 50_000
+"""Balls that are measured together; bounds the memory."""
+
+
+class Samples(NamedTuple):
+    """Points on a surface, which stand for equal areas.
+
+    points:  (k, 3)
+    normals: (k, 3) outward unit vectors
+    faces:   (k,) face of each point
+    area:    area for which each point stands
+    """
+
+    points: Float64
+    normals: Float64
+    faces: IntIndex
+    area: float
+
+    @property
+    def spacing(self) -> float:
+        """About the distance of neighboring points."""
+        return float(np.sqrt(self.area))
+
+
+def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
+    """Return points that are spread evenly over a surface, always the same for the same mesh.
+
+    Args:
+        vertices: (n, 3) positions.
+        faces: (m, 3) oriented outward.
+        limit: Length of the details to find, in the unit of the positions.
+    """
+    normals = face_normals(vertices, faces)
+    doubled = np.linalg.norm(normals, axis=1)
+    ends = np.cumsum(doubled)
+    total = float(ends[-1]) / 2 if len(ends) else 0.0
+    if total == 0:
+        return Samples(np.empty((0, 3)), np.empty((0, 3)), np.empty(0, np.intp), 0.0)
+    count = int(np.clip(total / (SPACING_RATIO * limit) ** 2, MIN_SAMPLES, MAX_SAMPLES))
+    number = np.arange(count)
+    face = np.minimum(np.searchsorted(ends, (number + 0.5) * (2 * total / count)), len(faces) - 1)
+    # a sequence of low discrepancy (R2 of Roberts), folded into the triangle
+    u, v = (number * 0.7548776662466927) % 1, (number * 0.5698402909980532) % 1
+    folded = u + v > 1
+    u, v = np.where(folded, 1 - u, u), np.where(folded, 1 - v, v)
+    a, b, c = (vertices[faces[face, corner]] for corner in range(3))
+    points = a + u[:, None] * (b - a) + v[:, None] * (c - a)
+    return Samples(points, unit_vectors(normals[face]), face, total / count)
+
+
+def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
+    """Return the number of groups of points (k, 3), and the group of each: a chain of steps of about a distance."""
+    cells, label = np.unique(np.floor(points / distance).astype(np.int64), axis=0, return_inverse=True)
+    pairs = cKDTree(cells).query_pairs(np.sqrt(3) + 0.1, output_type="ndarray")
+    count, group = components(len(cells), pairs[:, 0], pairs[:, 1])
+    return count, group[label.reshape(-1)].astype(np.int32)
+
+
+class Opposite(NamedTuple):
+    """What is opposite of points.
+
+    width:    (q,) diameter of the largest ball that touches the point and the other side; infinite above the limit
+    straight: (q,) length of the ray from the point to the other side; infinite where there is no other side
+    """
+
+    width: Float64
+    straight: Float64
+
+
+class OppositeSides:
+    """Finds the other side of walls, or of gaps, of one surface."""
+
+    def __init__(self, vertices: Float64, faces: Int32, samples: Samples) -> None:
+        """Keep samples in a tree for each direction from which they are the other side.
+
+        Args:
+            vertices: (n, 3) positions.
+            faces: (m, 3) oriented outward.
+            samples: Points on the surface.
+        """
+        self._corners = vertices[faces]
+        self._samples = samples
+        steps = np.array([-1.0, 0.0, 1.0])
+        grid = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3)
+        self._axes = unit_vectors(grid[np.abs(grid).sum(axis=1) > 0])
+        self._trees: dict[int, tuple[cKDTree, IntIndex] | None] = {}
+
+    def measure(self, chosen: IntIndex, limit: float, *, gaps: bool = False) -> Opposite:
+        """Measure the wall behind samples, or the gap in front of them.
+
+        Args:
+            chosen: (q,) indices of samples.
+            limit: Largest width to measure.
+            gaps: Whether to measure gaps.
+        """
+        width, straight = np.full(len(chosen), np.inf), np.full(len(chosen), np.inf)
+        points = self._samples.points[chosen]
+        inward = self._samples.normals[chosen] * (1.0 if gaps else -1.0)
+        bins = (inward @ self._axes.T).argmax(axis=1)
+        for number in np.unique(bins):
+            rows = np.flatnonzero(bins == number)
+            tree = self._tree_of(int(number), gaps=gaps)
+            if tree is None:
+                continue
+            for start in range(0, len(rows), _BATCH):
+                part = rows[start : start + _BATCH]
+                width[part], straight[part] = self._measure(*tree, points[part], inward[part], limit, gaps=gaps)
+        return Opposite(width, straight)
+
+    def _tree_of(self, number: int, *, gaps: bool) -> tuple[cKDTree, IntIndex] | None:
+        """Return the samples that may be the other side in a direction: a wall ends in it, a gap against it."""
+        key = 2 * number + gaps
+        if key not in self._trees:
+            cosine = self._samples.normals @ (self._axes[number] * (-1.0 if gaps else 1.0))
+            chosen = np.flatnonzero(cosine > np.cos(np.deg2rad(MAX_TURN_DEG)))
+            self._trees[key] = (cKDTree(self._samples.points[chosen]), chosen) if len(chosen) else None
+        return self._trees[key]
+
+    def _measure(
+        self, tree: cKDTree, members: IntIndex, points: Float64, inward: Float64, limit: float, *, gaps: bool
+    ) -> tuple[Float64, Float64]:
+        """Let balls shrink until no point of the other side is inside; then follow the ray to the last such point."""
+        radius = np.full(len(points), limit / 2)
+        cosine = np.zeros(len(points))
+        active = np.arange(len(points))
+        for _ in range(MAX_ROUNDS):
+            centers = points[active] + radius[active, None] * inward[active]
+            smaller, cosines = self._shrink(
+                tree, members, centers, points[active], inward[active], radius[active], gaps
+            )
+            shrinks = smaller < radius[active] * (1 - TOLERANCE)
+            active = active[shrinks]
+            if len(active) == 0:
+                break
+            radius[active], cosine[active] = smaller[shrinks], cosines[shrinks]
+        found = np.flatnonzero(cosine > MIN_CHORD_COSINE)
+        width, straight = np.full(len(points), np.inf), np.full(len(points), np.inf)
+        width[found] = 2 * radius[found]
+        straight[found] = self._follow(tree, members, points[found], inward[found], width[found])
+        return width, straight
+
+    def _shrink(
+        self,
+        tree: cKDTree,
+        members: IntIndex,
+        centers: Float64,
+        points: Float64,
+        inward: Float64,
+        radius: Float64,
+        gaps: bool,
+    ) -> tuple[Float64, Float64]:
+        """Return the radii of balls that touch the nearest other side, and the cosines of their chords."""
+        count = min(NEAREST, len(members))
+        distance, near = tree.query(centers, k=count, distance_upper_bound=float(radius.max()) + self._samples.spacing)
+        distance, near = distance.reshape(len(centers), count), near.reshape(len(centers), count)
+        result, cosine = radius.copy(), np.zeros(len(centers))
+        row, column = np.nonzero(np.isfinite(distance) & (distance < radius[:, None] + self._samples.spacing))
+        if len(row) == 0:
+            return result, cosine
+        faces = self._samples.faces[members[near[row, column]]]
+        touching = closest_points(centers[row], self._corners[faces])
+        chord = touching - points[row]
+        square = np.einsum("ij,ij->i", chord, chord)
+        depth = np.einsum("ij,ij->i", chord, inward[row])
+        normals = self._samples.normals[members[near[row, column]]]
+        facing = np.einsum("ij,ij->i", normals, inward[row]) * (-1.0 if gaps else 1.0)
+        valid = (depth > MIN_SHRINKING_COSINE * np.sqrt(square)) & (facing > np.cos(np.deg2rad(MAX_TURN_DEG)))
+        row, smaller = row[valid], square[valid] / (2 * depth[valid])
+        cosines = depth[valid] / np.sqrt(square[valid])
+        # the smallest of each ball is written last
+        order = np.argsort(-smaller, kind="stable")
+        order = order[smaller[order] < result[row[order]]]
+        result[row[order]], cosine[row[order]] = smaller[order], cosines[order]
+        return result, cosine
+
+    def _follow(self, tree: cKDTree, members: IntIndex, points: Float64, inward: Float64, length: Float64) -> Float64:
+        """Return the length of rays to the other side, from the width of the wall as a first guess."""
+        result = length.copy()
+        for _ in range(NEAREST):
+            near = tree.query(points + result[:, None] * inward)[1]
+            sample = members[near]
+            corners = self._corners[self._samples.faces[sample]]
+            touching = closest_points(points + result[:, None] * inward, corners)
+            normals = self._samples.normals[sample]
+            slope = np.einsum("ij,ij->i", inward, normals)
+            with np.errstate(all="ignore"):
+                step = np.einsum("ij,ij->i", touching - points, normals) / slope
+            good = np.isfinite(step) & (step > 0) & (step < 4 * length)
+            result = np.where(good, step, result)
+        return result

@@ -1,0 +1,207 @@
+"""Checks of prints on shapes whose walls, gaps, overhangs and contacts are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import manifold3d
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from manifold3d import Manifold
+
+from meshhub import Finding, Mesh, Part, Registry, Scene, Verdict
+
+RELATIVE = 0.03
+"""Error that the measures may have."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with Registry(entry_points=False) as registry:
+        yield registry
+
+
+def scene(*solids: Manifold) -> Scene:
+    """Each solid as a part."""
+    meshes = []
+    for solid in solids:
+        mesh = solid.to_mesh64()
+        meshes.append(Mesh(np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int32)))
+    return Scene(meshes=tuple(meshes), parts=tuple(Part(number) for number in range(len(meshes))))
+
+
+def block(x: float, y: float, z: float, at: tuple[float, float, float] = (0, 0, 0)) -> Manifold:
+    """A block with its lower corner at a point."""
+    return Manifold.cube((x, y, z)).translate(at)
+
+
+def find(verdict: Verdict, code: str) -> Finding | None:
+    return next((finding for finding in verdict.findings if finding.code == code), None)
+
+
+def figures(verdict: Verdict, check: str) -> dict[str, object]:
+    return dict(next(report for report in verdict.checks if report.step == check).figures)
+
+
+@settings(max_examples=15)
+@given(
+    thickness=st.floats(0.1, 0.75),
+    turn=st.tuples(*[st.floats(0, 180)] * 3),
+    edge=st.sampled_from([1.0, 4.0, 100.0]),
+)
+def test_a_plate_is_as_thick_as_it_is(
+    registry: Registry, thickness: float, turn: tuple[float, float, float], edge: float
+) -> None:
+    plate = block(20, 15, thickness).refine_to_length(edge).rotate(turn)
+    finding = find(registry.check(scene(plate), checks="walls"), "thin_walls")
+    assert finding is not None
+    assert finding.amount == pytest.approx(thickness, rel=RELATIVE)
+    assert finding.share == pytest.approx(600 / (600 + 70 * thickness), rel=RELATIVE)
+    assert finding.severity == ("error" if thickness < 0.4 else "warning")
+    assert finding.places_found == 1
+
+
+@settings(max_examples=10)
+@given(size=st.floats(1.0, 60), turn=st.tuples(*[st.floats(0, 180)] * 3), edge=st.sampled_from([0.8, 100.0]))
+def test_thick_bodies_have_no_thin_walls(
+    registry: Registry, size: float, turn: tuple[float, float, float], edge: float
+) -> None:
+    body = block(size, size, size).refine_to_length(max(edge, size / 50)).rotate(turn)
+    ball = Manifold.sphere(size, 64).translate((3 * size, 0, 0))
+    assert find(registry.check(scene(body, ball), checks="walls"), "thin_walls") is None
+
+
+@pytest.mark.parametrize("segments", [24, 200])
+@pytest.mark.parametrize("radius", [0.15, 0.25, 0.35])
+def test_a_pin_is_as_thick_as_it_is(registry: Registry, radius: float, segments: int) -> None:
+    pin = Manifold.cylinder(12, radius, radius, segments).translate((10, 10, 5)) + block(20, 20, 5.1)
+    finding = find(registry.check(scene(pin), checks="walls"), "thin_walls")
+    assert finding is not None
+    # between opposite faces of the polygon
+    assert finding.amount == pytest.approx(2 * radius * np.cos(np.pi / segments), rel=RELATIVE)
+    assert finding.places[0].position_mm[2] > 5
+
+
+@pytest.mark.parametrize(("process", "limit"), [("fdm", 0.8), ("resin", 0.6), ("sls", 0.7)])
+def test_limits_depend_on_the_process(registry: Registry, process: str, limit: float) -> None:
+    for share, is_thin in ((0.95, True), (1.05, False)):
+        verdict = registry.check(
+            scene(block(20, 20, share * limit)), checks="walls", options={"print_process": process}
+        )
+        assert (find(verdict, "thin_walls") is not None) == is_thin
+
+
+def test_thin_walls_are_mended_by_their_remedy(registry: Registry) -> None:
+    part = block(30, 30, 3) + block(30, 0.5, 20)
+    finding = find(registry.check(scene(part), checks="walls"), "thin_walls")
+    assert finding is not None
+    assert find(registry.check(scene(part), checks="walls", **finding.remedy), "thin_walls") is None  # type: ignore[arg-type]
+
+
+@settings(max_examples=10)
+@given(width=st.floats(0.05, 0.28), turn=st.floats(0, 180))
+def test_a_gap_between_parts_is_as_wide_as_it_is(registry: Registry, width: float, turn: float) -> None:
+    parts = [block(10, 10, 10).rotate((0, 0, turn)), block(10, 10, 10, (10 + width, 0, 0)).rotate((0, 0, turn))]
+    finding = find(registry.check(scene(*parts), checks="gaps"), "narrow_gaps")
+    assert finding is not None
+    assert finding.amount == pytest.approx(width, rel=RELATIVE)
+    assert find(registry.check(scene(parts[0]), checks="gaps"), "narrow_gaps") is None
+
+
+def test_a_gap_within_a_part_is_found_and_a_wide_one_is_not(registry: Registry) -> None:
+    for width, is_narrow in ((0.2, True), (0.4, False)):
+        part = block(20, 20, 10) - block(width, 20, 8, (10, 0, 2))
+        assert (find(registry.check(scene(part), checks="gaps"), "narrow_gaps") is not None) == is_narrow
+
+
+def table(length: float, legs: tuple[float, ...]) -> Manifold:
+    """A plate of some length and 10 mm of depth at a height of 20 mm, on legs of 4 mm at places along X."""
+    return manifold3d.Manifold.batch_boolean(
+        [block(length, 10, 2, (0, 0, 20)), *(block(4, 10, 20.5, (x, 0, 0)) for x in legs)], manifold3d.OpType.Add
+    )
+
+
+def test_a_bridge_and_a_cantilever_have_their_length(registry: Registry) -> None:
+    bridge = find(registry.check(scene(table(40, (0, 36))), checks="spans"), "long_bridges")
+    assert bridge is not None
+    assert bridge.amount == pytest.approx(32, abs=0.8)
+    assert bridge.places[0].position_mm[2] == pytest.approx(20.1, abs=0.2)
+    verdict = registry.check(scene(table(40, (0,))), checks="spans")
+    cantilever = find(verdict, "cantilevers")
+    assert cantilever is not None
+    assert cantilever.amount == pytest.approx(36, abs=0.8)
+    assert find(verdict, "long_bridges") is None
+    assert registry.check(scene(table(12, (0, 8))), checks="spans").findings == ()
+
+
+def test_a_hanging_leg_is_an_island(registry: Registry) -> None:
+    part = table(40, (0, 36)) + block(3, 3, 15, (18, 4, 6))
+    finding = find(registry.check(scene(part), checks="islands"), "islands")
+    assert finding is not None
+    assert finding.places_found == 1
+    assert finding.places[0].position_mm == pytest.approx((19.5, 5.5, 6.1), abs=0.3)
+    assert finding.amount == pytest.approx(9, rel=0.1)
+    assert registry.check(scene(table(40, (0, 36))), checks="islands").findings == ()
+    assert registry.check(scene(part), checks="islands", options={"print_process": "sls"}).findings == ()
+
+
+@pytest.mark.parametrize(("angle", "is_steep"), [(30, True), (60, False)])
+def test_overhangs_have_their_area(registry: Registry, angle: float, is_steep: bool) -> None:
+    reach = 20 / np.tan(np.deg2rad(angle))
+    leaning = block(10, 10, 20).warp(lambda point: (point[0] + point[2] / 20 * reach, point[1], point[2]))
+    verdict = registry.check(scene(leaning), checks="overhangs")
+    finding = find(verdict, "overhangs")
+    assert (finding is not None) == is_steep
+    if finding is not None:
+        assert finding.amount == pytest.approx(10 * np.hypot(20, reach), rel=0.01)
+        # the columns below the slope
+        assert figures(verdict, "overhangs")["support_mm3"] == pytest.approx(10 * reach * 20 / 2, rel=0.05)
+
+
+def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Registry) -> None:
+    tipping = find(registry.check(scene(table(60, (0,))), checks="standing"), "tips_over")
+    assert tipping is not None
+    slender = find(registry.check(scene(block(2, 2, 60)), checks="standing"), "small_contact")
+    assert slender is not None
+    assert slender.amount == pytest.approx(4)
+    assert registry.check(scene(block(20, 20, 60)), checks="standing").findings == ()
+
+
+def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:
+    cup = block(20, 20, 20) - block(16, 16, 20, (2, 2, 2))
+    hollow = block(20, 20, 20) - block(16, 16, 16, (2, 2, 2))
+    resin = {"print_process": "resin"}
+    suction = find(registry.check(scene(cup), checks="cups", options=resin), "suction_cups")
+    assert suction is not None
+    assert suction.amount == pytest.approx(16 * 16 * 18, rel=0.05)
+    trapped = find(registry.check(scene(hollow), checks="cups", options=resin), "trapped_volume")
+    assert trapped is not None
+    assert trapped.amount == pytest.approx(16**3, rel=0.01)
+    vented = cup - block(4, 30, 4, (8, -5, 2))
+    assert registry.check(scene(vented), checks="cups", options=resin).findings == ()
+    assert registry.check(scene(cup, hollow.translate((30, 0, 0))), checks="cups").findings == ()
+
+
+def test_the_printers_on_which_a_model_fits(registry: Registry) -> None:
+    verdict = registry.check(scene(block(200, 215, 100)), checks="size")
+    fitting = figures(verdict, "size")["printers"]
+    assert isinstance(fitting, list)
+    assert {"prusa-mk4", "bambu-a1"} - {*fitting} == {"prusa-mk4"} - {*fitting}
+    assert "prusa-mini" not in fitting
+    small = {"print_printer": "bambu-a1-mini"}
+    finding = find(registry.check(scene(block(200, 215, 100)), checks="size", options=small), "does_not_fit")
+    assert finding is not None
+    assert finding.severity == "error"
+    assert registry.check(scene(block(200, 215, 100)), checks="size", options=small, **finding.remedy).source.parts > 1  # type: ignore[arg-type]
+    assert find(registry.check(scene(block(900, 20, 20)), checks="size"), "does_not_fit") is not None
+
+
+def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Registry) -> None:
+    part = table(40, (0, 36)) + block(0.4, 3, 15, (18, 4, 6))
+    first, second = (registry.check(scene(part)) for _ in range(2))
+    assert first.findings == second.findings
+    for finding in first.findings:
+        for place in finding.places:
+            assert all(-0.3 <= value <= side + 0.3 for value, side in zip(place.position_mm, (40, 10, 22), strict=True))
