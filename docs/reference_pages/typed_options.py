@@ -47,9 +47,10 @@ def _type_of(field: OptionField) -> str:
         choices = ", ".join(f'"{choice}"' for choice in field.choices)
         line = f"Literal[{choices}]"
         if len(line) > MAX_LINE:
-            return "Literal[\n" + "".join(f'        "{choice}",\n' for choice in field.choices) + "    ]"
-        return line
-    return TYPES[field.kind]
+            listed = "".join(f'            "{choice}",\n' for choice in field.choices)
+            return f"(\n        Literal[\n{listed}        ]\n        | None\n    )"
+        return f"{line} | None"
+    return f"{TYPES[field.kind]} | None"
 
 
 def _key(field: OptionField) -> str:
@@ -61,7 +62,7 @@ def _key(field: OptionField) -> str:
         subsequent_indent="    ",
         break_long_words=False,
     )
-    return f'\n    {field.name}: {_type_of(field)} | None\n{text}"""\n'
+    return f'\n    {field.name}: {_type_of(field)}\n{text}"""\n'
 
 
 def page() -> str:
