@@ -72,10 +72,10 @@ def check(
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
-    """Check whether models print: what is wrong with them, where, and what to do.
+    """Check whether models print, and say what to do.
 
-    With options of operations, each model is checked after them. A folder stands for its model files, `-` for standard
-    input.
+    Each finding has its places and the options that mend it. With options of operations, each model is checked after
+    them. A folder stands for its model files, `-` for standard input.
 
     \b
     meshhub check bracket.stl
