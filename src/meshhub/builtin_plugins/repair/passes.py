@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.repair import clean, fragments, holes, orient, split
+from meshhub.builtin_plugins.repair.touching import find_inverted_bodies
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
 from meshhub.model.progress import track
@@ -87,14 +88,31 @@ def pair_and_orient(state: RepairState) -> None:
         surface = surface.flip_faces(flip)
         if signed_volume(surface.points, surface.faces) < 0:
             surface = surface.flip_faces(np.ones(len(flip), np.bool_))
-        half_a, half_b = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
-        half_a, half_b = _without_folds(surface, half_a, half_b)
+        half_a, half_b = _pair_by_angle(surface)
         flip, conflict = orient.find_flips(surface.faces, half_a, half_b)
     state.surface = surface.flip_faces(flip)
     half_a, half_b = half_a[~conflict], half_b[~conflict]
     if flip.any():
         half_a, half_b = (np.where(flip[half // 3], half // 3 * 3 + (2 - half % 3), half) for half in (half_a, half_b))
+    inverted = find_inverted_bodies(state.surface.points, state.surface.faces, half_a, half_b)
+    if inverted.any():
+        state.surface = state.surface.flip_faces(inverted)
+        half_a, half_b = _pair_opposite(state.surface)
     state.half_a, state.half_b = half_a, half_b
+
+
+def _pair_by_angle(surface: WeldedMesh) -> tuple[Index, Index]:
+    """Pair the half-edges of faces that are mostly outward."""
+    pairs = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
+    return _without_folds(surface, *pairs)
+
+
+def _pair_opposite(surface: WeldedMesh) -> tuple[Index, Index]:
+    """Pair the half-edges again after flips, without the pairs that have the same direction now."""
+    half_a, half_b = _pair_by_angle(surface)
+    begin, _ = topology.half_edges(surface.faces)
+    is_opposite = begin[half_a] != begin[half_b]
+    return half_a[is_opposite], half_b[is_opposite]
 
 
 def _without_folds(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[Index, Index]:
