@@ -70,6 +70,20 @@ def test_a_tube_grows_inward_and_outward(thickness: float) -> None:
     assert volume(*soup(result)) == pytest.approx(expected, rel=0.03)
 
 
+def test_a_layer_has_no_teeth_where_the_wall_gets_thick_slowly() -> None:
+    height = np.linspace(4, 25, 10)
+    inner = [[14.5 - 3.5 * ((25 - z) / 21) ** 2, z] for z in height[::-1]]
+    cup = trimesh.creation.revolve(np.array([[0, 0], [15, 0], *([15, z] for z in height), *inner, [0, 4]]), sections=96)
+    cup.merge_vertices()
+    result = thicken(scene_of(Mesh(np.asarray(cup.vertices), np.asarray(cup.faces))), 1.5)
+    assert_valid(result)
+    # rays at the rim run along it
+    assert np.quantile(ray_walls(result, 600), 0.02) > 0.95 * 1.5
+    mesh = trimesh.Trimesh(*welded(Mesh(*soup(result))), process=False)
+    is_side = (np.abs(mesh.triangles_center[:, 2] - 15) < 9)[mesh.face_adjacency].all(axis=1)
+    assert np.rad2deg(mesh.face_adjacency_angles[is_side].max()) < 30
+
+
 @pytest.mark.parametrize("is_open", [True, False])
 def test_the_walls_of_a_box_are_as_thick(is_open: bool) -> None:
     box = Manifold.cube((30, 20, 15)) - Manifold.cube((29, 19, 20 if is_open else 14)).translate((0.5, 0.5, 0.5))

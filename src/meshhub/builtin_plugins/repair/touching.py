@@ -104,7 +104,7 @@ def _measure_pieces(points: Float64, faces: Int32, piece: Index, count: int) -> 
     area = np.linalg.norm(vector, axis=1)
     center = points[faces].mean(axis=1)
     columns = [area, *vector.T, *(area[:, None] * center).T, np.einsum("ij,ij->i", vector, center) / 3]
-    sums = np.stack([np.bincount(piece, column, minlength=count) for column in columns], axis=1)
+    sums = np.stack([np.bincount(piece, column, minlength=count).astype(np.float64) for column in columns], axis=1)
     low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
     for corner in range(3):
         np.minimum.at(low, piece, points[faces[:, corner]])

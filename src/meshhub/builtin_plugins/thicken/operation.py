@@ -6,7 +6,7 @@ import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.thicken import ThickenOptions
-from meshhub.builtin_plugins.thicken.walls import fill_strips, make_layers, measure_walls
+from meshhub.builtin_plugins.thicken.walls import MEASURED_RATIO, fill_strips, make_layers, measure_walls
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import advance
@@ -91,7 +91,7 @@ class _Thickening:
         length = max(self.target, float(np.sqrt(solid.surface_area() / TARGET_TRIANGLES * 4 / np.sqrt(3))))
         fine = solid.refine_to_length(length).to_mesh64()
         points, faces = np.asarray(fine.vert_properties)[:, :3], np.asarray(fine.tri_verts).astype(np.int32)
-        return points, faces, measure_walls(solid, points, faces, self.target)
+        return points, faces, measure_walls(solid, points, faces, MEASURED_RATIO * self.target)
 
     def _measure_thin_area(self, points: Float64, faces: Int32, thickness: Float64) -> float:
         thin = faces[thickness < (1 - TOLERANCE_RATIO) * self.target]

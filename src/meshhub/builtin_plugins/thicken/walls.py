@@ -25,6 +25,12 @@ MAX_MOVE_RATIO = 3.0
 DEPTH_RATIO = 0.4
 """Depth to which a layer reaches into its wall, per thickness; less than half, so that two layers do not meet."""
 
+MEASURED_RATIO = 1.5
+"""Largest thickness measured, per thickness to reach: beside a thin place, a wall up to this gets thick slowly."""
+
+MAX_STEP_RATIO = 0.15
+"""Move of the faces at a border, per thickness to reach, up to which a layer ends without a step beside such a wall."""
+
 MIN_MOVE_RATIO = 0.005
 """Least move of a face, per thickness to reach; less is a wall that is thick enough."""
 
@@ -117,7 +123,12 @@ def make_layers(points: Float64, faces: Int32, thickness: Float64, target: float
     if not is_thin.any():
         return []
     patch = _Patch(points, faces, is_thin)
-    return patch.close(patch.move(move[is_thin]), patch.move(-DEPTH_RATIO * thickness[is_thin]))
+    outer = patch.move(move[is_thin])
+    is_thick = np.zeros(len(points), np.bool_)
+    is_thick[faces[~np.isfinite(thickness)]] = True
+    is_held = patch.find_gradual_border(move[is_thin] > MAX_STEP_RATIO * target, is_thick)
+    outer[is_held] = patch.vertices[is_held]
+    return patch.close(outer, patch.move(-DEPTH_RATIO * thickness[is_thin]))
 
 
 def _separate_regions(faces: Int32, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -154,6 +165,7 @@ class _Patch:
         self.faces = corner.reshape(-1, 3)
         point = np.empty(count, np.intp)
         point[corner] = own.ravel()
+        self.point = point
         self.vertices = points[point]
         self.region = components(len(own), half_a // 3, half_b // 3)[1]
         self.vertex_face = np.empty(count, np.intp)
@@ -186,6 +198,20 @@ class _Patch:
         shift[np.abs(shift) < ROUNDING_RATIO * np.abs(self.vertices).max()] = 0
         moved: Float64 = self.vertices + shift
         return moved
+
+    def find_gradual_border(self, moves_far: NDArray[np.bool_], is_thick: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the (v,) border vertices where the wall gets thick slowly; a step there would follow the triangles.
+
+        Args:
+            moves_far: (k,) faces that move by more than a small step.
+            is_thick: (n,) points of the surface beside places of unknown thickness.
+        """
+        begin, end = (side[self.is_border] for side in half_edges(self.faces))
+        is_gradual = np.zeros(len(self.vertices), np.bool_)
+        is_gradual[begin] = is_gradual[end] = True
+        is_gradual[self.faces[moves_far]] = False
+        is_gradual[self.sides] = False
+        return is_gradual & ~is_thick[self.point]
 
     def close(self, outer: Float64, inner: Float64) -> list[manifold3d.Manifold]:
         """Return the solid between two copies of each region, with walls along its border, unless it has no volume."""
