@@ -1,0 +1,203 @@
+"""Compare the support that PrusaSlicer prints for models as drawn, after `orient`, and on each of 26 directions.
+
+Usage: python benchmarks/orient.py FOLDER [--parts 40] [--directions 12] [--csv FILE]
+
+Uses closed parts of the 3MF, OBJ, STEP and STL files in the folder, scaled to 40 mm, so that all have the same weight.
+PrusaSlicer makes the support; the benchmark adds up the filament of its support moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import itertools
+import platform
+import random
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import manifold3d
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub import MeshhubError, Registry
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import extremes, soup
+from meshhub.toolkit.poses import rotation_to_bed
+
+LONGEST_MM = 40.0
+"""Millimeters of the longest side of each part."""
+
+MIN_FACES = 100
+"""Faces of the parts that are used: those with fewer are boxes and test files."""
+
+MAX_FACES = 100_000
+"""Faces of the parts that are used: larger ones only take longer to slice."""
+
+SUFFIXES = (".3mf", ".obj", ".step", ".stl", ".stp")
+
+MAX_BYTES = 8_000_000
+"""Size of the files that are read."""
+
+SLICE_TIMEOUT_S = 120.0
+"""Seconds for one slice; a part that takes longer is left out."""
+
+FILAMENT_MM2 = np.pi * 1.75**2 / 4
+"""Square millimeters of the cross section of PrusaSlicer's default filament."""
+
+EQUAL_RATIO = 0.05
+"""Support by which a result may be larger than another and count as equal."""
+
+EQUAL_MM3 = 50.0
+"""Cubic millimeters of support that count as none: a few lines around a bridge."""
+
+SLICER = (
+    "prusa-slicer", "--export-gcode", "--support-material", "--support-material-threshold", "45", "--skirts", "0",
+    "--nozzle-diameter", "0.6", "--layer-height", "0.4", "--first-layer-height", "0.4", "--fill-density", "0",
+    "--perimeters", "1", "--top-solid-layers", "0", "--bottom-solid-layers", "0", "--resolution", "0.1",
+    "--use-relative-e-distances", "--layer-gcode", "G92 E0", "--bed-shape", "0x0,200x0,200x200,0x200",
+    "--max-print-height", "200", "--center", "100,100",
+)  # fmt: skip
+"""Only the support counts, so the model gets no infill, and the layers are thick: a slice takes a second."""
+
+_MOVE = re.compile(r"^G1 [^;]*[XY][^;]* E([0-9.]+)")
+
+AXES = [np.array(step, np.float64) for step in itertools.product((-1, 0, 1), repeat=3) if any(step)]
+
+Surface = tuple[NDArray[np.float64], NDArray[np.int32]]
+
+
+def main() -> None:
+    """Print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--parts", type=int, default=40)
+    parser.add_argument("--directions", type=int, default=12, help="parts that are sliced on all 26 directions")
+    parser.add_argument("--csv", type=Path)
+    arguments = parser.parse_args()
+    registry = Registry()
+    rows: list[dict[str, object]] = []
+    compared = 0
+    for name, surface in read_parts(registry, arguments.folder):
+        row = compare(registry, surface, compared < arguments.directions)
+        if row is None:
+            print(f"{name}: PrusaSlicer gives no result", flush=True)
+            continue
+        compared += row["axis_mm3"] != ""
+        rows.append({"machine": platform.processor(), "recorded": str(datetime.date.today()), "part": name, **row})
+        print(rows[-1], flush=True)
+        if arguments.csv:
+            write_csv(arguments.csv, rows)
+        if len(rows) == arguments.parts:
+            break
+    summarize(rows)
+
+
+def read_parts(registry: Registry, folder: Path) -> Iterator[tuple[str, Surface]]:
+    """Yield the readable files that are closed solids after `repair`, scaled; one of several equal shapes."""
+    seen = set()
+    paths = sorted(folder.rglob("*"))
+    random.Random(0).shuffle(paths)
+    for path in paths:
+        if path.suffix.lower() not in SUFFIXES or path.stat().st_size > MAX_BYTES:
+            continue
+        try:
+            vertices, faces = soup(registry.read(path, repair=True))
+        except (MeshhubError, ValueError):
+            continue
+        if not MIN_FACES <= len(faces) <= MAX_FACES:
+            continue
+        solid = manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64)))
+        low, high = extremes(vertices)
+        if solid.status() != manifold3d.Error.NoError or min(high - low) <= 0 or solid.volume() <= 0:
+            continue
+        scale = LONGEST_MM / float((high - low).max())
+        key = (len(faces), round(solid.volume() * scale**3))
+        if key not in seen:
+            seen.add(key)
+            yield path.name.partition("__")[2] or path.name, ((vertices - low) * scale, faces)
+
+
+def compare(registry: Registry, surface: Surface, with_directions: bool) -> dict[str, object] | None:
+    """Slice one part in its poses; None if PrusaSlicer does not slice it."""
+    vertices, faces = surface
+    oriented, _ = soup(registry.read(make_scene(surface), orient=True))
+    with tempfile.TemporaryDirectory() as name:
+        drawn = measure_support(registry, surface, Path(name))
+        ours = measure_support(registry, (oriented, faces), Path(name))
+        if drawn is None or ours is None:
+            return None
+        row = {"faces": len(faces), "drawn_mm3": round(drawn), "oriented_mm3": round(ours), "axis_mm3": "", "axis": ""}
+        # directions cannot improve a pose without support
+        if with_directions and drawn > EQUAL_MM3:
+            supports = []
+            for axis in AXES:
+                turned = vertices @ rotation_to_bed(axis / np.linalg.norm(axis)).T
+                supports.append(measure_support(registry, (turned, faces), Path(name)))
+            best = min((index for index in range(26) if supports[index] is not None), key=lambda at: supports[at] or 0)
+            row |= {"axis_mm3": round(supports[best] or 0), "axis": " ".join(f"{step:g}" for step in AXES[best])}
+        return row
+
+
+def make_scene(surface: Surface) -> Scene:
+    """Return a scene of one mesh."""
+    return Scene((Mesh(*surface),), (Part(0),))
+
+
+def measure_support(registry: Registry, surface: Surface, folder: Path) -> float | None:
+    """Return the cubic millimeters of support in PrusaSlicer's G-code; None if there is no G-code."""
+    source, target = folder / "part.stl", folder / "part.gcode"
+    target.unlink(missing_ok=True)
+    registry.write(make_scene(surface), source)
+    try:
+        subprocess.run(
+            [*SLICER, "--output", str(target), str(source)], check=False, capture_output=True, timeout=SLICE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if not target.exists():
+        return None
+    filament, is_support = 0.0, False
+    with target.open() as lines:
+        for line in lines:
+            if line.startswith(";TYPE:"):
+                is_support = line.startswith(";TYPE:Support material")
+            elif is_support and (move := _MOVE.match(line)):
+                filament += float(move[1])
+    return filament * FILAMENT_MM2
+
+
+def write_csv(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write the rows so far."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def summarize(rows: list[dict[str, object]]) -> None:
+    """Print the shares of the table."""
+
+    def figure(row: dict[str, object], column: str) -> float:
+        return float(str(row[column]))
+
+    needing = [row for row in rows if figure(row, "drawn_mm3") > EQUAL_MM3]
+    less = sum(figure(row, "oriented_mm3") < figure(row, "drawn_mm3") for row in needing)
+    more = sum(figure(row, "oriented_mm3") > figure(row, "drawn_mm3") + EQUAL_MM3 for row in rows)
+    print(f"{len(rows)} parts, {len(needing)} with support as drawn: less support in {less}, more in {more} of all")
+    sampled = [row for row in rows if row["axis_mm3"] != ""]
+    equal = sum(
+        figure(row, "oriented_mm3") <= (1 + EQUAL_RATIO) * figure(row, "axis_mm3") + EQUAL_MM3 for row in sampled
+    )
+    total, best = (sum(figure(row, column) for row in sampled) for column in ("oriented_mm3", "axis_mm3"))
+    print(
+        f"best of 26 directions: reached in {equal} of {len(sampled)}; {total:.0f} mm³ against {best:.0f} mm³ in total"
+    )
+
+
+if __name__ == "__main__":
+    main()
