@@ -341,7 +341,7 @@ def test_reports_are_printed_as_json(tmp_path: Path) -> None:
         (["convert", "a.stl", "b.ply", "--flatten-base-mm", "30"], 2, "'--flatten-base-mm'"),
         (["convert", "a.stl", "b.ply", "--optimize-target-faces", "3"], 2, "'--optimize-target-faces'"),
         (["convert", "a.stl", "b.ply", "--input-format", "x"], 2, "'--input-format'"),
-        (["convert", "a.stl", "b.ply", "--timeout", "0.001"], 5, "did not begin"),
+        (["convert", "a.stl", "b.ply", "--timeout", "0.001"], 5, "0.001 s"),
         (["convert", "a.stl", "b.ply", "--no-such-flag"], 2, "--no-such-flag"),
         (["convert", "empty.stl", "b.ply"], 3, "0 bytes"),
         (["convert", "text.txt", "b.ply"], 2, "neither content nor extension"),
