@@ -62,7 +62,7 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
                 "under it vanish. The report gives the deviation.",
                 ge=0.05,
                 le=50,
-                examples=[2],
+                examples=[5],
             ),
         ]
         | None
