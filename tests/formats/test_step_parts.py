@@ -15,7 +15,7 @@ from cad_parts import occ
 from cad_parts.parts import design, make
 from cad_parts.triangles import triangulate_occ, write_stl
 from cad_parts.truth import judge_part
-from meshhub import ConversionFailed, Registry, Source
+from meshhub import ConversionFailed, Registry, Report, Source
 from meshhub.builtin_plugins.step import writer
 from opencascade_report import measure_volume
 
@@ -38,6 +38,25 @@ def test_a_part_becomes_a_valid_solid(tmp_path: Path, number: int) -> None:
     assert verdict["fault"] == ""
     assert figures["step_check"] == "kernel"
     assert figures["valid_solids"] == figures["solids"]
+    assert has_gaps_note(report) == leaves_gaps(tmp_path / "part.step")
+
+
+def test_a_valid_solid_that_opencascade_reads_with_gaps_has_a_note(tmp_path: Path) -> None:
+    make(30036, str(tmp_path / "part.stl"))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    assert report.steps[-1].figures["valid_solids"] == 1
+    assert has_gaps_note(report)
+    assert leaves_gaps(tmp_path / "part.step")
+
+
+def has_gaps_note(report: Report) -> bool:
+    return "gaps_as_triangles" in {note.code for note in report.notes}
+
+
+def leaves_gaps(path: Path) -> bool:
+    """Return whether triangles of the solids in a file do not close."""
+    codes = {note.code for note in Registry().inspect(Source.from_path(path)).notes}
+    return bool(codes & {"open_solid", "faces_not_meshed"})
 
 
 @pytest.mark.parametrize("number", [112, 173, 219, 236, 6135])

@@ -632,6 +632,23 @@ def test_without_the_kernel_the_report_names_only_the_internal_check(monkeypatch
     assert not remarks.notes
 
 
+def test_a_valid_solid_that_leaves_gaps_as_triangles_keeps_its_surfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+
+    def leave_gaps(data: bytes, seconds: float, volumes: Sequence[float]) -> Verdict:
+        return Verdict(
+            True, tuple(KernelSolid(True, volume, closes=number != 1) for number, volume in enumerate(volumes))
+        )
+
+    monkeypatch.setattr(writer, "read_back", leave_gaps)
+    _, remarks = write_step(two_pins())
+    assert remarks.figures["valid_solids"] == remarks.figures["cylinders"] == 2
+    (note,) = [note for note in remarks.notes if note.code != "volume_changed"]
+    assert note.code == "gaps_as_triangles"
+    assert note.message.startswith("body 2 of 'pins' is a valid solid in the STEP file, but ")
+    assert note.options == ("step_surfaces",)
+
+
 def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "MAX_FACES_COUNT", 5)
@@ -646,9 +663,9 @@ def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.M
 def test_a_file_that_crashes_or_hangs_the_kernel_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = write_step(scene_of(brick()))
-    monkeypatch.setattr(kernel_check, "judge", lambda data, volumes: os.kill(os.getpid(), signal.SIGSEGV))
+    monkeypatch.setattr(kernel_check, "send_answer", lambda data, volumes, sink: os.kill(os.getpid(), signal.SIGSEGV))
     assert kernel_check.read_back(target.read(), 20) == Verdict(False, ())
-    monkeypatch.setattr(kernel_check, "judge", lambda data, volumes: time.sleep(60))
+    monkeypatch.setattr(kernel_check, "send_answer", lambda data, volumes, sink: time.sleep(60))
     assert kernel_check.read_back(target.read(), 0.2) is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meshhub.builtin_plugins.step.draft import Rejections
-from meshhub.builtin_plugins.step.kernel.kernel_comparison import ExpectedBody
+from meshhub.builtin_plugins.step.kernel.kernel_comparison import GAPS, ExpectedBody
 from meshhub.builtin_plugins.step.part21.document import ProductIds
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import advise_reduction, did, note
@@ -56,6 +56,11 @@ class Fault(NamedTuple):
     body: ExpectedBody
     reason: str
 
+    @property
+    def is_invalid(self) -> bool:
+        """Whether the body is invalid; a valid one may leave gaps when it becomes triangles."""
+        return self.reason != GAPS
+
 
 def report_products(written: list[WrittenProduct]) -> None:
     """Report figures, open shells, changed volumes and many faces."""
@@ -83,7 +88,7 @@ def report_products(written: list[WrittenProduct]) -> None:
 
 def reject_invalid(products: list[WrittenProduct | None], faults: list[Fault]) -> None:
     """Raise an error if a solid is invalid; open shells are not solids."""
-    invalid = [fault for fault in faults if fault.body.volume_mm3 is not None]
+    invalid = [fault for fault in faults if fault.is_invalid and fault.body.volume_mm3 is not None]
     if invalid:
         count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
         raise ConversionFailed(
@@ -112,13 +117,21 @@ def note_rejected(product: WrittenProduct) -> None:
 
 
 def note_faults(faults: list[Fault]) -> None:
-    """Report bodies that are invalid."""
-    for _, body, reason in faults:
-        note(
-            "invalid_solid",
-            f"{body.name} is invalid in the STEP file: {reason}; use {{repair}}",
-            options=("repair",),
-        )
+    """Report bodies that are invalid, or that leave gaps as triangles."""
+    for fault in faults:
+        if fault.is_invalid:
+            note(
+                "invalid_solid",
+                f"{fault.body.name} is invalid in the STEP file: {fault.reason}; use {{repair}}",
+                options=("repair",),
+            )
+        else:
+            note(
+                "gaps_as_triangles",
+                f"{fault.body.name} is a valid solid in the STEP file, but {fault.reason}: slicers may show holes; "
+                "set {step_surfaces=planar} if they do",
+                options=("step_surfaces",),
+            )
 
 
 def _note_gain(product: WrittenProduct) -> None:

@@ -22,6 +22,7 @@ from meshhub.builtin_plugins.step.kernel.kernel_check import (
     read_back,
 )
 from meshhub.builtin_plugins.step.kernel.kernel_comparison import (
+    GAPS,
     expected_bodies,
     find_faults,
     is_as_expected,
@@ -131,7 +132,7 @@ class _SceneWriter:
             left = deadline - time.monotonic()
             volumes = [body.volume_mm3 for body in bodies if body.volume_mm3 is not None]
             verdict = read_back(self._write_alone(name, model), left, volumes) if left > 0 else None
-            return verdict is not None and number not in find_faults(verdict, bodies)
+            return verdict is not None and find_faults(verdict, bodies).get(number, GAPS) == GAPS
 
         shells = np.array(fault.body.shells, np.intp)
         state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept, deadline)
@@ -226,7 +227,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     deadline = time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
-    doubtful = [fault for fault in faults if len(writer.find_curved(fault))]
+    doubtful = [fault for fault in faults if fault.is_invalid and len(writer.find_curved(fault))]
     if doubtful:
         for fault in doubtful:
             writer.simplify(fault, deadline)
@@ -303,7 +304,7 @@ def _report(products: list[WrittenProduct | None], verdict: Verdict | None, faul
             _note_unchecked(_count_faces(products))
     else:
         uses = [product.uses if product else 0 for product in products]
-        faulty = sum(uses[fault.shape] for fault in faults if fault.body.volume_mm3 is not None)
+        faulty = sum(uses[fault.shape] for fault in faults if fault.is_invalid and fault.body.volume_mm3 is not None)
         valid = sum(solid.valid for solid in verdict.solids)
         did(step_check="kernel", valid_solids=max(0, min(valid, len(verdict.solids) - faulty)))
 

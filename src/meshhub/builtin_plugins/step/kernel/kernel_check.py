@@ -12,6 +12,7 @@ import faulthandler
 import importlib.util
 import io
 import json
+import math
 import os
 import select
 import signal
@@ -27,6 +28,8 @@ MAX_FACES_COUNT = 6_000
 """Faces; OpenCASCADE takes 3 to 11 s to read and check so many. A quarter of printed parts have 2 000 to 6 000."""
 MAX_CHECK_S = 10.0
 """Seconds for all checks of one file, or as many as its writing took."""
+MAX_MESH_S = 3.0
+"""Seconds to triangulate the solids of one file; without an answer, their triangles count as closed."""
 MAX_CHECK_RATIO = 0.5
 """Share of the time until the deadline that the checks may take; the rest is for writing the file again."""
 
@@ -43,10 +46,16 @@ _BLOCK_BYTES = 1 << 16
 
 
 class KernelSolid(NamedTuple):
-    """A solid as OpenCASCADE reads it; volume: mm³."""
+    """A solid as OpenCASCADE reads it.
+
+    valid:  whether OpenCASCADE finds it valid
+    volume: mm³
+    closes: whether its triangles close with the default options of the reader
+    """
 
     valid: bool
     volume: float
+    closes: bool = True
 
 
 class Verdict(NamedTuple):
@@ -87,19 +96,21 @@ def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Ver
         return Verdict(valid=False, solids=())
     if status != 0 or not answer:
         return None
-    valid, solids = json.loads(answer)
-    return Verdict(valid, tuple(KernelSolid(*solid) for solid in solids))
+    (valid, solids), *closes = (json.loads(line) for line in answer.splitlines() if line)
+    # the time may end before the solids are triangulated
+    is_closed = closes[0] if closes else [True] * len(solids)
+    return Verdict(valid, tuple(KernelSolid(*solid, closed) for solid, closed in zip(solids, is_closed, strict=True)))
 
 
 def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
-    """Return the exit status and the JSON answer of a fork of this process."""
+    """Return the exit status and the answer of a fork of this process."""
     source, sink = os.pipe()
     with warnings.catch_warnings():
         # a lock that another thread holds may block the child; then the timeout ends it
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _send_answer(data, sink, seconds, volumes)
+        _answer_in_fork(data, sink, seconds, volumes)
     os.close(sink)
     try:
         answer = _receive_answer(source, time.monotonic() + seconds)
@@ -113,23 +124,27 @@ def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tup
 
 
 def _receive_answer(source: int, deadline: float) -> bytes:
-    """Read a pipe until its other end is closed.
+    """Read a pipe until its other end is closed, or MAX_MESH_S after the first line.
 
     Raises:
-        TimeoutError: The deadline passed.
+        TimeoutError: The deadline passed before the first line.
     """
     answer = b""
     while True:
         ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
+            if answer:
+                return answer
             raise TimeoutError
         block = os.read(source, _BLOCK_BYTES)
         if not block:
             return answer
+        if not answer:
+            deadline = min(deadline, time.monotonic() + MAX_MESH_S)
         answer += block
 
 
-def _send_answer(data: bytes, sink: int, seconds: float, volumes: Sequence[float]) -> None:
+def _answer_in_fork(data: bytes, sink: int, seconds: float, volumes: Sequence[float]) -> None:
     """Send the verdict and exit without the exit handlers of the parent process."""
     status = 1
     try:
@@ -141,38 +156,61 @@ def _send_answer(data: bytes, sink: int, seconds: float, volumes: Sequence[float
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
+        # the threads with which the parent may triangulate do not exist here
+        os.environ["OMP_NUM_THREADS"] = "1"
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        os.write(sink, json.dumps(judge_or_reject(data, volumes)).encode())
+        send_answer(data, volumes, sink)
         status = 0
     finally:
         os._exit(status)
 
 
 def _judge_in_new_process(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
-    """Return the exit status and the JSON answer of a new process."""
+    """Return the exit status and the answer of a new process."""
     # -P keeps the folder of this file out of the module search path: its modules would hide others
-    completed = subprocess.run(  # noqa: S603 - this interpreter runs this file
-        [sys.executable, "-P", __file__, json.dumps(list(volumes))],
-        input=data,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        timeout=seconds,
-        check=False,
-    )
-    return completed.returncode, completed.stdout.splitlines()[-1] if completed.stdout else b""
+    try:
+        completed = subprocess.run(  # noqa: S603 - this interpreter runs this file
+            [sys.executable, "-P", __file__, json.dumps(list(volumes))],
+            input=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        if not expired.stdout:
+            raise
+        return 0, expired.stdout
+    return (0 if completed.stdout else completed.returncode), completed.stdout
 
 
-def judge(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[KernelSolid]]:
-    """Read a STEP file in this process.
+def send_answer(data: bytes, volumes: Sequence[float], sink: int) -> None:
+    """Read a STEP file in this process and write JSON lines to a file descriptor.
+
+    The first line is whether every shape is valid, and validity and volume of each solid. The second is whether the
+    triangles of each solid close; it may take longest.
 
     Args:
         data: The file.
         volumes: Expected volumes, as in `read_back`.
-    Returns:
-        Whether every shape is valid; the solids.
+        sink: File descriptor.
     """
+    try:
+        valid, solids = _read_solids(data)
+        measured = [(is_valid, _measure_volume(solid, volumes)) for is_valid, solid in solids]
+    except ImportError:
+        raise
+    except Exception:
+        # what OpenCASCADE cannot even read is invalid
+        valid, solids, measured = False, [], []
+    os.write(sink, json.dumps([valid, measured]).encode() + b"\n")
+    os.write(sink, json.dumps([_closes(solid) for _, solid in solids]).encode())
+
+
+def _read_solids(data: bytes) -> tuple[bool, list[tuple[bool, Any]]]:
+    """Return whether every shape of a STEP file is valid, and its solids with their validity."""
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPControl import STEPControl_Reader
@@ -185,10 +223,7 @@ def judge(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[Kernel
     if shape.IsNull():
         return False, []
     analyzer = BRepCheck_Analyzer(shape)
-    solids = [
-        KernelSolid(analyzer.IsValid(solid), _measure_volume(solid, volumes)) for solid in _explore(shape, TopAbs_SOLID)
-    ]
-    return analyzer.IsValid(), solids
+    return analyzer.IsValid(), [(analyzer.IsValid(solid), solid) for solid in _explore(shape, TopAbs_SOLID)]
 
 
 def _measure_volume(solid: Any, volumes: Sequence[float]) -> float:
@@ -237,6 +272,20 @@ def _measure_volume(solid: Any, volumes: Sequence[float]) -> float:
     return float(meshed.Mass())
 
 
+def _closes(solid: Any) -> bool:
+    """Return whether the triangles of a solid close; OpenCASCADE leaves gaps in some valid ones."""
+    from meshhub.builtin_plugins.step import StepReadOptions
+    from meshhub.builtin_plugins.step.reading.tessellation import tessellate
+
+    options = StepReadOptions()
+    angle_rad = math.radians(options.step_angle_degrees)
+    try:
+        mesh = tessellate(solid, iter(()), options.step_deviation_mm, angle_rad, is_plain=False)
+    except Exception:
+        return False
+    return mesh is not None and mesh.open_solid_count == mesh.failed_face_count == 0
+
+
 def _explore(shape: Any, kind: Any) -> Iterator[Any]:
     """Iterate over the solids or faces of a shape, in file order."""
     from OCP.TopExp import TopExp_Explorer
@@ -247,18 +296,8 @@ def _explore(shape: Any, kind: Any) -> Iterator[Any]:
         explorer.Next()
 
 
-def judge_or_reject(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[KernelSolid]]:
-    """Judge a STEP file; one on which OpenCASCADE raises an exception is invalid."""
-    try:
-        return judge(data, volumes)
-    except ImportError:
-        raise
-    except Exception:
-        return False, []
-
-
 if __name__ == "__main__":
     # OpenCASCADE prints to standard output: the answer goes to a copy of it
     _answer_stream = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    os.write(_answer_stream, json.dumps(judge_or_reject(sys.stdin.buffer.read(), json.loads(sys.argv[1]))).encode())
+    send_answer(sys.stdin.buffer.read(), json.loads(sys.argv[1]), _answer_stream)

@@ -12,6 +12,9 @@ from meshhub.builtin_plugins.step.kernel.kernel_check import Verdict
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import MAX_VOLUME_RATIO, THIN_VOLUME_RATIO
 
+GAPS = "the triangles that OpenCASCADE makes of it leave gaps"
+"""Reason for a body that is valid."""
+
 
 class ExpectedBody(NamedTuple):
     """A solid of a product, or all its open shells.
@@ -61,7 +64,7 @@ def is_as_expected(verdict: Verdict, bodies: Sequence[ExpectedBody], uses: Seque
     allowed = sum(body.allowed_mm3 * count for body, count in solids)
     return (
         verdict.valid
-        and all(solid.valid for solid in verdict.solids)
+        and all(solid.valid and solid.closes for solid in verdict.solids)
         and len(verdict.solids) == sum(count for _, count in solids)
         and abs(sum(solid.volume for solid in verdict.solids) - expected) <= allowed
     )
@@ -88,6 +91,8 @@ def find_faults(verdict: Verdict, bodies: Sequence[ExpectedBody]) -> dict[int, s
         elif abs(solid.volume - body.volume_mm3) > body.allowed_mm3:
             percent = (solid.volume / body.volume_mm3 - 1) * 100 if body.volume_mm3 else np.inf
             faults[number] = f"OpenCASCADE finds its volume off by {percent:.2g} %"
+        elif not solid.closes:
+            faults[number] = GAPS
     if not verdict.valid and not faults:
         # the solids are valid: the open shells are invalid or, if there are none, the shape as a whole
         faults = dict.fromkeys(range(len(solids), len(bodies)) or range(len(bodies)), "OpenCASCADE finds it invalid")
