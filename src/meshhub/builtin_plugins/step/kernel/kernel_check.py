@@ -99,7 +99,8 @@ def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Ver
     (valid, solids), *closes = (json.loads(line) for line in answer.splitlines() if line)
     # the time may end before the solids are triangulated
     is_closed = closes[0] if closes else [True] * len(solids)
-    return Verdict(valid, tuple(KernelSolid(*solid, closed) for solid, closed in zip(solids, is_closed, strict=True)))
+    judged = zip(solids, is_closed, strict=True)
+    return Verdict(valid, tuple(KernelSolid(is_valid, volume, closed) for (is_valid, volume), closed in judged))
 
 
 def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
