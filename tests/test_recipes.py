@@ -47,7 +47,7 @@ def values(chain: Chain) -> dict[str, object]:
     return {name: value for step in chain.steps for name, value in step.options.items()}
 
 
-@pytest.mark.parametrize("name", ["ai-model", "bed", "cad", "print", "print-color", "resin", "scan", "web"])
+@pytest.mark.parametrize("name", REGISTRY.recipes)
 def test_each_built_in_recipe_converts(name: str) -> None:
     report = REGISTRY.convert(BRICK, Target(), to="3mf", options={"recipe": name})
     assert report.target.size_mm is not None

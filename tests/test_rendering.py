@@ -14,6 +14,7 @@ from PIL import Image as Pillow
 
 from meshhub.errors import InvalidOption
 from meshhub.model.notes import collecting
+from meshhub.model.options import RESERVED
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.toolkit.images import decode_image
 from meshhub.toolkit.png import encode_png
@@ -28,6 +29,10 @@ RED, GREEN, BLUE = (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1
 def draw(scene: Scene, **options: str) -> NDArray[np.uint8]:
     values = {"size": "200x160", "edges": "none", "background": "transparent", **options}
     return render(scene, RenderOptions(**values))  # type: ignore[arg-type]
+
+
+def test_no_plug_in_may_take_the_name_of_an_option_of_pictures() -> None:
+    assert set(RenderOptions.__struct_fields__) <= RESERVED
 
 
 def drawn(picture: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -33,6 +33,14 @@ def test_every_built_in_text_is_german(registry: Registry) -> None:
     assert texts.formats.keys() == registry.formats.keys()
     assert texts.operations.keys() == registry.operations.keys()
     assert texts.plans.keys() == registry.plans.keys()
+    for declared in registry.declarations.checks:
+        assert texts.checks[declared.capability.id].label
+        assert texts.checks[declared.capability.id].description
+    for name, field in registry.declarations.check_fields().items():
+        option = texts.options[name]
+        assert option.title and option.description, name
+        # names of printers are the same in every language
+        assert set(option.choices) in (set(field.choices), set()), name
 
 
 def test_no_built_in_catalog_translates_what_does_not_exist(registry: Registry) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from meshhub import Format, Reader, Registry, hookimpl
@@ -9,6 +11,8 @@ from meshhub.service.jobs.job import JobFile
 from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_demand
 
 pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2]
 
 
 class Heavy:
@@ -64,3 +68,13 @@ def test_a_job_needs_what_its_most_demanding_file_needs() -> None:
     demand = estimate_demand([JobFile("a.stl", 9), JobFile("b.hvy", 1), JobFile("c.ply", 9)], DECLARATIONS)
     assert demand == ((3 << 30) + 1, 4)
     assert estimate_demand([], DECLARATIONS) == (DEFAULT_MEMORY_BYTES, 1)
+
+
+def test_the_guide_of_clusters_states_what_formats_declare() -> None:
+    guide = " ".join((ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8").split())
+    formats = DECLARATIONS.formats
+    for format_, each in ((formats["stl"], "of an STL"), (formats["step"], "of a STEP file")):
+        memory = (
+            f"{format_.memory_base_bytes / (1 << 30):g} GiB and {format_.memory_ratio:g} bytes for each byte {each}"
+        )
+        assert memory in guide

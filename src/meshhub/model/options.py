@@ -43,7 +43,8 @@ RESERVED = frozenset(
     "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
     "texture_colors "
     "source to caller cancel progress overwrite options view size color_by edges background "
-    "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help".split()
+    "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help "
+    "checks skip_checks kind webhook_url".split()
 )
 """Field names of the interfaces, keywords of `Registry`, and options of the host, which plug-ins may not use."""
 

@@ -31,7 +31,7 @@ class VerdictOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Checks to leave out",
                 description="Ids of checks, separated by commas; these do not run.",
-                examples=["estimate"],
+                examples=["overhangs,cups"],
             ),
         ]
         | None

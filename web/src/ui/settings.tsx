@@ -54,6 +54,10 @@ const GROUPS = [
   ["groupColor", ["color"]],
 ] as const satisfies readonly (readonly [string, readonly Stage[]])[];
 
+/** Fails to compile if a stage has no group: its operations would not appear. */
+type Ungrouped = Exclude<Stage, (typeof GROUPS)[number][1][number]>;
+true satisfies Ungrouped extends never ? true : Ungrouped;
+
 function OperationGroup({ title, operations }: { title: (typeof GROUPS)[number][0]; operations: Operation[] }) {
   if (operations.length === 0) return null;
   return (

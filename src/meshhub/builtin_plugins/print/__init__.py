@@ -1,4 +1,4 @@
-"""Checks whether a model prints: its mesh, walls, overhangs and size, and an estimate of the print."""
+"""Checks whether a model prints: its mesh, walls, overhangs and size."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         code="islands",
         severity="warning",
         message=f"{_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
-        f"{format_number(lowest, 3)} mm; they need support, or fall; try {{orient}}, or support in the slicer",
+        f"{format_number(lowest, 3)} mm; prints fail there without support; try {{orient}}, or support in the slicer",
         options=("orient",),
         amount=float(islands.area.max()),
         unit="mm²",
