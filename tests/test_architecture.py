@@ -34,7 +34,7 @@ LAYERS = {
     "http": (
         "context errors headers admission intake responses metrics conversions jobs state endpoints description server"
     ).split(),
-    "builtin_plugins/step": "surfaces facets recognition solids part21 kernel draft report writer reading".split(),
+    "builtin_plugins/step": "surfaces facets recognition solids part21 reading kernel draft report writer".split(),
 }
 """The same order inside large packages."""
 
