@@ -14,7 +14,7 @@ import pytest
 
 import object_stores
 from clusters import START_S, Cluster, get_when_open, is_running, read_metric, wait_for_start
-from http_serving import GENEROUS
+from http_serving import ASCII_STL, GENEROUS
 from meshhub.service.jobs.files import ORPHAN_AGE_S
 from meshhub.service.jobs.store import LEASE_S
 from meshhub.service.webhook_secrets import WebhookSecrets
@@ -49,6 +49,17 @@ def test_a_server_only_accepts_jobs_and_converts_synchronous_requests(start_clus
     result = cluster.running.get(done["result"]["url"])
     assert result.content == cluster.running.convert().content
     wait_until(lambda: cluster.running.get("/health/ready").json() == {"status": "ready"})
+
+
+def test_jobs_of_every_kind_run_on_a_worker(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    cluster.start_worker()
+    cluster.wait_for_workers(1)
+    files = {"file": ("a.stl", ASCII_STL)}
+    for kind, part in (("inspect", "model"), ("check", "verdict")):
+        done = cluster.wait(cluster.running.post("/jobs", files, {"kind": kind}).json())
+        assert done["kind"] == kind
+        assert part in cluster.running.get(done["result"]["url"]).json()
 
 
 def test_inputs_and_results_in_a_bucket(start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from http_serving import ASCII_STL, Running
+from http_serving import ASCII_STL, Running, zip_files
 from meshhub import InProcess, Registry
 from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
@@ -38,6 +39,7 @@ from meshhub.errors import (
     UnreadableFile,
     exit_status_of,
 )
+from meshhub.model.verdict import Verdict
 from threemf_models import png
 from waiting import wait_until
 
@@ -77,6 +79,27 @@ def test_the_asynchronous_client_does_the_same(service: Running, model: Path, tm
 
     assert asyncio.run(work()).state == "done"
     assert (tmp_path / "out.glb").read_bytes().startswith(b"glTF")
+
+
+def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> None:
+    async def work() -> Verdict:
+        async with AsyncClient(service.url) as client:
+            return await client.check(model, checks="mesh", options={"scale_percent": 200})
+
+    with Client(service.url) as client:
+        verdict = client.check(model, checks="mesh", options={"scale_percent": 200})
+        job = client.wait(client.submit(model, kind="check", checks="mesh").id)
+        client.download(job.id, tmp_path / "verdict.json")
+        with pytest.raises(UnreadableFile):
+            client.check(("a.toy", b"no"))
+        with pytest.raises(InvalidOption, match="unknown check"):
+            client.check(model, checks="paint")
+    stored = msgspec.json.decode((tmp_path / "verdict.json").read_bytes(), type=Verdict)
+    assert verdict.verdict == "fail"
+    assert [step.step for step in verdict.checks] == ["mesh"]
+    assert verdict.source.size_mm == pytest.approx([2 * side for side in stored.source.size_mm])
+    assert asyncio.run(work()).findings == verdict.findings
+    assert [finding.code for finding in stored.findings] == [finding.code for finding in verdict.findings]
 
 
 def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -> None:
@@ -243,6 +266,33 @@ def test_convert_uses_a_service_as_if_it_were_local(
     assert run("convert", "--watch", str(tmp_path), "--to", "stl", "-o", "x", "--server", service.url).exit_code == 2
     assert run(*command, "--force", "--dry-run").exit_code == 2
     assert run(*command, "--force", "--timeout", "5").exit_code == 2
+
+
+def test_checks_on_the_command_line(
+    service: Running, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key, _ = service.keys.create("pro")
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    local, remote = (run("check", str(model), "--checks", "mesh", *more) for more in ((), ("--server", service.url)))
+    assert (remote.exit_code, remote.stdout) == (local.exit_code, local.stdout)
+    assert remote.exit_code == 1
+    broken = tmp_path / "broken.stl"
+    broken.write_bytes(b"solid")
+    several = run("check", str(tmp_path), "--json", "--server", service.url)
+    rows = {Path(row["file"]).name: row for row in json.loads(several.stdout)}
+    assert rows["broken.stl"]["error_code"] == "empty_model"
+    assert rows["my model.stl"]["verdict"] == "fail"
+    archive = tmp_path / "models.zip"
+    archive.write_bytes(zip_files({"a.stl": ASCII_STL}))
+    for arguments in (("-",), (str(archive),), (str(model), "--timeout", "5")):
+        assert run("check", *arguments, "--server", service.url).exit_code == 2
+    monkeypatch.setenv("MESHHUB_SERVER", service.url)
+    job_id = run("jobs", "submit", str(model), "--check", "--checks", "mesh").stdout.strip()
+    assert run("jobs", "wait", job_id).exit_code == 0
+    assert run("jobs", "result", job_id, str(tmp_path / "verdict.json")).exit_code == 0
+    assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "fail"
+    assert json.loads(run("jobs", "status", job_id, "--json").stdout)["kind"] == "check"
+    assert run("jobs", "submit", str(model), "--check", "--to", "3mf").exit_code == 2
 
 
 @pytest.fixture

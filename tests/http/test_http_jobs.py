@@ -23,7 +23,7 @@ import pytest
 
 from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, zip_files
 from meshhub.engine.isolated import Isolated
-from meshhub.http.jobs import runner, sweeping
+from meshhub.http.jobs import execution, runner, sweeping
 from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from waiting import wait_until
@@ -91,6 +91,51 @@ def test_an_inspection_is_a_job_too(service: Running) -> None:
     assert service.get(done["result"]["url"]).json() == service.post("/inspect", files).json()
 
 
+def test_a_check_is_a_job_too(service: Running, pro: dict[str, str]) -> None:
+    files, options = {"file": ("a.stl", ASCII_STL)}, {"checks": "mesh", "scale_percent": "200"}
+    job = service.post("/jobs", files, {"kind": "check", **options}, headers=pro).json()
+    done = wait(service, job, headers=pro)
+    assert (done["kind"], done["target"], done["report"]) == ("check", None, None)
+    assert (done["result"]["name"], done["result"]["media_type"]) == ("a.json", "application/json")
+    listed = service.get("/jobs", headers=pro).json()["jobs"]
+    assert [row["kind"] for row in listed if row["id"] == job["id"]] == ["check"]
+    verdict, expected = (
+        answer.json()
+        for answer in (
+            service.get(done["result"]["url"], headers=pro),
+            service.post("/check", files, options, headers=pro),
+        )
+    )
+    for steps in (verdict["checks"], expected["checks"]):
+        assert all(step.pop("seconds") >= 0 for step in steps)
+    assert verdict == expected
+    assert "open_edges" in [finding["code"] for finding in verdict["findings"]]
+
+
+def test_a_job_without_a_kind_converts(service: Running) -> None:
+    job = service.post("/jobs", {"file": TOY}, {"target": "toy"}).json()
+    assert wait(service, job)["kind"] == "convert"
+
+
+def test_a_failed_check_has_the_error_of_the_endpoint(service: Running) -> None:
+    files = {"file": ("a.toy", b"nothing")}
+    failed = wait(service, service.post("/jobs", files, {"kind": "check"}).json(), "failed")
+    assert failed["error_code"] == service.post("/check", files).json()["error_code"] == "unreadable_file"
+
+
+def test_a_worker_refuses_a_job_of_a_kind_that_it_does_not_have(
+    serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "JOB_KINDS", ("convert",))
+    monkeypatch.setattr("meshhub.http.jobs.runs._RETRY_S", 0.01)
+    running = serve()
+    files = {"file": ("a.stl", ASCII_STL)}
+    failed = wait(running, running.post("/jobs", files, {"kind": "check"}).json(), "failed")
+    assert (failed["error_code"], failed["attempt"]) == ("server_busy", 3)
+    assert "too old for jobs of the kind 'check'" in failed["error"]
+    wait(running, submit(running))
+
+
 def test_several_files_and_archives_give_a_zip(service: Running) -> None:
     fields = {"kind": "convert", "target": "toy", "file_options": '{"1": {"polish": true}}', "report": "true"}
     files = [("files", ("a.toy", b"toy")), ("files", ("b.toy", b"toy"))]
@@ -113,12 +158,17 @@ def test_several_files_and_archives_give_a_zip(service: Running) -> None:
 @pytest.mark.parametrize(
     ("fields", "files", "code"),
     [
-        ({"target": "toy"}, {"file": TOY}, "missing_field"),
+        ({}, {"file": TOY}, "missing_field"),
         ({"kind": "paint", "target": "toy"}, {"file": TOY}, "invalid_option"),
         ({"kind": "convert"}, {"file": TOY}, "missing_field"),
         ({"kind": "convert", "target": "toy", "toy_size": "-1"}, {"file": TOY}, "invalid_option"),
         ({"kind": "convert", "target": "gilded"}, {"file": TOY}, "premium_format_required"),
         ({"kind": "inspect"}, {"files": TOY}, "missing_field"),
+        ({"kind": "check"}, {"files": TOY}, "missing_field"),
+        ({"kind": "check"}, {"archive": TOY}, "missing_field"),
+        ({"kind": "check", "checks": "paint"}, {"file": TOY}, "invalid_option"),
+        ({"kind": "check", "file_options": '{"0": {}}'}, {"file": TOY}, "invalid_option"),
+        ({"kind": "convert", "target": "toy", "checks": "mesh"}, {"file": TOY}, "invalid_option"),
         ({"kind": "convert", "target": "toy"}, {"stray": TOY}, "missing_field"),
         ({"kind": "convert", "target": "toy", "file_options": '{"5": {}}'}, {"files": TOY}, "invalid_option"),
         ({"kind": "convert", "target": "toy", "webhook_url": "https://example.com"}, {"file": TOY}, "plan_required"),

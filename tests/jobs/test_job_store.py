@@ -278,26 +278,26 @@ def test_the_ledger_has_the_cost_of_each_job(store: JobStore, clock: Clock) -> N
     job = submit(store)
     run(store)
     clock.now += 10
-    submit(store, "ip:1.2.3.4")
+    submit(store, "ip:1.2.3.4", kind="check")
     run(store, FAILED)
     first, second = store.list_usage()
     assert (first.job_id, first.key_id, first.plan, first.kind) == (job.id, "mh_a", "pro", "convert")
     assert (first.bytes_in, first.bytes_out, first.cpu_seconds) == (100, 50, 1.5)
-    assert (second.key_id, second.state, second.bytes_out) == ("", "failed", 0)
+    assert (second.key_id, second.kind, second.state, second.bytes_out) == ("", "check", "failed", 0)
     assert store.list_usage(since=clock.now) == [second]
     assert store.list_usage(until=clock.now) == [first]
     assert store.list_usage(key_id="mh_a") == [first]
 
 
 def test_a_webhook_message_is_claimed_by_one_and_returns_until_it_is_settled(store: JobStore, clock: Clock) -> None:
-    job = submit(store, webhook_url="https://example.com/hook")
+    job = submit(store, webhook_url="https://example.com/hook", kind="check")
     assert store.claim_deliveries(10) == []
     run(store)
     (message,) = store.claim_deliveries(10)
     assert (message.job_id, message.key_id, message.url, message.attempt) == (job.id, "mh_a", job.webhook_url, 1)
     payload = json.loads(message.payload)
     assert payload["type"] == "job.done"
-    assert payload["data"]["id"] == job.id
+    assert (payload["data"]["id"], payload["data"]["kind"]) == (job.id, "check")
     assert payload["data"]["result"]["url"] == f"/jobs/{job.id}/result"
     assert store.claim_deliveries(10) == []
     clock.now += DELIVERY_LEASE_S

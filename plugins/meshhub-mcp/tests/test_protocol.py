@@ -28,7 +28,7 @@ CORNERS = [(0, 0, 0), (10, 0, 0), (10, 20, 0), (0, 20, 0), (0, 0, 30), (10, 0, 3
 QUADS = [(4, 3, 2, 1), (5, 6, 7, 8), (1, 2, 6, 5), (2, 3, 7, 6), (3, 4, 8, 7), (4, 1, 5, 8)]
 BRICK = "".join([f"v {x} {y} {z}\n" for x, y, z in CORNERS] + [f"f {a} {b} {c} {d}\n" for a, b, c, d in QUADS])
 
-TOOLS = {"convert", "explain", "inspect", "list_models", "plan_limits", "render", "supported"}
+TOOLS = {"check_model", "convert", "explain", "inspect", "list_models", "plan_limits", "render", "supported"}
 
 
 def call(server: Server, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
@@ -86,10 +86,11 @@ def test_every_tool_over_standard_input_and_output(environment: dict[str, str], 
 
 def test_every_tool_over_http(server: Server, brick: str) -> None:
     target = brick.replace(".obj", ".3mf")
-    convert, inspect, explain, render, supported = call(
+    convert, inspect, check, explain, render, supported = call(
         server,
         ("convert", {"source": brick, "target": target, "options": {"repair": True}}),
         ("inspect", {"source": target}),
+        ("check_model", {"source": brick, "options": {"checks": "mesh", "place_on_bed": True}}),
         ("explain", {"source": brick, "to": "stl", "options": {"place_on_bed": "true"}}),
         ("render", {"source": brick, "options": {"size": "320x240"}}),
         ("supported", {}),
@@ -98,6 +99,8 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
     assert (server.folder / target).read_bytes().startswith(b"PK")
     assert inspect.structured_content["model"]["watertight"]
     assert inspect.structured_content["model"]["volume_mm3"] == pytest.approx(6000)
+    assert check.structured_content["verdict"] == "pass"
+    assert [step["step"] for step in check.structured_content["checks"]] == ["mesh"]
     assert [step["id"] for step in explain.structured_content["steps"]] == ["obj", "place-on-bed", "stl"]
     picture = render.content[0]
     assert picture.type == "image"
@@ -107,6 +110,7 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
     assert formats["stl"]["write"]
     # the plug-in of another distribution, found by entry point
     assert (formats["slow"]["read"], formats["slow"]["write"]) == (True, False)
+    assert "mesh" in {check["id"] for check in supported.structured_content["checks"]}
     assert "repair" in {option["name"] for option in supported.structured_content["options"]}
 
 
@@ -117,6 +121,8 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
         ("inspect", {"source": "../x.stl"}, "path_not_allowed"),
         ("inspect", {"source": "s3://bucket/a.stl"}, "not_found"),
         ("inspect", {"source": "missing.stl"}, "not_found"),
+        ("check_model", {"source": "missing.stl"}, "not_found"),
+        ("check_model", {"source": "{brick}", "options": {"checks": "paint"}}, "invalid_option"),
         ("render", {"source": "missing.stl"}, "not_found"),
         ("explain", {"source": "missing.stl", "to": "stl"}, "not_found"),
         ("list_models", {"folder": "/"}, "path_not_allowed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -14,6 +15,13 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, repor
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.remote import (
+    check_remote_sources,
+    check_remote_timeout,
+    open_client,
+    server_option,
+    waiting_at_limits,
+)
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
@@ -61,14 +69,16 @@ class CheckCommand(ReadingCommand):
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
+@server_option
 @verbosity
 @click.pass_context
-def check(
+def check(  # noqa: PLR0913 - click passes each flag as a keyword
     ctx: click.Context,
     paths: tuple[str, ...],
     as_json: bool,
     fail_on: Severity | str,
     timeout: float,
+    server: str | None,
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
@@ -81,18 +91,21 @@ def check(
     meshhub check bracket.stl
     meshhub check bracket.stl --repair --fail-on warning
     meshhub check models/ --json
+    meshhub check bracket.stl --server https://meshhub.example
     """
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
-    limit = parse_timeout(timeout)
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
-    # a program that calls this command may continue afterwards
-    ctx.call_on_close(registry.close)
+    with terminal.errors_as_json(as_json):
+        check_model = (
+            _open_service(ctx, registry, files, server, options)
+            if server
+            else _open_registry(ctx, registry, parse_timeout(timeout), options)
+        )
     results: list[object] = []
     status = 0
     for path in files:
         try:
-            verdict = registry.check(read_from(path), timeout=limit, **options)
+            verdict = check_model(path)
         except Exception as error:
             status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
@@ -107,6 +120,26 @@ def check(
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
+
+
+def _open_registry(
+    ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any]
+) -> Callable[[str], Verdict]:
+    """Return a function that checks a model on this machine."""
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(timeout_s))
+    # a program that calls this command may continue afterwards
+    ctx.call_on_close(registry.close)
+    return lambda path: registry.check(read_from(path), timeout=timeout_s, **options)
+
+
+def _open_service(
+    ctx: click.Context, registry: Registry, files: Sequence[str], server: str, options: dict[str, Any]
+) -> Callable[[str], Verdict]:
+    """Return a function that checks one of the files on a service. Raises click.UsageError, MeshhubError."""
+    check_remote_timeout(ctx)
+    check_remote_sources(registry, *files)
+    client = ctx.with_resource(open_client(server))
+    return lambda path: waiting_at_limits(lambda: client.check(path, options=options))
 
 
 def _print_verdict(path: str, verdict: Verdict) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from meshhub.cli.batch import convert_batch
 from meshhub.cli.completing import complete_files, complete_paths, complete_targets
@@ -17,7 +16,7 @@ from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_combined, choose_output, ends_with_folder
 from meshhub.cli.paths import STREAM
 from meshhub.cli.processes import parse_timeout
-from meshhub.cli.remote import convert_batch_remote, convert_remote, server_option
+from meshhub.cli.remote import check_remote_timeout, convert_batch_remote, convert_remote, server_option
 from meshhub.cli.single import Inputs, convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
@@ -134,8 +133,7 @@ def _check_server_flags(ctx: click.Context, flags: ConvertFlags) -> None:
     """Reject flags that have no effect on a conversion by a service. Raises click.UsageError."""
     if flags.watch is not None or flags.dry_run:
         raise click.UsageError("--server takes neither --watch nor --dry-run")
-    if ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--server takes no --timeout: the plan of the service limits the time")
+    check_remote_timeout(ctx)
 
 
 def _check_flags(paths: tuple[str, ...], flags: ConvertFlags) -> None:

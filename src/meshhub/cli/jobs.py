@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshhub.cli import terminal
+from meshhub.cli.check import CheckCommand
 from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress, server_option
 from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
 from meshhub.errors import OutputExists, printable
+from meshhub.model.options import OptionField
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:
     from meshhub.client import JobDescription
+    from meshhub.service.jobs.job import JobKind
 
 
 @click.group()
@@ -29,29 +31,42 @@ def jobs() -> None:
     meshhub jobs submit bracket.stl --to 3mf --repair
     meshhub jobs wait ID
     meshhub jobs result ID bracket.3mf
+    meshhub jobs submit bracket.stl --check
     """
 
 
-@jobs.command(cls=RegistryCommand, epilog=EXIT_HELP)
+class SubmitCommand(CheckCommand):
+    """Command with the options of conversions and of checks."""
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """Return the option fields by name; those of checks come first."""
+        return super().fields(registry) | registry.declarations.fields()
+
+
+@jobs.command(cls=SubmitCommand, epilog=EXIT_HELP)
 @click.argument("model", shell_complete=complete_files)
 @click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
+@click.option("--check", is_flag=True, help="Check whether the model prints; the result is the verdict as JSON.")
 @click.option("--webhook-url", metavar="URL", help="Address that the service informs of the end of the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as JSON, not only its id.")
 @server_option
 @verbosity
-def submit(
+def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     model: str,
     options: dict[str, Any],
     registry: Registry,  # noqa: ARG001 - the command class passes it
     *,
     to: str | None,
+    check: bool,
     webhook_url: str | None,
     as_json: bool,
     server: str | None,
 ) -> None:
     """Submit a job, and print its id on standard output."""
+    if check and to is not None:
+        raise click.UsageError("--check writes no model; it takes no --to")
+    kind: JobKind = "check" if check else "inspect" if to is None else "convert"
     with terminal.errors_as_json(as_json), open_client(server) as client:
-        kind: Any = "inspect" if to is None else "convert"
         job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, options=options)
     if as_json:
         terminal.as_json(job)

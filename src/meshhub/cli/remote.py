@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
@@ -25,6 +27,8 @@ from meshhub.registry import Registry
 
 if TYPE_CHECKING:
     from meshhub.client import Client, JobDescription
+
+T = TypeVar("T")
 
 KEY = "MESHHUB_API_KEY"
 """Variable with the API key."""
@@ -59,13 +63,40 @@ def open_client(server: str | None) -> Client:
     return Client(server, key=_read_key())
 
 
+def check_remote_sources(registry: Registry, *paths: str) -> None:
+    """Reject streams, and archives, which commands unpack only for work on this machine. Raises click.UsageError."""
+    if STREAM in paths:
+        raise click.UsageError("--server takes files, not standard input and output")
+    for path in paths:
+        if is_zip(path) and Path(path).suffix.lower() not in readable_extensions(registry):
+            raise click.UsageError(f"--server takes models, and {path} is an archive; unpack it, or omit --server")
+
+
+def check_remote_timeout(ctx: click.Context) -> None:
+    """Reject a deadline for work on a service. Raises click.UsageError."""
+    if ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--server takes no --timeout: the plan of the service limits the time")
+
+
+def waiting_at_limits(send: Callable[[], T], pause: Callable[[float], None] = time.sleep) -> T:
+    """Return what a request returns; at the rate limit of the plan, wait, and send it again. Raises MeshhubError."""
+    for pause_s in _RATE_PAUSES_S:
+        try:
+            return send()
+        except MeshhubError as error:
+            if error.code not in ("rate_limit_exceeded", "too_many_jobs"):
+                raise
+        pause(pause_s)
+    return send()
+
+
 def convert_remote(
     registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
     """Convert one file on the service of the flags, and print the report."""
-    if STREAM in (source, output.path):
+    check_remote_sources(registry, source)
+    if output.path == STREAM:
         raise click.UsageError("--server takes files, not standard input and output")
-    _check_sources(registry, source)
     target = Path(output.path)
     if flags.skip_existing and target.is_file():
         terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
@@ -127,37 +158,25 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
     def convert(self, conversion: Conversion) -> None:
         """Convert a file on the service; at the rate limit of the plan, wait. Raises MeshhubError, OSError."""
         _check_output(conversion.target, self.flags, "--force")
-        for pause_s in (*_RATE_PAUSES_S, None):
-            try:
-                conversion.job = self.client.convert(
-                    conversion.source, conversion.target, to=self.to, on_change=self.running.watch, options=self.options
-                )
-            except MeshhubError as error:
-                if error.code not in ("rate_limit_exceeded", "too_many_jobs") or pause_s is None:
-                    raise
-                self.running.pause(pause_s)
-            else:
-                return
+        conversion.job = waiting_at_limits(
+            lambda: self.client.convert(
+                conversion.source, conversion.target, to=self.to, on_change=self.running.watch, options=self.options
+            ),
+            self.running.pause,
+        )
 
 
 def convert_batch_remote(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files on the service of the flags, print a summary, and return the exit status."""
-    _check_sources(registry, *paths)
+    check_remote_sources(registry, *paths)
     with contextlib.ExitStack() as archives, open_client(flags.server) as client:
         conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
         inputs = identify_inputs(paths, conversions)
         running = _RunningJobs(client)
         batch = _RemoteBatch(registry, to, output_dir, flags, options, inputs, client=client, running=running)
         return perform_all(batch, conversions, flags.jobs or _JOB_COUNT, running.cancel)
-
-
-def _check_sources(registry: Registry, *paths: str) -> None:
-    """Reject archives, which the command unpacks only for conversions on this machine. Raises click.UsageError."""
-    for path in paths:
-        if is_zip(path) and Path(path).suffix.lower() not in readable_extensions(registry):
-            raise click.UsageError(f"--server takes models, and {path} is an archive; unpack it, or omit --server")
 
 
 def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:

@@ -17,12 +17,14 @@ from meshhub.client.companions import ModelInput
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
+from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from meshhub.client.protocol import JobOptions
     from meshhub.model.convert_options import ConvertOptions
 
 
@@ -83,6 +85,20 @@ class AsyncClient:
         await self._wait_or_cancel(job.id, on_change)
         return await self._send(protocol.show_inspection(job.id))
 
+    async def check(
+        self,
+        source: ModelInput,
+        *,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[JobOptions],
+    ) -> Verdict:
+        """Check on the service whether one model prints. Takes the options of `convert`, and those of checks.
+
+        It waits in one request; submit a job of the kind "check" for a model that takes minutes.
+        """
+        call = await asyncio.to_thread(protocol.check_model, source, {**options, **keywords})
+        return await self._send(call)
+
     async def submit(
         self,
         source: ModelInput,
@@ -91,7 +107,7 @@ class AsyncClient:
         kind: JobKind = "convert",
         webhook_url: str | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
-        **keywords: Unpack[ConvertOptions],
+        **keywords: Unpack[JobOptions],
     ) -> JobDescription:
         """Submit a job; see `Client.submit`."""
         call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, {**options, **keywords})

@@ -30,12 +30,17 @@ from meshhub.errors import (
     SourceError,
     quote,
 )
+from meshhub.model.convert_options import CheckOptions, ConvertOptions
 from meshhub.model.report import Inspection
+from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription, summarize_report
 from meshhub.service.jobs.job import JobKind, UploadField
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds for a connection, and without progress; uploads and downloads may take longer as a whole."""
+
+CHECK_TIMEOUT = httpx.Timeout(60.0, connect=10.0, read=1000.0)
+"""Seconds as above; the response begins at the end of the check, after up to 900 s with the built-in plans."""
 
 RETRY_S = 1.0
 """Seconds until the next attempt after a connection failed."""
@@ -51,11 +56,17 @@ CHUNK_BYTES = 1 << 20
 
 T = TypeVar("T")
 
+
+class JobOptions(ConvertOptions, CheckOptions, total=False):
+    """Built-in options of conversions, inspections and checks."""
+
+
 OnChange = Callable[[JobDescription], None]
 """Callback for each change of a job."""
 
 _JOBS = msgspec.json.Decoder(JobDescription)
 _INSPECTIONS = msgspec.json.Decoder(Inspection)
+_VERDICTS = msgspec.json.Decoder(Verdict)
 
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
@@ -184,12 +195,22 @@ def submit_conversion(
 
 def build_submission(upload: Upload, fields: Mapping[str, object]) -> Call[JobDescription]:
     """Return the request that submits a job with these fields; None leaves a field out."""
-    arguments = {
+    arguments = {**_build_form(upload, fields), "headers": {"Idempotency-Key": secrets.token_hex(16)}}
+    return Call("POST", "/jobs", read_job, arguments)
+
+
+def check_model(source: ModelInput, options: Mapping[str, object]) -> Call[Verdict]:
+    """Return the request that checks a model alone. Raises OSError if the file cannot be read."""
+    arguments = {**_build_form(read_model(source), options), "timeout": CHECK_TIMEOUT}
+    return Call("POST", "/check", read_verdict, arguments)
+
+
+def _build_form(upload: Upload, fields: Mapping[str, object]) -> dict[str, Any]:
+    """Return the arguments of a request with a form; a field that is None is left out."""
+    return {
         "data": {name: _spell(value) for name, value in fields.items() if value is not None},
         "files": {upload.field: (upload.name, upload.content)},
-        "headers": {"Idempotency-Key": secrets.token_hex(16)},
     }
-    return Call("POST", "/jobs", read_job, arguments)
 
 
 def show_job(job_id: str) -> Call[JobDescription]:
@@ -237,6 +258,12 @@ def read_inspection(response: httpx.Response) -> Inspection:
     """Return the inspection in a response. Raises MeshhubError."""
     check(response)
     return decode(_INSPECTIONS, response)
+
+
+def read_verdict(response: httpx.Response) -> Verdict:
+    """Return the verdict in a response. Raises MeshhubError."""
+    check(response)
+    return decode(_VERDICTS, response)
 
 
 def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:

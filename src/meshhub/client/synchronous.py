@@ -17,12 +17,14 @@ from meshhub.client.companions import ModelInput
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
+from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from meshhub.client.protocol import JobOptions
     from meshhub.model.convert_options import ConvertOptions
 
 
@@ -95,6 +97,19 @@ class Client:
         self._wait_or_cancel(job.id, on_change)
         return self._send(protocol.show_inspection(job.id))
 
+    def check(
+        self,
+        source: ModelInput,
+        *,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[JobOptions],
+    ) -> Verdict:
+        """Check on the service whether one model prints. Takes the options of `convert`, and those of checks.
+
+        It waits in one request; submit a job of the kind "check" for a model that takes minutes.
+        """
+        return self._send(protocol.check_model(source, {**options, **keywords}))
+
     def submit(
         self,
         source: ModelInput,
@@ -103,17 +118,17 @@ class Client:
         kind: JobKind = "convert",
         webhook_url: str | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
-        **keywords: Unpack[ConvertOptions],
+        **keywords: Unpack[JobOptions],
     ) -> JobDescription:
         """Submit a job, exactly once even if the connection fails meanwhile.
 
         Args:
             source: Path of the model, or its name and content.
             to: Target format of a conversion.
-            kind: What to do.
+            kind: What to do. The result of "check" is the verdict as JSON.
             webhook_url: Address that the service informs of the end.
             options: As for `convert`.
-            keywords: As for `convert`.
+            keywords: As for `convert`; also the options of checks.
         """
         return self._submit(protocol.submit_job(kind, source, to, webhook_url, {**options, **keywords}))
 

@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from meshhub import Caller, MeshhubError, Progress, Registry, Request, Target
+from meshhub.model.options import OptionField, option_fields
 from meshhub.model.progress import Listener
 from meshhub_mcp.folders import Folders
 
@@ -32,6 +33,7 @@ _KEEPALIVE_SHARE = 1e-4
 INSTRUCTIONS = """\
 Convert, inspect and draw 3D model files for printing. Paths are relative to the allowed folder. Results are new files:
 an existing file is never replaced. Inspect a model before you convert it: 'watertight' shows whether it can be printed.
+The tool 'check_model' lists what is wrong with a model, where, and the options of 'convert' that repair it ('remedy').
 Options, such as repair=true or target_height_mm=40, are listed by the tool 'supported'. A failed call has an
 'error_code', which stays the same between versions."""
 
@@ -73,10 +75,13 @@ class ListResult(TypedDict):
 
 
 class SupportResult(TypedDict):
-    """Formats, operations and options."""
+    """Formats, operations, checks and options."""
 
     formats: list[dict[str, Any]]
     operations: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    """With the options that only 'check_model' takes."""
+
     options: list[dict[str, Any]]
 
 
@@ -145,6 +150,22 @@ class Tools:
         result: dict[str, Any] = msgspec.to_builtins(inspection)
         return result
 
+    async def check_model(self, source: PathText, context: Context, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        """Check whether a model prints: a verdict, and findings with places and options of 'convert' that repair them.
+
+        With options of operations, the model is checked after them. The options 'checks' and 'skip_checks' take ids of
+        checks, separated by commas, as the tool 'supported' lists them.
+        """
+        model = await asyncio.to_thread(self._folders.read, source)
+        verdict = await self._with_progress(
+            context,
+            lambda listener: self._registry.check_async(
+                model, caller=self._caller, timeout=self._timeout_s, progress=listener, options=options
+            ),
+        )
+        result: dict[str, Any] = msgspec.to_builtins(verdict)
+        return result
+
     async def explain(self, source: PathText, to: str, options: Options = NO_OPTIONS) -> dict[str, Any]:
         """Show the steps of a conversion, their reasons, and possible losses, without converting."""
         model = await asyncio.to_thread(self._folders.read, source)
@@ -166,7 +187,7 @@ class Tools:
         return Image(data=picture.read(), format="png")
 
     async def supported(self) -> SupportResult:
-        """List formats, operations and options, including those of installed plug-ins."""
+        """List formats, operations, checks and options, including those of installed plug-ins."""
         declarations = self._registry.declarations
         readable = {item.capability.format.id for item in declarations.readers if not item.missing}
         allowed = self._caller.plan.allows
@@ -190,10 +211,15 @@ class Tools:
                 {"id": item.id, "label": item.label, "allowed": allowed(item.requires)}
                 for item in self._registry.operations.values()
             ],
-            "options": [
-                {name: value for name, value in msgspec.to_builtins(field).items() if value not in (None, [], "")}
-                for field in self._registry.options.values()
+            "checks": [
+                {
+                    "id": check.capability.id,
+                    "label": check.capability.label,
+                    "options": list(map(_describe_option, option_fields(check.capability.options))),
+                }
+                for check in declarations.checks
             ],
+            "options": list(map(_describe_option, self._registry.options.values())),
         }
 
     async def plan_limits(self) -> LimitsResult:
@@ -232,6 +258,10 @@ class Tools:
             reporting.cancel()
 
 
+def _describe_option(field: OptionField) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(field).items() if value not in (None, [], "")}
+
+
 def _find_share(progress: Progress | None) -> float:
     """Return the finished share of all steps; 0 before the first one."""
     return 0.0 if progress is None else (progress.index + (progress.fraction or 0.0)) / progress.count
@@ -266,6 +296,15 @@ def create_server(tools: Tools, version: str) -> MCPServer:
         "meshhub", title="meshhub", instructions=INSTRUCTIONS, version=version, log_level="WARNING"
     )
     server.add_tool(with_codes(tools.convert), annotations=WRITES_NEW_FILES)
-    for tool in (tools.list_models, tools.inspect, tools.explain, tools.render, tools.supported, tools.plan_limits):
+    reading = (
+        tools.list_models,
+        tools.inspect,
+        tools.check_model,
+        tools.explain,
+        tools.render,
+        tools.supported,
+        tools.plan_limits,
+    )
+    for tool in reading:
         server.add_tool(with_codes(tool), annotations=READ_ONLY)
     return server

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from meshhub.http.description.forms import FILE_OPTIONS, REPORT, OwnedOptions, describe_binary, describe_form
+from meshhub.http.description.forms import (
+    FILE_OPTIONS,
+    REPORT,
+    OwnedOptions,
+    describe_binary,
+    describe_form,
+    list_check_structs,
+)
 from meshhub.http.description.parts import (
     CONVERT_CODES,
     EXAMPLES,
@@ -15,7 +22,6 @@ from meshhub.http.description.parts import (
 )
 from meshhub.http.intake.explanation_requests import SOURCES
 from meshhub.pipeline.preview_options import PreviewOptions
-from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
@@ -100,10 +106,8 @@ def _inspect(registry: Registry) -> Json:
 
 
 def _check(registry: Registry) -> Json:
-    declarations = registry.declarations
-    structs: list[OwnedOptions] = [(None, VerdictOptions)]
-    structs += [(each.capability.label, each.capability.options) for each in declarations.checks]
-    structs += [(each.capability.label, each.capability.options) for each in declarations.operations]
+    structs = list_check_structs(registry)
+    structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
     body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
     response = describe_json("The verdict and its findings.", refer_to("Verdict"), EXAMPLES["verdict"])
     return describe_operation("check", "Will it print?", "conversion", response, FORM_CODES, body)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from meshhub.http.description.parts import BYTES, EXAMPLES, Json
 from meshhub.http.intake.file_options import FIELD
 from meshhub.model.options import HostOptions, option_fields
+from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 
 OwnedOptions = tuple[str | None, type[Struct]]
@@ -26,6 +27,12 @@ FILE_OPTIONS = {
         "Keys are the indexes of the files in the request; for an archive the paths in it.",
     }
 }
+
+
+def list_check_structs(registry: Registry) -> list[OwnedOptions]:
+    """Return the options of checks."""
+    checks = registry.declarations.checks
+    return [(None, VerdictOptions), *((check.capability.label, check.capability.options) for check in checks)]
 
 
 def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form
+from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form, list_check_structs
 from meshhub.http.description.parts import (
     CONVERT_CODES,
     EXAMPLES,
@@ -16,6 +16,7 @@ from meshhub.http.description.parts import (
     refer_to_headers,
 )
 from meshhub.registry import Registry
+from meshhub.service.jobs.job import JOB_KINDS
 
 
 def job_paths(registry: Registry) -> Json:
@@ -33,9 +34,9 @@ def _submit_job(registry: Registry) -> Json:
     main: Json = {
         "kind": {
             "type": "string",
-            "enum": ["convert", "inspect"],
+            "enum": list(JOB_KINDS),
             "title": "Kind",
-            "description": "What to do; the other fields are those of the endpoint of this name.",
+            "description": "What to do; the other fields are those of the endpoint of this name. Default: convert.",
         },
         "file": describe_binary("The model"),
         "files": {**files, "description": "Several models instead of `file`, for one ZIP."},
@@ -46,7 +47,9 @@ def _submit_job(registry: Registry) -> Json:
             "description": "URL that gets a signed message at the end of the job (Standard Webhooks); needs a key.",
         },
     }
-    body = describe_form(registry, main, ["kind"], converts=True, more=REPORT | FILE_OPTIONS)
+    body = describe_form(
+        registry, main, [], converts=True, more=REPORT | FILE_OPTIONS, structs=list_check_structs(registry)
+    )
     del (
         body["content"]["multipart/form-data"]["example"]["files"],
         body["content"]["multipart/form-data"]["example"]["archive"],
@@ -95,7 +98,9 @@ def _follow_job() -> Json:
 
 def _download_result(registry: Registry) -> Json:
     media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
-    response = describe_files("The converted file, the ZIP, or the report.", {*media_types, "application/zip"})
+    response = describe_files(
+        "The converted file, the ZIP, or the JSON of an inspection or a check.", {*media_types, "application/zip"}
+    )
     codes = (
         *CONVERT_CODES, "job_not_finished", "no_result", "worker_lost", "range_not_satisfiable", "archive_too_large",
         "too_many_files",

@@ -43,7 +43,7 @@ _RESPONSE_TYPES = (Inspection, Verdict, Explanation, PlanAnswer, Supported, Heal
 
 _TAGS = {
     "conversion": "Convert, inspect and draw model files.",
-    "jobs": "Conversions and inspections that outlive the request: submit, follow, download, cancel.",
+    "jobs": "Conversions, inspections and checks that outlive the request: submit, follow, download, cancel.",
     "description": "Plans, formats, options, and this document.",
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }

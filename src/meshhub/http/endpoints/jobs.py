@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from litestar import Response, delete, get, post
@@ -15,15 +15,16 @@ from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
-from meshhub.http.intake.conversion_requests import InputFile, parse_form
+from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.reception import Reception
-from meshhub.http.intake.uploads import Form, wrong_field
+from meshhub.http.intake.uploads import Form
+from meshhub.http.jobs.forms import parse_job_form
 from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import Job, JobFile, JobKind
+from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind
 from meshhub.service.jobs.weights import estimate_demand
 
 
@@ -36,8 +37,6 @@ class JobList(Struct, frozen=True):
     next: str | None
     """Id to send as `before` for the jobs that follow; null if there are none."""
 
-
-_KINDS = ("convert", "inspect")
 
 _CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
@@ -54,7 +53,7 @@ _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNO
 
 @post("/jobs", status_code=202, request_max_body_size=None, opt=METERED)
 async def submit_job(request: AnyRequest) -> Response[bytes]:
-    """Submit a job: the form of /convert, /convert-many, /convert-batch or /inspect."""
+    """Submit a job: the form of /convert, /convert-many, /convert-batch, /inspect or /check."""
     state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
@@ -62,19 +61,15 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
     await state.jobs.check_capacity(caller, context.identity, is_repetition=idempotency_key is not None)
     async with Reception(request, state.resources, "any") as reception:
         form = await reception.receive()
-        kind = form.texts.pop("kind", "").strip().lower()
-        if not kind:
-            raise ServiceError(f"the field 'kind' is missing; set it to {' or '.join(_KINDS)}", code="missing_field")
-        if kind not in _KINDS:
-            raise InvalidOption(f"option 'kind' must be one of {', '.join(_KINDS)}, got {quote(kind)}")
+        kind = _parse_kind(form.texts.pop("kind", ""))
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        _check_form(state, form, cast(JobKind, kind), request)
+        _check_form(state, form, kind, request)
         files = [JobFile(upload.name, upload.size) for upload in form.files]
         job = await state.jobs.submit(
             Submission(
-                kind=cast(JobKind, kind),
+                kind=kind,
                 form=form,
                 caller=caller,
                 identity=context.identity,
@@ -179,11 +174,16 @@ async def _find_job(state: ServiceState, request: AnyRequest) -> Job:
     return await state.jobs.get(request.path_params["job_id"], caller_of(request))
 
 
+def _parse_kind(text: str) -> JobKind:
+    kind = text.strip().lower() or "convert"
+    if kind not in JOB_KINDS:
+        raise InvalidOption(f"option 'kind' must be one of {', '.join(JOB_KINDS)}, got {quote(kind)}")
+    return kind
+
+
 def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> None:
     """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError."""
-    if kind == "inspect" and form.main != "file":
-        raise wrong_field(form.main, "file")
-    conversion = parse_form(form, form.main, caller_of(request), state.registry, kind)
+    conversion = parse_job_form(form, kind, caller_of(request), state.registry)
     if form.main == "files":
         files = enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}

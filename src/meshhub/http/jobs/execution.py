@@ -17,16 +17,17 @@ from meshhub.http.admission.slots import Ticket
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.headers import REPORT
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
-from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile, parse_form
+from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
+from meshhub.http.jobs.forms import parse_job_form
 from meshhub.http.responses.reports import file_header
 from meshhub.http.responses.results import batch_headers, pack_results, raise_if_all_failed
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.model.progress import Progress
 from meshhub.registry import Registry
 from meshhub.service.jobs.files import JobFiles, hash_file
-from meshhub.service.jobs.job import Job, JobProgress, JobResult
+from meshhub.service.jobs.job import JOB_KINDS, Job, JobProgress, JobResult
 
 OnProgress = Callable[[JobProgress], None]
 
@@ -71,7 +72,7 @@ class ResultFile:
 
 
 class JobConversions:
-    """Conversions and inspections of jobs, on the slots and the engine of the other requests."""
+    """Conversions, inspections and checks of jobs, on the slots and the engine of the other requests."""
 
     def __init__(
         self,
@@ -91,6 +92,11 @@ class JobConversions:
     async def run(self, run: Run) -> ResultFile:
         """Run a job in the slot that its runner holds. Raises MeshhubError."""
         job, caller = run.job, self._caller_of(run.job)
+        if job.kind not in JOB_KINDS:
+            # a later version submitted the job, which runs again, possibly on a worker of this version
+            raise ServerBusy(
+                f"a worker of the service is too old for jobs of the kind {job.kind!r}; submit the job again later"
+            )
         paths = await self._resources.threads.run_job_storage(
             self._files.fetch_inputs, job.id, len(job.request.files), run.folder
         )
@@ -101,11 +107,11 @@ class JobConversions:
                 UploadedFile(file.name, path, file.bytes) for file, path in zip(job.request.files, paths, strict=True)
             ],
         )
-        conversion = parse_form(form, form.main, caller, self._registry, job.kind)
+        conversion = parse_job_form(form, job.kind, caller, self._registry)
         files = await self._list_inputs(run, conversion, form)
         execution = self._execution(run, conversion, files)
-        if job.kind == "inspect":
-            return await self._inspect(run, execution, files[0])
+        if job.kind in ("inspect", "check"):
+            return await self._examine(run, execution, files[0])
         if form.main == "file":
             return await self._convert(run, execution, files[0])
         return await self._convert_batch(run, execution, files, form)
@@ -152,10 +158,10 @@ class JobConversions:
         finally:
             archive.close()
 
-    async def _inspect(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
-        inspection = await self._conversions.examine(execution, file)
-        path = run.folder / "inspection.json"
-        path.write_bytes(msgspec.json.encode(inspection))
+    async def _examine(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
+        result = await self._conversions.examine(execution, file)
+        path = run.folder / "result.json"
+        path.write_bytes(msgspec.json.encode(result))
         return ResultFile(path, f"{file.stem}.json", "application/json", {})
 
     async def _convert(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:

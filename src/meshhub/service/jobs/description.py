@@ -80,7 +80,7 @@ class JobDescription(Struct, frozen=True, kw_only=True):
     """Number of runs that have started; a run that a failure of the service ended is repeated."""
 
     target: str | None
-    """Target format; null for an inspection."""
+    """Target format; null for an inspection or a check."""
 
     files: tuple[JobFile, ...]
     """Uploads."""
@@ -89,7 +89,7 @@ class JobDescription(Struct, frozen=True, kw_only=True):
     """Result; null unless the job is done."""
 
     report: dict[str, Any] | None
-    """Report of the conversion, as in the header X-Meshhub-Report; null for an inspection."""
+    """Report of the conversion, as in the header X-Meshhub-Report; null for an inspection or a check."""
 
     error: str | None
     """Reason of a failure, for people."""

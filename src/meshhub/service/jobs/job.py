@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 from meshhub.model.progress import Progress
 
-JobKind = Literal["convert", "inspect"]
+JobKind = Literal["convert", "inspect", "check"]
+
+JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
+"""Every kind that this version runs; the store may have others, which a later version submitted."""
 
 JobState = Literal["queued", "running", "done", "failed", "canceled", "expired"]
 """`queued` → `running` → `done`, `failed` or `canceled` → `expired` when the retention is over. A lost lease returns a
