@@ -60,6 +60,9 @@ def test_jobs_of_every_kind_run_on_a_worker(start_cluster: StartCluster) -> None
         done = cluster.wait(cluster.running.post("/jobs", files, {"kind": kind}).json())
         assert done["kind"] == kind
         assert part in cluster.running.get(done["result"]["url"]).json()
+    several = [("files", ("a.stl", ASCII_STL)), ("files", ("b.stl", ASCII_STL))]
+    done = cluster.wait(cluster.running.post("/jobs", several, {"kind": "combine", "target": "glb"}).json())
+    assert cluster.running.get(done["result"]["url"]).content.startswith(b"glTF")
 
 
 def test_inputs_and_results_in_a_bucket(start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -311,6 +312,60 @@ def textured(tmp_path: Path) -> Path:
 
 def read_outputs(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def list_parts(path: Path) -> list[str]:
+    return [part.name for part in Registry(entry_points=False, engine=InProcess()).read(path).parts]
+
+
+def test_several_models_become_one_file(
+    service: Running, model: Path, textured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = service.keys.create("pro")
+
+    async def work() -> JobDescription:
+        async with AsyncClient(service.url, key=key) as client:
+            return await client.convert([model, textured], tmp_path / "asynchronous.glb", place_on_bed=True)
+
+    with Client(service.url, key=key) as client:
+        job = client.convert([model, textured], tmp_path / "synchronous.glb", place_on_bed=True)
+        assert (job.kind, [file.name for file in job.files]) == (
+            "combine", ["my model.stl", "a.obj", "a.mtl", "Paint.png"],
+        )  # fmt: skip
+        assert asyncio.run(work()).kind == "combine"
+        contents = [("a.stl", ASCII_STL), ("b.stl", ASCII_STL)]
+        job = client.wait(client.submit(contents, kind="combine", to="glb").id)
+        client.download(job.id, tmp_path / "submitted.glb")
+        converted = client.wait(client.submit(contents, to="glb").id)
+        assert converted.result is not None
+        assert converted.result.name == "converted.zip"
+        with pytest.raises(ValueError, match="list of models is empty"):
+            client.submit([], kind="combine", to="glb")
+    assert list_parts(tmp_path / "synchronous.glb") == list_parts(tmp_path / "asynchronous.glb")
+    assert list_parts(tmp_path / "submitted.glb") == ["t", "t"]
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    for name, *more in (("local.glb",), ("remote.glb", "--server", service.url)):
+        done = run("convert", "--combine", str(model), str(textured), str(tmp_path / name), "--place-on-bed", *more)
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "remote.glb").read_bytes() == (tmp_path / "local.glb").read_bytes()
+    assert list_parts(tmp_path / "remote.glb") == list_parts(tmp_path / "synchronous.glb")
+    monkeypatch.setenv("MESHHUB_SERVER", service.url)
+    job_id = run("jobs", "submit", "--combine", str(model), str(model), "--to", "stl").stdout.strip()
+    assert json.loads(run("jobs", "status", job_id, "--json").stdout)["kind"] == "combine"
+    assert run("jobs", "wait", job_id).exit_code == 0
+    for arguments in (("--combine", str(model)), (str(model), str(model), "--to", "stl")):
+        assert run("jobs", "submit", *arguments).exit_code == 2
+
+
+def test_companions_of_one_name_must_be_the_same(service: Running, textured: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(textured.parent, tmp_path / "other") / "a.obj"
+    models, target = [textured, other], tmp_path / "out.glb"
+    with Client(service.url, key=service.keys.create("pro")[0]) as client:
+        assert client.convert(models, target).state == "done"
+        (other.parent / "tex" / "Paint.png").write_bytes(png(3))
+        with pytest.raises(RequestError, match=r"different files that are named 'Paint\.png'"):
+            client.convert(models, tmp_path / "never.glb")
+    assert not (tmp_path / "never.glb").exists()
 
 
 @pytest.mark.parametrize("target", ["out.glb", "out.obj"])

@@ -22,6 +22,7 @@ import httpx
 import pytest
 
 from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, zip_files
+from meshhub import Registry
 from meshhub.engine.isolated import Isolated
 from meshhub.http.jobs import execution, runner, sweeping
 from meshhub.service.jobs.files import LocalJobFiles
@@ -112,6 +113,35 @@ def test_a_check_is_a_job_too(service: Running, pro: dict[str, str]) -> None:
     assert "open_edges" in [finding["code"] for finding in verdict["findings"]]
 
 
+def test_a_combination_is_a_job_too(service: Running, pro: dict[str, str]) -> None:
+    parts = [
+        ("files", ("first.stl", ASCII_STL)),
+        ("files", ("second.obj", b"mtllib m.mtl\nusemtl red\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")),
+        ("files", ("m.mtl", b"newmtl red\nKd 1 0 0\n")),
+    ]
+    fields = {"target": "3mf", "place_on_bed": "true"}
+    done = wait(service, service.post("/jobs", parts, {"kind": "combine", **fields}, headers=pro).json(), headers=pro)
+    assert (done["kind"], done["target"], done["result"]["name"]) == ("combine", "3mf", "first.3mf")
+    assert done["report"]["faces_in"] == 3
+    result = service.get(done["result"]["url"], headers=pro)
+    scene, expected = (
+        Registry(entry_points=False).read(answer.content)
+        for answer in (result, service.post("/combine", parts, fields, headers=pro))
+    )
+    assert [part.name for part in scene.parts] == [part.name for part in expected.parts] == ["t", "second"]
+    assert any(material.base_color[:3] == (1, 0, 0) for material in scene.materials)
+
+
+def test_a_combination_has_the_limits_and_errors_of_the_endpoint(service: Running) -> None:
+    fields = {"kind": "combine", "target": "stl"}
+    part = ("files", ("a.stl", ASCII_STL))
+    check_error(service.post("/jobs", [part] * 4, fields), 413, "too_many_files")
+    broken = ("files", ("broken.stl", b"solid x\nfacet normal 0 0 x\n"))
+    failed = wait(service, service.post("/jobs", [part, broken], fields).json(), "failed")
+    assert failed["error_code"] == "unreadable_file"
+    assert "broken.stl" in failed["error"]
+
+
 def test_a_job_without_a_kind_converts(service: Running) -> None:
     job = service.post("/jobs", {"file": TOY}, {"target": "toy"}).json()
     assert wait(service, job)["kind"] == "convert"
@@ -166,6 +196,12 @@ def test_several_files_and_archives_give_a_zip(service: Running) -> None:
         ({"kind": "inspect"}, {"files": TOY}, "missing_field"),
         ({"kind": "check"}, {"files": TOY}, "missing_field"),
         ({"kind": "check"}, {"archive": TOY}, "missing_field"),
+        ({"kind": "combine", "target": "toy"}, {"file": TOY}, "missing_field"),
+        ({"kind": "combine", "target": "toy"}, {"archive": TOY}, "missing_field"),
+        ({"kind": "combine", "target": "toy"}, {"stray": TOY}, "missing_field"),
+        ({"kind": "combine"}, {"files": TOY}, "missing_field"),
+        ({"kind": "combine", "target": "toy", "file_options": '{"0": {}}'}, {"files": TOY}, "invalid_option"),
+        ({"kind": "combine", "target": "gilded"}, {"files": TOY}, "premium_format_required"),
         ({"kind": "check", "checks": "paint"}, {"file": TOY}, "invalid_option"),
         ({"kind": "check", "file_options": '{"0": {}}'}, {"file": TOY}, "invalid_option"),
         ({"kind": "convert", "target": "toy", "checks": "mesh"}, {"file": TOY}, "invalid_option"),

@@ -64,6 +64,14 @@ def test_an_archive_needs_the_memory_of_the_heaviest_format_for_its_size() -> No
         assert archive.memory_bytes == max(demand.memory_bytes for demand in files)
 
 
+def test_files_that_are_combined_are_in_memory_together() -> None:
+    files = [JobFile("a.hvy", 1000), JobFile("b.stl", 3000)]
+    combined = estimate_demand(files, DECLARATIONS, are_combined=True)
+    assert combined == estimate_demand([JobFile("a.hvy", 4000)], DECLARATIONS)
+    assert combined.memory_bytes > estimate_demand(files, DECLARATIONS).memory_bytes
+    assert estimate_demand([JobFile("b.stl", 100 << 30)] * 2, DECLARATIONS, are_combined=True)[0] == MAX_MEMORY_BYTES
+
+
 def test_a_job_needs_what_its_most_demanding_file_needs() -> None:
     demand = estimate_demand([JobFile("a.stl", 9), JobFile("b.hvy", 1), JobFile("c.ply", 9)], DECLARATIONS)
     assert demand == ((3 << 30) + 1, 4)

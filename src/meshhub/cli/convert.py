@@ -109,17 +109,15 @@ def convert(
     _check_flags(paths, parsed)
     if parsed.server:
         _check_server_flags(ctx, parsed)
+    convert_one = convert_remote if parsed.server else convert_single
     if parsed.combine:
-        if parsed.output_dir or parsed.watch or parsed.server or parsed.name:
-            raise click.UsageError("--combine writes one OUTPUT; it takes no --output-dir, --name, --watch or --server")
+        if parsed.output_dir or parsed.watch or parsed.name:
+            raise click.UsageError("--combine writes one OUTPUT; it takes no --output-dir, --name or --watch")
         inputs, output = choose_combined(registry, paths, parsed)
-        convert_single(registry, Inputs(inputs), output, parsed, options)
+        convert_one(registry, Inputs(inputs), output, parsed, options)
     elif parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
-        if parsed.server:
-            convert_remote(registry, source, output, parsed, options)
-            return
-        convert_single(registry, Inputs((source,)), output, parsed, options)
+        convert_one(registry, Inputs((source,)), output, parsed, options)
     elif parsed.watch is not None:
         from meshhub.cli.watch import convert_arrivals
 

@@ -32,6 +32,7 @@ def jobs() -> None:
     meshhub jobs wait ID
     meshhub jobs result ID bracket.3mf
     meshhub jobs submit bracket.stl --check
+    meshhub jobs submit a.stl b.stl --combine --to 3mf
     """
 
 
@@ -44,20 +45,22 @@ class SubmitCommand(CheckCommand):
 
 
 @jobs.command(cls=SubmitCommand, epilog=EXIT_HELP)
-@click.argument("model", shell_complete=complete_files)
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...", shell_complete=complete_files)
 @click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
 @click.option("--check", is_flag=True, help="Check whether the model prints; the result is the verdict as JSON.")
+@click.option("--combine", is_flag=True, help="Convert all MODELs to one file; each stays an object.")
 @click.option("--webhook-url", metavar="URL", help="Address that the service informs of the end of the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as JSON, not only its id.")
 @server_option
 @verbosity
 def submit(  # noqa: PLR0913 - click passes each flag as a keyword
-    model: str,
+    models: tuple[str, ...],
     options: dict[str, Any],
     registry: Registry,  # noqa: ARG001 - the command class passes it
     *,
     to: str | None,
     check: bool,
+    combine: bool,
     webhook_url: str | None,
     as_json: bool,
     server: str | None,
@@ -65,9 +68,15 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     """Submit a job, and print its id on standard output."""
     if check and to is not None:
         raise click.UsageError("--check writes no model; it takes no --to")
-    kind: JobKind = "check" if check else "inspect" if to is None else "convert"
+    if combine and to is None:
+        raise click.UsageError("--combine needs --to FORMAT")
+    if len(models) > 1 and not combine:
+        raise click.UsageError("several MODELs become one file with --combine; otherwise submit one job for each")
+    kind: JobKind = "combine" if combine else "check" if check else "inspect" if to is None else "convert"
     with terminal.errors_as_json(as_json), open_client(server) as client:
-        job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, options=options)
+        job = client.submit(
+            list(models) if combine else models[0], to=to, kind=kind, webhook_url=webhook_url, options=options
+        )
     if as_json:
         terminal.as_json(job)
     else:

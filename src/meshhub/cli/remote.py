@@ -20,6 +20,7 @@ from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.outputs import Output
 from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
+from meshhub.cli.single import Inputs
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
 from meshhub.model.progress import Listener, Progress
@@ -91,15 +92,15 @@ def waiting_at_limits(send: Callable[[], T], pause: Callable[[float], None] = ti
 
 
 def convert_remote(
-    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, inputs: Inputs, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
-    """Convert one file on the service of the flags, and print the report."""
-    check_remote_sources(registry, source)
+    """Convert one file, or several into one, on the service of the flags, and print the report."""
+    check_remote_sources(registry, *inputs.paths)
     if output.path == STREAM:
         raise click.UsageError("--server takes files, not standard input and output")
     target = Path(output.path)
     if flags.skip_existing and target.is_file():
-        terminal.print_skipped(source, output.path, options, is_json=flags.as_json)
+        terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return
     _check_output(target, flags, output.overwrite)
     # a log and a bar would overwrite each other
@@ -110,7 +111,8 @@ def convert_remote(
     ):
         if output.folder is not None:
             output.folder.mkdir(parents=True, exist_ok=True)
-        with output.recording_origin(source, options):
+        source = list(inputs.paths) if flags.combine else inputs.paths[0]
+        with output.recording_origin(str(inputs), options):
             job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
     if flags.as_json:
         terminal.as_json(job.report)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.companions import ModelInput
+from meshhub.client.companions import ModelInput, ModelInputs
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
@@ -52,7 +52,7 @@ class AsyncClient:
 
     async def convert(
         self,
-        source: ModelInput,
+        source: ModelInputs,
         target: str | Path,
         *,
         to: str | None = None,
@@ -60,11 +60,11 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service; see `Client.convert`. asyncio.CancelledError cancels the job, too."""
+        """Convert models to one file; see `Client.convert`. asyncio.CancelledError cancels the job, too."""
         to = protocol.choose_target(target, to)
-        call, upload_field = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
+        call, is_archive = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
         job = await self._wait_or_cancel((await self._submit(call)).id, on_change)
-        if upload_field == "file":
+        if not is_archive:
             await self.download(job.id, target)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
@@ -101,7 +101,7 @@ class AsyncClient:
 
     async def submit(
         self,
-        source: ModelInput,
+        source: ModelInputs,
         *,
         to: str | None = None,
         kind: JobKind = "convert",

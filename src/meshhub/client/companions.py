@@ -7,13 +7,14 @@ import itertools
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TypeGuard, cast
 
 import msgspec
 from msgspec import Struct
 
-from meshhub.errors import ServerBusy
+from meshhub.errors import RequestError, ServerBusy, quote
 from meshhub.model.report import Report
 from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
 from meshhub.pipeline.outputs import open_output
@@ -22,6 +23,9 @@ from meshhub.service.jobs.job import UploadField
 
 ModelInput = str | Path | tuple[str, bytes]
 """Path of a file, or its name and content."""
+
+ModelInputs = ModelInput | Sequence[ModelInput]
+"""A model, or several."""
 
 _TARGETS = frozenset(("obj", "dae"))
 """Extensions of the formats that store materials or textures in separate files."""
@@ -34,15 +38,15 @@ _REPORT_NAME = "report.json"
 
 
 class Upload(Struct, frozen=True):
-    """File to send.
+    """Files to send.
 
     Attributes:
-        field: Field of the form. The result of "file" is one file; the results of the others are archives.
+        field: Field of the form.
+        files: Names and contents.
     """
 
     field: UploadField
-    name: str
-    content: bytes
+    files: tuple[tuple[str, bytes], ...]
 
 
 class _Converted(Struct):
@@ -58,24 +62,55 @@ class _ArchiveReport(Struct):
     files: list[msgspec.Raw]
 
 
-def read_model(source: ModelInput) -> Upload:
-    """Return the upload of a model alone. Raises OSError."""
-    name, content = source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
-    return Upload("file", name, content)
+def is_several(source: ModelInputs) -> TypeGuard[Sequence[ModelInput]]:
+    """Return whether a program passes several models; a name with its content is one."""
+    return isinstance(source, list | tuple) and not (len(source) == 2 and isinstance(source[1], bytes))
+
+
+def read_models(source: ModelInputs) -> Upload:
+    """Return the upload of a model, or of several, without companions. Raises OSError, ValueError if there is none."""
+    if not is_several(source):
+        return Upload("file", (_read(cast(ModelInput, source)),))
+    if not source:
+        raise ValueError("the list of models is empty")
+    return Upload("files", tuple(map(_read, source)))
+
+
+def read_with_shared_companions(models: Sequence[ModelInput]) -> Upload:
+    """Return the upload of models that become one file, with their companions, which the service finds by name.
+
+    Raises:
+        RequestError: Two companions have the same name and different contents.
+        OSError, ValueError: A file cannot be read, or there is none.
+    """
+    upload = read_models(models)
+    companions: dict[str, bytes] = {}
+    paths = (path for model in models if not isinstance(model, tuple) for path in find_companions(Path(model)).values())
+    for path in paths:
+        content = path.read_bytes()
+        if companions.setdefault(path.name, content) != content:
+            raise RequestError(
+                f"the models need different files that are named {quote(path.name)}; rename one, or convert each model"
+            )
+    return msgspec.structs.replace(upload, files=(*upload.files, *companions.items()))
 
 
 def read_with_companions(source: ModelInput, to: str) -> Upload:
     """Return the upload of a model with its companions, for a result in the format `to`. Raises OSError."""
-    upload = read_model(source)
+    name, content = _read(source)
     companions = {} if isinstance(source, tuple) else find_companions(Path(source))
     if companions:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(upload.name, upload.content)
-            for name, path in companions.items():
-                archive.write(path, name)
-        return Upload("archive", f"{Path(upload.name).stem}.zip", buffer.getvalue())
-    return msgspec.structs.replace(upload, field="files") if to.lower().lstrip(".") in _TARGETS else upload
+            archive.writestr(name, content)
+            for companion, path in companions.items():
+                archive.write(path, companion)
+        return Upload("archive", ((f"{Path(name).stem}.zip", buffer.getvalue()),))
+    return Upload("files" if to.lower().lstrip(".") in _TARGETS else "file", ((name, content),))
+
+
+def _read(source: ModelInput) -> tuple[str, bytes]:
+    return source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
 
 
 def find_companions(model: Path) -> dict[str, Path]:

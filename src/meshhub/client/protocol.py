@@ -8,14 +8,23 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote as quote_url
 
 import httpx
 import msgspec
 
 from meshhub import errors
-from meshhub.client.companions import ModelInput, Upload, read_model, read_with_companions, unpack_result
+from meshhub.client.companions import (
+    ModelInput,
+    ModelInputs,
+    Upload,
+    is_several,
+    read_models,
+    read_with_companions,
+    read_with_shared_companions,
+    unpack_result,
+)
 from meshhub.errors import (
     ERROR_CODES,
     Canceled,
@@ -34,7 +43,7 @@ from meshhub.model.convert_options import CheckOptions, ConvertOptions
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription, summarize_report
-from meshhub.service.jobs.job import JobKind, UploadField
+from meshhub.service.jobs.job import JobKind
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds for a connection, and without progress; uploads and downloads may take longer as a whole."""
@@ -173,24 +182,25 @@ def build_headers(key: str | None) -> dict[str, str]:
 
 
 def submit_job(
-    kind: JobKind, source: ModelInput, to: str | None, webhook_url: str | None, options: Mapping[str, object]
+    kind: JobKind, source: ModelInputs, to: str | None, webhook_url: str | None, options: Mapping[str, object]
 ) -> Call[JobDescription]:
-    """Return the request that submits a job for a model alone. Raises OSError if the file cannot be read."""
+    """Return the request that submits a job for models alone. Raises OSError if a file cannot be read."""
     fields = {"kind": kind, "target": to, "webhook_url": webhook_url, **options}
-    return build_submission(read_model(source), fields)
+    return build_submission(read_models(source), fields)
 
 
-def submit_conversion(
-    source: ModelInput, to: str, options: Mapping[str, object]
-) -> tuple[Call[JobDescription], UploadField]:
-    """Return the request that submits a conversion with the companions of the model, and the field of its upload.
+def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object]) -> tuple[Call[JobDescription], bool]:
+    """Return the request that submits a conversion with companions, and whether its result is an archive.
 
-    Raises OSError if a file cannot be read.
+    Raises RequestError, OSError if the files cannot be sent.
     """
-    upload = read_with_companions(source, to)
+    if is_several(source):
+        fields = {"kind": "combine", "target": to, **options}
+        return build_submission(read_with_shared_companions(source), fields), False
+    upload = read_with_companions(cast(ModelInput, source), to)
     # the report of an archive is in the archive
     fields = {"kind": "convert", "target": to, "report": None if upload.field == "file" else True, **options}
-    return build_submission(upload, fields), upload.field
+    return build_submission(upload, fields), upload.field != "file"
 
 
 def build_submission(upload: Upload, fields: Mapping[str, object]) -> Call[JobDescription]:
@@ -201,7 +211,7 @@ def build_submission(upload: Upload, fields: Mapping[str, object]) -> Call[JobDe
 
 def check_model(source: ModelInput, options: Mapping[str, object]) -> Call[Verdict]:
     """Return the request that checks a model alone. Raises OSError if the file cannot be read."""
-    arguments = {**_build_form(read_model(source), options), "timeout": CHECK_TIMEOUT}
+    arguments = {**_build_form(read_models(source), options), "timeout": CHECK_TIMEOUT}
     return Call("POST", "/check", read_verdict, arguments)
 
 
@@ -209,7 +219,7 @@ def _build_form(upload: Upload, fields: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments of a request with a form; a field that is None is left out."""
     return {
         "data": {name: _spell(value) for name, value in fields.items() if value is not None},
-        "files": {upload.field: (upload.name, upload.content)},
+        "files": [(upload.field, file) for file in upload.files],
     }
 
 

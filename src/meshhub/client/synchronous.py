@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.companions import ModelInput
+from meshhub.client.companions import ModelInput, ModelInputs
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
@@ -52,7 +52,7 @@ class Client:
 
     def convert(
         self,
-        source: ModelInput,
+        source: ModelInputs,
         target: str | Path,
         *,
         to: str | None = None,
@@ -60,13 +60,13 @@ class Client:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service. Companions of a path are sent, and those of the result are written beside
-        it.
+        """Convert one model on the service, or several into one file. Companions of a path are sent, and those of the
+        result of one model are written beside it.
 
         The job is canceled if an exception ends the wait, such as KeyboardInterrupt.
 
         Args:
-            source: Path of the model, or its name and content.
+            source: Path of the model, or its name and content; a list of these becomes one scene.
             target: File to write; it appears when it is complete.
             to: Target format; default: the target's extension.
             on_change: Called with each change of the job: its place in the queue, its progress.
@@ -74,9 +74,9 @@ class Client:
             keywords: Built-in options, typed for type checkers.
         """
         to = protocol.choose_target(target, to)
-        call, upload_field = protocol.submit_conversion(source, to, {**options, **keywords})
+        call, is_archive = protocol.submit_conversion(source, to, {**options, **keywords})
         job = self._wait_or_cancel(self._submit(call).id, on_change)
-        if upload_field == "file":
+        if not is_archive:
             self.download(job.id, target)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
@@ -112,7 +112,7 @@ class Client:
 
     def submit(
         self,
-        source: ModelInput,
+        source: ModelInputs,
         *,
         to: str | None = None,
         kind: JobKind = "convert",
@@ -123,9 +123,10 @@ class Client:
         """Submit a job, exactly once even if the connection fails meanwhile.
 
         Args:
-            source: Path of the model, or its name and content.
+            source: Path of the model, or its name and content; a list of these for several models.
             to: Target format of a conversion.
-            kind: What to do. The result of "check" is the verdict as JSON.
+            kind: What to do. The result of "check" is the verdict as JSON. "combine" converts a list to one file, and
+                "convert" each of its models, in one ZIP.
             webhook_url: Address that the service informs of the end.
             options: As for `convert`.
             keywords: As for `convert`; also the options of checks.

@@ -39,7 +39,10 @@ def _submit_job(registry: Registry) -> Json:
             "description": "What to do; the other fields are those of the endpoint of this name. Default: convert.",
         },
         "file": describe_binary("The model"),
-        "files": {**files, "description": "Several models instead of `file`, for one ZIP."},
+        "files": {
+            **files,
+            "description": "Several models instead of `file`: for one ZIP, or for one file (kind `combine`).",
+        },
         "archive": describe_binary("A ZIP of models instead of `file`, for one ZIP."),
         "webhook_url": {
             "type": "string",

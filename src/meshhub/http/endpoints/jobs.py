@@ -53,7 +53,7 @@ _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNO
 
 @post("/jobs", status_code=202, request_max_body_size=None, opt=METERED)
 async def submit_job(request: AnyRequest) -> Response[bytes]:
-    """Submit a job: the form of /convert, /convert-many, /convert-batch, /inspect or /check."""
+    """Submit a job: the form of /convert, /convert-many, /convert-batch, /combine, /inspect or /check."""
     state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
@@ -73,7 +73,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
                 form=form,
                 caller=caller,
                 identity=context.identity,
-                demand=estimate_demand(files, state.registry.declarations),
+                demand=estimate_demand(files, state.registry.declarations, are_combined=kind == "combine"),
                 idempotency_key=idempotency_key,
                 webhook_url=webhook_url,
             )
@@ -185,7 +185,7 @@ def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequ
     """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError."""
     conversion = parse_job_form(form, kind, caller_of(request), state.registry)
     if form.main == "files":
-        files = enumerate(form.files)
+        files = () if kind == "combine" else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         conversion.assign_options(sent, state.registry)
 

@@ -17,6 +17,7 @@ from meshhub.http.admission.slots import Ticket
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.headers import REPORT
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
+from meshhub.http.intake.combined_files import combine_files
 from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
@@ -112,7 +113,7 @@ class JobConversions:
         execution = self._execution(run, conversion, files)
         if job.kind in ("inspect", "check"):
             return await self._examine(run, execution, files[0])
-        if form.main == "file":
+        if form.main == "file" or job.kind == "combine":
             return await self._convert(run, execution, files[0])
         return await self._convert_batch(run, execution, files, form)
 
@@ -136,6 +137,8 @@ class JobConversions:
         return Execution(conversion, run.ticket, deadline, run.cancel, holds_slot=True, on_progress=relay)
 
     async def _list_inputs(self, run: Run, conversion: ConversionRequest, form: Form) -> Sequence[InputFile]:
+        if run.job.kind == "combine":
+            return [combine_files(form.files, self._registry)]
         if form.main == "archive":
             unpacked = await self._unpack(form.files[0].path, run.folder / "unpacked", conversion.caller.plan.limits)
             sent = {file.name: file for file in unpacked}

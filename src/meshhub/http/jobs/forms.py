@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
-from meshhub.http.intake.uploads import Form, wrong_field
+from meshhub.http.intake.uploads import Form, MainField, wrong_field
 from meshhub.model.plans import Caller
 from meshhub.registry import Registry
 from meshhub.service.jobs.job import JobKind
+
+_MAIN_FIELDS: Mapping[JobKind, MainField] = {"inspect": "file", "check": "file", "combine": "files"}
+"""Field with the files of a kind; the form of a conversion may have any of them."""
 
 
 def parse_job_form(form: Form, kind: JobKind, caller: Caller, registry: Registry) -> ConversionRequest:
@@ -16,6 +21,7 @@ def parse_job_form(form: Form, kind: JobKind, caller: Caller, registry: Registry
         ServiceError: A field is missing, or the files are in a field that the kind does not take.
         RequestError, MissingDependency: The target, an entitlement or an option is invalid.
     """
-    if kind != "convert" and form.main != "file":
-        raise wrong_field(form.main, "file")
-    return parse_form(form, form.main, caller, registry, kind)
+    main = _MAIN_FIELDS.get(kind, form.main)
+    if form.files and form.main != main:
+        raise wrong_field(form.main, main)
+    return parse_form(form, main, caller, registry, "convert" if kind == "combine" else kind)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from meshhub.model.progress import Progress
 
-JobKind = Literal["convert", "inspect", "check"]
+JobKind = Literal["convert", "inspect", "check", "combine"]
 
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """Every kind that this version runs; the store may have others, which a later version submitted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -38,8 +38,17 @@ class Demand(NamedTuple):
     cores: int
 
 
-def estimate_demand(files: Iterable[JobFile], declarations: Declarations) -> Demand:
-    """Return what a job needs for its most demanding file, because files run one after the other."""
+def estimate_demand(files: Sequence[JobFile], declarations: Declarations, *, are_combined: bool = False) -> Demand:
+    """Return what a job needs for its most demanding file, because files run one after the other.
+
+    Args:
+        files: Files of the job.
+        declarations: Formats of the files.
+        are_combined: Whether all are in memory together; the most demanding file then counts with the bytes of all.
+    """
+    if are_combined:
+        size_bytes = sum(file.bytes for file in files)
+        files = [JobFile(file.name, size_bytes) for file in files]
     demands = [_estimate_file(file, declarations) for file in files]
     return Demand(
         max((demand.memory_bytes for demand in demands), default=DEFAULT_MEMORY_BYTES),
