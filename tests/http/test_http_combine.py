@@ -26,6 +26,13 @@ def test_the_service_combines_files(service: Running) -> None:
     assert any(material.base_color[:3] == (1, 0, 0) for material in scene.materials)
 
 
+def test_a_model_without_an_extension_is_not_a_companion(service: Running) -> None:
+    parts = [("files", (name, content)) for name, content in (("a.stl", STL), ("b", STL), ("c.txt", b"a note"))]
+    answer = service.post("/combine", parts, {"target": "3mf"})
+    assert answer.status_code == 200, answer.text
+    assert len(Registry(entry_points=False).read(answer.content).parts) == 2
+
+
 def test_the_service_rejects_too_many_files_and_options_of_files(service: Running) -> None:
     part = ("files", ("a.stl", STL))
     check_error(service.post("/combine", [part] * 4, {"target": "stl"}), 413, "too_many_files")

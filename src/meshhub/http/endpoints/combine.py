@@ -22,7 +22,7 @@ async def combine(request: AnyRequest) -> FileResponse:
         conversion = await reception.receive_conversion(state.registry)
         # `file_options` have no meaning here, because all files share one chain
         conversion.assign_options({}, state.registry)
-        file = combine_files(reception.form.files, state.registry)
+        file = await state.resources.threads.run_archive(combine_files, reception.form.files, state.registry)
         folder = reception.folder / "out"
         folder.mkdir()
         report, target = await run_while_connected(

@@ -9,20 +9,20 @@ from pathlib import PurePosixPath
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import UploadedFile
+from meshhub.pipeline.archived_models import sort_files
 from meshhub.registry import Registry
 
 
 def combine_files(uploads: Sequence[UploadedFile], registry: Registry) -> InputFile:
     """Return the models of a form as one input, named after the first.
 
-    Files that no reader reads by their extension are companions of all models.
+    Files that no reader reads by their extension or content are companions of all models. Reads the files.
     """
-    readers = registry.declarations.readers
-    extensions = {extension for reader in readers for extension in reader.capability.format.extensions}
-    companions = {
-        upload.name: upload.path for upload in uploads if PurePosixPath(upload.name.lower()).suffix not in extensions
-    }
-    models = [upload for upload in uploads if upload.name not in companions] or uploads
+    # several uploads may have one name
+    paths = {f"{number}/{upload.name}": upload.path for number, upload in enumerate(uploads)}
+    contents = sort_files(paths, registry.declarations, registry.hooks.sniffing())
+    companions = {PurePosixPath(key).name: path for key, path in contents.companions.items()}
+    models = [upload for key, upload in zip(paths, uploads, strict=True) if key in contents.models] or uploads
     first, *others = (
         InputFile(
             name=model.name,

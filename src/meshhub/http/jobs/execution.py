@@ -138,7 +138,7 @@ class JobConversions:
 
     async def _list_inputs(self, run: Run, conversion: ConversionRequest, form: Form) -> Sequence[InputFile]:
         if run.job.kind == "combine":
-            return [combine_files(form.files, self._registry)]
+            return [await self._resources.threads.run_archive(combine_files, form.files, self._registry)]
         if form.main == "archive":
             unpacked = await self._unpack(form.files[0].path, run.folder / "unpacked", conversion.caller.plan.limits)
             sent = {file.name: file for file in unpacked}
