@@ -63,7 +63,7 @@ def assert_apart(scene: Scene, gap: float) -> None:
     gap=st.sampled_from([0.0, 1.0, 5.0]),
     turns=st.sampled_from(["none", "right-angles", "any"]),
 )
-@settings(max_examples=12)
+@settings(max_examples=5)
 def test_objects_stand_on_the_bed_apart_and_whole(
     sizes: list[tuple[float, float, str]], gap: float, turns: str
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifold3d import Manifold
+from manifold3d import Manifold, Mesh64
 
 from meshhub import ConversionFailed
 from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
@@ -82,3 +82,14 @@ def test_an_open_mesh_is_rejected_with_advice() -> None:
     scene = scene_of(replace(brick(), faces=brick().faces[1:]))
     with pytest.raises(ConversionFailed, match="repair"):
         chamfer(scene, 1)
+
+
+def test_feet_that_a_chamfer_would_sharpen_stay_flat_with_a_note() -> None:
+    plate = Manifold.cube((20, 20, 5)).translate((0, 0, 5))
+    solid = plate + Manifold.cube((10, 10, 6)) + Manifold.cube((1, 1, 6)).translate((18, 18, 0))
+    with collecting("chamfer") as remarks:
+        result = chamfer(scene_of(mesh_of(solid)), 1)
+    assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    mesh = trimesh.Trimesh(*soup(result))
+    feet = Manifold(Mesh64(mesh.vertices, mesh.faces.astype(np.uint64))).slice(1e-6).decompose()
+    assert sorted(foot.area() for foot in feet) == pytest.approx([1, 64], abs=0.01)

@@ -38,17 +38,20 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if size is None:
         return scene
     bed = float(bounds(scene)[0, 2])
-    length = 0.0
+    length, narrow_count = 0.0, 0
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
-        nonlocal length
+        nonlocal length, narrow_count
         if mesh.vertices[mesh.faces, 2].min() > bed + SLICE_RATIO * size:
             return mesh
         solid = to_manifold(mesh, parts)
-        outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
+        sides = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size).decompose()
         # a side narrower than the bevels would disappear from the bed
-        if outline.offset(-size).is_empty():
+        wide = [side for side in sides if not side.offset(-size).is_empty()]
+        narrow_count += len(parts) * (len(sides) - len(wide))
+        if not wide:
             return mesh
+        outline = manifold3d.CrossSection.compose(wide)
         loops = outline.to_polygons()
         length += len(parts) * sum(
             float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops
@@ -64,6 +67,13 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
             options=("chamfer_base_mm", "flatten_base_mm"),
         )
         return scene
+    if narrow_count:
+        note(
+            "base_too_narrow",
+            f"{narrow_count} sides at the bed are too narrow for a chamfer of {format_number(size, 3)} mm and stay sharp; "
+            "lower {chamfer_base_mm}",
+            options=("chamfer_base_mm",),
+        )
     did(chamfered_mm=length)
     return result
 
