@@ -70,8 +70,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if narrow_count:
         note(
             "base_too_narrow",
-            f"{narrow_count} sides at the bed are too narrow for a chamfer of {format_number(size, 3)} mm and stay sharp; "
-            "lower {chamfer_base_mm}",
+            f"{narrow_count} sides at the bed are too narrow for a chamfer of {format_number(size, 3)} mm and stay "
+            "sharp; lower {chamfer_base_mm}",
             options=("chamfer_base_mm",),
         )
     did(chamfered_mm=length)
