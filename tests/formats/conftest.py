@@ -16,4 +16,5 @@ def _patient_kernel_check() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (kernel_check, writer):
             patch.setattr(module, "MAX_CHECK_S", 300.0)
+        patch.setattr(kernel_check, "MAX_MESH_S", 300.0)
         yield

@@ -474,6 +474,28 @@ def test_a_part_with_many_more_faces_than_its_surfaces_says_so(monkeypatch: pyte
     assert message.endswith("flat facets: 64, 68 faces instead of about 6")
 
 
+def test_a_dome_whose_rim_is_broken_stays_a_sphere() -> None:
+    """A flange is tangent to the pin under the dome: facets of the pin are flat there, up to the rim."""
+    angle = np.linspace(0, np.pi / 2, 33)
+    dome = np.stack([5 * np.cos(angle), 10 + 5 * np.sin(angle)], axis=1)
+    pin = revolved(np.concatenate([[[0, 0], [5, 0]], dome]), segments=128)
+    flange = Solid.cube([12, 14, 1]).translate([-7, -7, 0])
+    _, remarks = write_step(scene_of(mesh_of(pin + flange)))
+    assert (remarks.figures["spheres"], remarks.figures["cylinders"]) == (1, 1)
+    assert remarks.figures["faces"] < 12
+    if "valid_solids" in remarks.figures:
+        assert remarks.figures["valid_solids"] == 1
+
+
+def test_surfaces_of_an_open_shell_stay_round() -> None:
+    mesh = mesh_of(plate_with_holes())
+    is_top = (mesh.vertices[mesh.faces][:, :, 2] == 6).all(axis=1)
+    _, remarks = write_step(scene_of(replace(mesh, faces=mesh.faces[~is_top])))
+    figures = remarks.figures
+    assert (figures["open_shells"], figures["cylinders"], figures["faces"]) == (1, 4, 9)
+    assert [note.code for note in remarks.notes] == ["open_surface"]
+
+
 def two_pins() -> Scene:
     pins = Solid.compose([cylinder(5, 2, 2, 32), cylinder(5, 3, 3, 32).translate([20, 0, 0])])
     return Scene((mesh_of(pins),), (Part(0, name="pins"),))

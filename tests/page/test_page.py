@@ -342,26 +342,28 @@ def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
     def add_plugins(route: Any) -> None:
         response = route.fetch()
         body = response.json()
-        hollow = {
-            "hollow_mm": {"type": "number", "title": "Wall", "description": "Thickness.", "minimum": 0.5, "maximum": 9},
-            "hollow_drain": {"type": "boolean", "title": "Add a drain", "description": "For resin.", "default": False},
-            "hollow_style": {"type": "string", "title": "Style", "enum": ["round", "square"], "default": "round"},
+        foam = {
+            "foam_mm": {"type": "number", "title": "Bubble", "description": "Diameter.", "minimum": 0.5, "maximum": 9},
+            "foam_drain": {"type": "boolean", "title": "Add a drain", "description": "For resin.", "default": False},
+            "foam_style": {"type": "string", "title": "Style", "enum": ["round", "square"], "default": "round"},
         }
         common = {"requires": None, "allowed": True, "objection": None, "remedy": None}
         body["operations"].append(
             {
                 **common,
-                "id": "hollow",
-                "label": "Hollow",
+                "id": "foam",
+                "stage": "hollow",
+                "label": "Foam",
                 "available": True,
                 "drops": [],
-                "options": {"properties": hollow},
+                "options": {"properties": foam},
             }
         )
         body["operations"].append(
             {
                 **common,
                 "id": "lattice",
+                "stage": "shape",
                 "label": "Lattice",
                 "available": False,
                 "remedy": "pip install lattice",
@@ -372,7 +374,7 @@ def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
         route.fulfill(response=response, body=json.dumps(body))
 
     sent: list[str] = []
-    visit.page.route("**/supported", add_plugins)
+    visit.page.route("**/supported?*", add_plugins)
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
 
@@ -382,18 +384,18 @@ def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
 
     for path in ("**/convert-many", "**/jobs"):
         page.route(path, record)
-    page.get_by_role("switch", name="Hollow").check()
-    page.get_by_label("Wall").fill("20")
+    page.get_by_role("switch", name="Foam").check()
+    page.get_by_label("Bubble").fill("20")
     page.get_by_text("Enter 0.5 to 9.").wait_for()
     assert page.get_by_role("button", name="Convert to 3MF").is_disabled()
-    page.get_by_label("Wall").fill("2")
+    page.get_by_label("Bubble").fill("2")
     page.get_by_label("Add a drain").check()
     page.get_by_label("Style").select_option("square")
     assert page.get_by_role("switch", name="Lattice").is_disabled()
     page.get_by_text("pip install lattice").wait_for()
     page.get_by_role("button", name="Convert to 3MF").click()
     page.get_by_role("alert").get_by_text("The server does not answer").wait_for()
-    for name, value in (("hollow_mm", "2"), ("hollow_drain", "true"), ("hollow_style", "square")):
+    for name, value in (("foam_mm", "2"), ("foam_drain", "true"), ("foam_style", "square")):
         assert f'name="{name}"\r\n\r\n{value}\r\n' in sent[0]
 
 

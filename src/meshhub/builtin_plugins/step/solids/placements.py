@@ -136,8 +136,10 @@ def _choose_poles(skin: Skin, regions: Regions, outline: Outline, spheres: IntIn
     u = perpendicular(away)
     v = np.cross(away, u)
     angle = np.arange(_SPHERE_AXES_COUNT) * (np.pi / _SPHERE_AXES_COUNT)
-    axes = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
-    nearest_cos = np.zeros((_SPHERE_AXES_COUNT, len(spheres)))
+    across = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
+    # about half a ball has its outline where these poles are
+    axes = np.concatenate([across, normalize((across + away).reshape(-1, 3)).reshape(across.shape)])
+    nearest_cos = np.zeros((len(axes), len(spheres)))
     for candidate, axis in enumerate(axes):
         np.maximum.at(nearest_cos[candidate], owner, np.abs(np.einsum("ij,ij->i", out, axis[owner])))
     # rounded, so that rounding noise does not decide between equal candidates

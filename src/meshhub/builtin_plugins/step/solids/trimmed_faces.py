@@ -64,9 +64,11 @@ def measure_faces(model: BrepModel, segments: EdgeSegments) -> TrimmedFaces:
     shell[model.regions.region] = skin.shell
     origin = surfaces.origin - shell_origins(skin)[shell]
     left, right = edge_regions(model.outline)
-    face = np.concatenate([left[segments.edge], right[segments.edge]])
-    row = np.tile(np.arange(len(segments.edge)), 2)
-    side = np.repeat([1.0, -1.0], len(segments.edge))
+    # an edge on the border of an open shell has no right side
+    inner = np.flatnonzero((np.bincount(model.outline.edge, minlength=len(left)) == 2)[segments.edge])
+    face = np.concatenate([left[segments.edge], right[segments.edge[inner]]])
+    row = np.concatenate([np.arange(len(segments.edge)), inner])
+    side = np.repeat([1.0, -1.0], [len(segments.edge), len(inner)])
 
     begin, middle, end = (
         points[row] - surfaces.origin[face] for points in (segments.begin, segments.middle, segments.end)
