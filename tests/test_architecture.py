@@ -141,14 +141,13 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 PUBLIC_NAMES = """
     API_VERSION Caller Cancel Canceled Capability Chain Check ConversionFailed ConversionTimeout EmptyModel Engine
-    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Finding Format Frame Hole HoleStep Image
-    InProcess Inspection InvalidOption
-    Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
-    ModelTooComplex NoOptions Note Objection Operation OutputExists Part Place Plan Plugin PluginError PremiumRequired
-    Progress RadiusCount Reader Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy
-    ShuttingDown Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target
-    UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget Verdict WorkerCrashed Writer advance did
-    hookimpl note track
+    EngineError Estimate ExternalReference Failure Fault Feature FeatureTable FileReport Finding Format Frame Hole
+    HoleStep Image InProcess Inspection InvalidOption Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError
+    MissingDependency ModelInspection ModelTooComplex NoOptions Note Objection Operation OutputExists Part
+    PartEstimate Place Plan Plugin PluginError PremiumRequired Price Progress Quote RadiusCount RateCard Reader
+    Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy ShuttingDown Source SourceError
+    Stage Step StepReport Storage StoredFile SurfaceCount Target UnreadableFile UnsafeArchive UnsupportedFormat
+    UnsupportedTarget Verdict WorkerCrashed Writer advance did hookimpl note track
 """
 
 

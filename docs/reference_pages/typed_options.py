@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from meshhub.model.options import OptionField, option_fields
+from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY
@@ -30,10 +31,22 @@ class PictureOptions(TypedDict, total=False):
     """Options of pictures; None counts as absent."""
 '''
 
+PRINT_HEADER = '''
+
+class PrintOptions(TypedDict, total=False):
+    """Options of checks and estimates; None counts as absent."""
+'''
+
 CHECK_HEADER = '''
 
-class CheckOptions(TypedDict, total=False):
-    """Options of checks; None counts as absent."""
+class CheckOptions(PrintOptions, total=False):
+    """Options of a check; None counts as absent."""
+'''
+
+QUOTE_HEADER = '''
+
+class QuoteOptions(PrintOptions, total=False):
+    """Options of a quote; None counts as absent."""
 '''
 
 MAX_LINE = 90
@@ -67,8 +80,11 @@ def _key(field: OptionField) -> str:
 
 def page() -> str:
     """Return the module."""
-    built_in, pictures = REGISTRY.options.values(), option_fields(RenderOptions)
-    checks = [*option_fields(VerdictOptions), *REGISTRY.declarations.check_fields().values()]
-    return "".join(
-        [HEADER, *map(_key, built_in), PICTURE_HEADER, *map(_key, pictures), CHECK_HEADER, *map(_key, checks)]
-    )
+    classes = {
+        HEADER: REGISTRY.options.values(),
+        PICTURE_HEADER: option_fields(RenderOptions),
+        PRINT_HEADER: REGISTRY.declarations.check_fields().values(),
+        CHECK_HEADER: option_fields(VerdictOptions),
+        QUOTE_HEADER: option_fields(QuoteOptions),
+    }
+    return "".join(text for header, fields in classes.items() for text in (header, *map(_key, fields)))

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from meshhub.model.chain import Chain as Chain
     from meshhub.model.chain import Request as Request
     from meshhub.model.chain import Step as Step
+    from meshhub.model.estimate import Estimate as Estimate
+    from meshhub.model.estimate import PartEstimate as PartEstimate
     from meshhub.model.features import FeatureTable as FeatureTable
     from meshhub.model.features import Hole as Hole
     from meshhub.model.features import HoleStep as HoleStep
@@ -78,6 +80,8 @@ if TYPE_CHECKING:
     from meshhub.model.progress import Progress as Progress
     from meshhub.model.progress import advance as advance
     from meshhub.model.progress import track as track
+    from meshhub.model.quote import Price as Price
+    from meshhub.model.quote import Quote as Quote
     from meshhub.model.recipes import Recipe as Recipe
     from meshhub.model.report import Failure as Failure
     from meshhub.model.report import FileReport as FileReport
@@ -98,6 +102,7 @@ if TYPE_CHECKING:
     from meshhub.model.verdict import Verdict as Verdict
     from meshhub.pipeline.loading import Fault as Fault
     from meshhub.pipeline.loading import Plugin as Plugin
+    from meshhub.pipeline.rates import RateCard as RateCard
     from meshhub.registry import Registry as Registry
 
 _NAMES_BY_MODULE = {
@@ -119,8 +124,11 @@ _NAMES_BY_MODULE = {
     "meshhub.model.notes": "Note did note",
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan Rule",
     "meshhub.model.progress": "Progress advance track",
+    "meshhub.model.estimate": "Estimate PartEstimate",
+    "meshhub.model.quote": "Price Quote",
     "meshhub.model.recipes": "Recipe",
     "meshhub.pipeline.loading": "Fault Plugin",
+    "meshhub.pipeline.rates": "RateCard",
     "meshhub.registry": "Registry",
     "meshhub.model.features": "FeatureTable Hole HoleStep RadiusCount SurfaceCount",
     "meshhub.model.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",

@@ -21,14 +21,23 @@ from msgspec import structs
 from meshhub.engine.async_twin import async_twin
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
-from meshhub.engine.run_options import CheckRunOptions, RenderRunOptions, RunOptions, RunSettings, split_keywords
+from meshhub.engine.run_options import (
+    CheckRunOptions,
+    QuoteRunOptions,
+    RenderRunOptions,
+    RunOptions,
+    RunSettings,
+    split_keywords,
+)
 from meshhub.engine.run_task import run_task
 from meshhub.errors import UnsupportedTarget, quote
 from meshhub.model.capabilities import Format, Operation, Writer
 from meshhub.model.chain import Chain, Request
+from meshhub.model.estimate import Estimate
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
 from meshhub.model.progress import Listener
+from meshhub.model.quote import Quote
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Assembly, Source, Target
@@ -43,6 +52,7 @@ from meshhub.pipeline.inputs import Input, Inputs, describe_archive, is_several,
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.outputs import Output, open_output, target_format
 from meshhub.pipeline.program_scenes import decode
+from meshhub.pipeline.rates import RateCard, complete_options, make_quote, read_rates
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
 
 if TYPE_CHECKING:
@@ -340,6 +350,36 @@ class Registry:
         with self._resolved(source, Request(purpose="check", options=options), run) as task:
             return cast(Verdict, self._run(task, run.timeout, run.cancel))
 
+    def estimate(self, source: Inputs, **keywords: Unpack[QuoteRunOptions]) -> Estimate:
+        """Estimate the print of one model: weight, support and time. Takes the keywords of `quote` except `rates`.
+
+        Raises MeshhubError.
+        """
+        return self.quote(source, **keywords).estimate
+
+    def quote(
+        self,
+        source: Inputs,
+        *,
+        rates: RateCard | str | os.PathLike[str] | None = None,
+        **keywords: Unpack[QuoteRunOptions],
+    ) -> Quote:
+        """Estimate the print of one model, and compute its price.
+
+        With options of operations, the model is estimated after them. Raises MeshhubError.
+
+        Args:
+            source: As for `convert`.
+            rates: Rate card, or the path of one. Default: none, so the quote has no price.
+            keywords: As for `check`, except `checks` and `skip_checks`; also `quantity`, `material` and `slicer`.
+        """
+        run, requested = split_keywords(**keywords)
+        card = rates if isinstance(rates, RateCard | None) else read_rates(rates)
+        options = complete_options(card, requested)
+        with self._resolved(source, Request(purpose="quote", options=options), run) as task:
+            verdict = cast(Verdict, self._run(task, run.timeout, run.cancel))
+        return make_quote(verdict, card, options)
+
     def render(
         self, source: Inputs, target: Output, *, overwrite: bool = True, **keywords: Unpack[RenderRunOptions]
     ) -> Report:
@@ -394,6 +434,8 @@ class Registry:
     write_async = async_twin(write)
     inspect_async = async_twin(inspect)
     check_async = async_twin(check)
+    estimate_async = async_twin(estimate)
+    quote_async = async_twin(quote)
     render_async = async_twin(render)
 
     def close(self) -> None:

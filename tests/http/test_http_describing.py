@@ -211,6 +211,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/explain": ["explain"],
         "/inspect": ["inspect"],
         "/check": ["check"],
+        "/quote": ["quote"],
         "/render": ["render"],
         "/preview": ["preview"],
         "/jobs": ["submit_job", "list_jobs"],

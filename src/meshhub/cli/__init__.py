@@ -1,4 +1,4 @@
-"""The command line: `convert`, `inspect`, `check`, `render`, listings; `serve`, `keys`, `config` for the service."""
+"""The command line: `convert`, `check`, `quote` and others for models, listings; `serve`, `keys`, … for the service."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _COMMANDS = {
     "operations": "meshhub.cli.listings:operations",
     "plugin": "meshhub.cli.plugin:plugin",
     "plugins": "meshhub.cli.listings:plugins",
+    "quote": "meshhub.cli.quote:quote",
     "recipes": "meshhub.cli.listings:recipes",
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
@@ -94,6 +95,7 @@ def root(ctx: click.Context) -> None:
     meshhub convert parts/*.stl --to 3mf --output-dir out/
     meshhub inspect bracket.stl
     meshhub check bracket.stl
+    meshhub quote bracket.stl --rates rates.toml
     meshhub render bracket.stl bracket.png
     """
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))

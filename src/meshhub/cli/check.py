@@ -153,6 +153,9 @@ def _print_verdict(path: str, verdict: Verdict) -> None:
             terminal.print_line(_describe_places(finding), indent="    ")
         if finding.remedy:
             terminal.print_line(_describe_remedy(path, finding), indent="    ")
+    if verdict.estimate is not None:
+        estimate = verdict.estimate
+        terminal.print_line(f"takes {estimate.describe_weight()}; {estimate.describe_time()}", indent="  ")
     terminal.print_notes(verdict.notes, indent="  ")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from meshhub.engine.contract import Cancel
-from meshhub.model.convert_options import CheckOptions, ConvertOptions, PictureOptions
+from meshhub.model.convert_options import CheckOptions, ConvertOptions, PictureOptions, QuoteOptions
 from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.progress import Listener
 
@@ -38,6 +38,10 @@ class RenderRunOptions(RunOptions, PictureOptions, total=False):
 
 class CheckRunOptions(RunOptions, CheckOptions, total=False):
     """Keywords of `Registry.check`."""
+
+
+class QuoteRunOptions(RunOptions, QuoteOptions, total=False):
+    """Keywords of `Registry.quote` and `Registry.estimate`."""
 
 
 @dataclass(frozen=True)

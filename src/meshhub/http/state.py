@@ -19,6 +19,7 @@ from meshhub.http.jobs.service import Jobs
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses.page_files import PageFile
 from meshhub.model.plans import Plan
+from meshhub.pipeline.rates import RateCard
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
@@ -42,6 +43,7 @@ class ServiceState:
     probe: Probe
     metrics: Metrics
     plans: Mapping[str, Plan]
+    rate_card: RateCard | None
     trusted: Sequence[Trusted]
     schema_document: bytes
     schema_page: bytes

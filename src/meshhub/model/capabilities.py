@@ -352,7 +352,7 @@ class StoredFolderFile(StoredFile, Protocol):
 
 
 class Check(Capability, frozen=True, kw_only=True):
-    """Check of a model: `run(scene: Scene, options) -> Iterable[Finding]`, in millimeters, Z up.
+    """Check of a model: `run(scene: Scene, options) -> Iterable[Finding | Estimate]`, in millimeters, Z up.
 
     A check changes nothing. It reports figures, such as the thickness of the thinnest wall, with `did`. All checks of a
     chain receive the same scene. If one fails, the others still run, and a finding says that it did not.
@@ -369,6 +369,9 @@ class Check(Capability, frozen=True, kw_only=True):
 
     options: type[Struct] = NoOptions
     """Struct of the options; checks may share one."""
+
+    estimates: Literal["model", "slicer"] | None = None
+    """How the check makes the estimate of a quote; None: it makes none. One by a slicer runs only on request."""
 
 
 class Operation(Capability, frozen=True, kw_only=True):

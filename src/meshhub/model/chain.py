@@ -19,7 +19,7 @@ GIVEN = "given"
 """Origin of the plug-ins that a program passes to its registry."""
 
 
-Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview", "check"]
+Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview", "check", "quote"]
 """Purpose of a request; "read" returns a scene to the program."""
 
 
@@ -131,6 +131,9 @@ class Inspect(Struct, frozen=True, tag="inspect"):
 
 class Judge(Struct, frozen=True, tag="judge"):
     """Ending: the last steps check the scene, each for itself."""
+
+    needs_estimate: bool = False
+    """Whether an estimate was requested, so that the chain fails without it."""
 
 
 Ending: TypeAlias = Write | Render | Preview | Inspect | Judge

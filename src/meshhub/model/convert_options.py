@@ -323,14 +323,8 @@ class PictureOptions(TypedDict, total=False):
     """Background. Color behind the model."""
 
 
-class CheckOptions(TypedDict, total=False):
-    """Options of checks; None counts as absent."""
-
-    checks: str | None
-    """Checks. Ids of checks, separated by commas; only these run. Default: all."""
-
-    skip_checks: str | None
-    """Checks to leave out. Ids of checks, separated by commas; these do not run."""
+class PrintOptions(TypedDict, total=False):
+    """Options of checks and estimates; None counts as absent."""
 
     print_process: Literal["fdm", "resin", "sls"] | None
     """Process. Way of printing: fdm (melted filament), resin (liquid resin under light) or sls (sintered powder).
@@ -348,7 +342,8 @@ class CheckOptions(TypedDict, total=False):
     parts. Default: 0.3 for fdm, 0.2 for resin, 0.5 for sls."""
 
     print_layer_mm: float | None
-    """Layer of mm (at least 0.02 and at most 1). Height of a layer."""
+    """Layer of mm (at least 0.02 and at most 1). Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for
+    sls."""
 
     print_overhang_deg: float | None
     """Least angle without support, degrees (at least 5 and at most 85). Report surfaces that overhang at less than
@@ -395,3 +390,47 @@ class CheckOptions(TypedDict, total=False):
         | None
     )
     """Printer. Printer on which the model must fit. Without it, it must fit on one of the known ones."""
+
+    print_material: Literal["abs", "asa", "pa", "pa12", "pc", "petg", "pla", "resin", "tpu"] | None
+    """Print material. Material of the estimate. Default: pla for fdm, resin for resin, pa12 for sls."""
+
+    print_density_g_cm3: float | None
+    """Density, g/cm³ (at least 0.1 and at most 25). Density of the material for the estimate. Default: the usual
+    one of the material."""
+
+    print_infill_percent: float | None
+    """Infill in percent (at least 0 and at most 100). Share of the inside that is filled, for the estimate of the
+    process fdm."""
+
+    print_shell_lines: int | None
+    """Lines of walls (at least 1 and at most 20). Lines around each layer, for the same."""
+
+    print_solid_layers: int | None
+    """Solid layers (at least 0 and at most 100). Filled layers at the top and at the bottom, for the same."""
+
+    print_speed_mm_s: float | None
+    """Speed of mm/s (at least 5 and at most 500). Speed of lines inside, for the same; lines outside are printed at
+    half of it."""
+
+
+class CheckOptions(PrintOptions, total=False):
+    """Options of a check; None counts as absent."""
+
+    checks: str | None
+    """Checks. Ids of checks, separated by commas; only these run. Default: all."""
+
+    skip_checks: str | None
+    """Checks to leave out. Ids of checks, separated by commas; these do not run."""
+
+
+class QuoteOptions(PrintOptions, total=False):
+    """Options of a quote; None counts as absent."""
+
+    quantity: int | None
+    """Quantity (at least 1 and at most 1000000). Number of equal pieces."""
+
+    material: str | None
+    """Material. Name of a material of the rate card. Default: its first one."""
+
+    slicer: bool | None
+    """Use a slicer. Take material and time from an installed slicer instead of the model; slower."""

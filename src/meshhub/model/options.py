@@ -44,7 +44,7 @@ RESERVED = frozenset(
     "texture_colors "
     "source to caller cancel progress overwrite options view size color_by edges background "
     "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help "
-    "checks skip_checks kind webhook_url".split()
+    "checks skip_checks kind webhook_url quantity material slicer rates".split()
 )
 """Field names of the interfaces, keywords of `Registry`, and options of the host, which plug-ins may not use."""
 

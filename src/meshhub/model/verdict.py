@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from meshhub.model.estimate import Estimate
 from meshhub.model.html import format_table, list_rows
 from meshhub.model.notes import Note, spell_message
 from meshhub.model.options import Value
@@ -99,6 +100,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     checks: tuple[StepReport, ...]
     """Checks that ran, with their figures."""
+
+    estimate: Estimate | None = None
+    """Estimate of the print; None if no check made one."""
 
     notes: tuple[Note, ...] = ()
     """Remarks of the reader and of operations."""

@@ -16,6 +16,7 @@ from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginEr
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
+from meshhub.model.estimate import Estimate
 from meshhub.model.merging import merging_parts
 from meshhub.model.notes import Note, note, quote_options
 from meshhub.model.report import FileReport, Inspection, Loss, Report
@@ -78,8 +79,8 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
             result = _preview(run, target)
         case Inspect():
             result = _inspect(run)
-        case Judge():
-            result = _check(run)
+        case Judge() as ending:
+            result = _check(run, ending)
     checkpoint(len(chain.steps))
     return result
 
@@ -168,33 +169,42 @@ def _inspect(run: Run) -> Inspection:
         return run.inspection(inspect(scene))
 
 
-def _check(run: Run) -> Verdict:
-    """Run the operations, and each check on the result; a check that fails does not stop the others."""
+def _check(run: Run, ending: Judge) -> Verdict:
+    """Run the operations, and each check on the result; a check that fails does not stop the others.
+
+    Without the estimate of a quote, there is no verdict.
+    """
     scene, project = read_scene(run)
     run.note_losses(project)
     for _ in run.chain.operations:
         scene = _operate(run, scene)
     findings: list[Finding] = []
+    estimate: Estimate | None = None
     for _ in run.chain.checks:
         with run.step() as position:
             try:
-                findings += _find(position, scene)
+                found, own_estimate = _find(position, scene)
             except EngineError:
                 raise
             except MeshhubError as error:
+                if ending.needs_estimate:
+                    raise
                 findings.append(_describe_failed_check(position.step, error))
-    return run.verdict(findings, scene)
+                continue
+            findings += found
+            estimate = own_estimate or estimate
+    return run.verdict(findings, estimate, scene)
 
 
-def _find(position: Position, scene: Scene) -> list[Finding]:
-    """Return the findings of a check, each message as one printable line."""
+def _find(position: Position, scene: Scene) -> tuple[list[Finding], Estimate | None]:
+    """Return the findings of a check, each message as one printable line, and its estimate."""
     step = position.step
     with attributing(str(step), position):
         results = list(load(step.run)(scene, build_step_options(step)))
     for result in results:
-        if not isinstance(result, Finding):
-            raise wrong_result(position, result, "a finding")
-    return [
+        if not isinstance(result, Finding | Estimate):
+            raise wrong_result(position, result, "a finding or an estimate")
+    findings = [
         structs.replace(
             finding,
             check=step.id,
@@ -202,7 +212,9 @@ def _find(position: Position, scene: Scene) -> list[Finding]:
             places=tuple(finding.places[:MAX_PLACES]),
         )
         for finding in results
+        if isinstance(finding, Finding)
     ]
+    return findings, next((result for result in results if isinstance(result, Estimate)), None)
 
 
 def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:

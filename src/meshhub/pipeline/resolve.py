@@ -27,6 +27,7 @@ from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
 from meshhub.pipeline.option_class_check import CheckOptions, check_here
 from meshhub.pipeline.preview_options import PREVIEW_FORMAT, PreviewOptions
 from meshhub.pipeline.program_scenes import SCENE_WRITER
+from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.pipeline.recipes import expand_recipe
 from meshhub.pipeline.verdict_options import VerdictOptions, choose_checks
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
@@ -35,6 +36,7 @@ _OWN_OPTIONS: dict[str, type[Struct]] = {
     "render": RenderOptions,
     "preview": PreviewOptions,
     "check": VerdictOptions,
+    "quote": QuoteOptions,
 }
 """Options of a purpose itself."""
 
@@ -99,7 +101,7 @@ def check_request(
     writer = _choose_writer(declarations, request, caller)
     own_fields = opt.option_fields(_OWN_OPTIONS[purpose]) if purpose in _OWN_OPTIONS else ()
     fields = declarations.fields() | {field.name: field for field in own_fields}
-    if purpose == "check":
+    if purpose in ("check", "quote"):
         fields |= declarations.check_fields()
     requested, from_recipe = expand_recipe(declarations, request)
     options = opt.parse_options(fields, requested)
@@ -115,7 +117,7 @@ def check_request(
         check_entitlement(operation, caller)
         check_installed(operation)
         check_options(operation, options)
-    checks = _choose_checks(declarations, options, caller) if purpose == "check" else ()
+    checks = _choose_checks(declarations, purpose, options, caller)
     for check in checks:
         check_options(check, options)
     if options.get("texture_colors") == "paint":
@@ -203,9 +205,16 @@ def _resolve_reader(
 
 
 def _choose_checks(
-    declarations: Declarations, options: Mapping[str, Value], caller: Caller
+    declarations: Declarations, purpose: Purpose, options: Mapping[str, Value], caller: Caller
 ) -> tuple[Declared[Check], ...]:
-    """Return the checks that run: those that are named, or all that the caller may use and that are installed."""
+    """Return the checks that run: those that are named, or all that the caller may use and that are installed.
+
+    A quote needs one that estimates; a slicer, which takes long, runs only on request.
+    """
+    if purpose == "quote":
+        return (_choose_estimating(declarations, "slicer" if options.get("slicer") else "model", caller),)
+    if purpose != "check":
+        return ()
     verdict = cast(VerdictOptions, opt.build_options(VerdictOptions, _choose_options(VerdictOptions, options)))
     by_id = {check.capability.id: check for check in declarations.checks}
     chosen = [check for id_, check in by_id.items() if id_ in choose_checks(verdict, by_id)]
@@ -213,7 +222,26 @@ def _choose_checks(
         for check in chosen:
             check_entitlement(check, caller)
             check_installed(check)
-    return tuple(check for check in chosen if not check.missing and caller.plan.allows(check.capability.requires))
+        return tuple(chosen)
+    return tuple(
+        check
+        for check in chosen
+        if not check.missing
+        and caller.plan.allows(check.capability.requires)
+        and check.capability.estimates != "slicer"
+    )
+
+
+def _choose_estimating(
+    declarations: Declarations, method: Literal["model", "slicer"], caller: Caller
+) -> Declared[Check]:
+    """Return the first check that estimates by a method. Raises InvalidOption, PremiumRequired, MissingDependency."""
+    check = next((check for check in declarations.checks if check.capability.estimates == method), None)
+    if check is None:
+        raise InvalidOption(f"no plug-in estimates by a {method}; enable the built-in ones")
+    check_entitlement(check, caller)
+    check_installed(check)
+    return check
 
 
 def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:
@@ -257,7 +285,7 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
     """Return the writer of a request; None if it draws a picture, inspects or checks."""
     if request.purpose == "read":
         return SCENE_WRITER
-    if request.purpose in ("inspect", "render", "check"):
+    if request.purpose in ("inspect", "render", "check", "quote"):
         return None
     target = PREVIEW_FORMAT if request.purpose == "preview" else request.target
     candidates = declarations.writers_of(declarations.format_of(target))
@@ -289,9 +317,10 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
     """Return the ending of a chain, after its steps."""
     if checked.purpose == "render":
         return (structs.replace(_RENDER, options=_choose_options(RenderOptions, options)),), Render()
-    if checked.purpose == "check":
-        steps = (_make_step("check", check, "a check was requested", options) for check in checked.checks)
-        return tuple(steps), Judge()
+    if checked.purpose in ("check", "quote"):
+        because = f"a {checked.purpose} was requested"
+        steps = (_make_step("check", check, because, options) for check in checked.checks)
+        return tuple(steps), Judge(needs_estimate=checked.purpose == "quote")
     if checked.writer is None:
         return (), Inspect()
     write = _make_step("write", checked.writer, f"target {checked.target}", options)
@@ -350,7 +379,9 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
     """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
-    if checked.purpose in ("convert", "read") or (checked.purpose in ("render", "check") and checked.operations):
+    if checked.purpose in ("convert", "read") or (
+        checked.purpose in ("render", "check", "quote") and checked.operations
+    ):
         return checked.options
     requested = {name: value for name, value in checked.options.items() if value is not None}
     return {**_parse_own_options(reader, reader.display_options), **requested}
@@ -418,7 +449,7 @@ def _find_possible_losses(
 def _note_unused_options(declarations: Declarations, steps: Iterable[Step], checked: CheckedRequest) -> Iterable[Note]:
     """Yield a note for each unused option of the request, but not for those of a recipe, which serves many formats."""
     used = {field.name for field in opt.option_fields(opt.HostOptions)} | declarations.check_fields().keys()
-    used |= {field.name for field in opt.option_fields(VerdictOptions)}
+    used |= {field.name for struct in (VerdictOptions, QuoteOptions) for field in opt.option_fields(struct)}
     for step in steps:
         used |= set(step.options)
     owners = {

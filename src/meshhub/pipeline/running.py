@@ -25,6 +25,7 @@ from meshhub.model import options as opt
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.chain import Chain, Position, Step
+from meshhub.model.estimate import Estimate
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting
 from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
@@ -86,7 +87,7 @@ class Run:
             source=self.source_report, model=model, feature_table=self.feature_table, notes=tuple(self.notes)
         )
 
-    def verdict(self, findings: Iterable[Finding], scene: Scene) -> Verdict:
+    def verdict(self, findings: Iterable[Finding], estimate: Estimate | None, scene: Scene) -> Verdict:
         """Return the verdict after the last check, the worst findings first."""
         ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
         source = self.source_report
@@ -96,6 +97,7 @@ class Run:
             verdict=judge(ordered),
             source=source,
             findings=ordered,
+            estimate=estimate,
             checks=tuple(report for report in self._reports if report.kind == "check"),
             notes=tuple(self.notes),
         )

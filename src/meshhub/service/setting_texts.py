@@ -1,45 +1,19 @@
-"""Texts of settings: their values, their lines in a TOML file, and names that resemble them."""
+"""Texts of settings: their values, their origins, and names that resemble them."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from meshhub.errors import InvalidSettings, quote
-
-_TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
-"""Header of a table, or the key of a line of a TOML file."""
 
 _MAX_LIMIT = 1 << 62
 """Exclusive upper bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
 
 _MIN_SIMILARITY_RATIO = 0.75
 """Similarity, as difflib computes it, from which a name is suggested; one or two letters of a word may differ."""
-
-
-def find_line(text: str, names: tuple[str, ...]) -> int | None:
-    """Return the number of the line of a TOML file that sets a key.
-
-    Args:
-        names: Tables and key.
-    Returns:
-        Line of the key, otherwise of the innermost table; None if only a full TOML parser could find it.
-    """
-    table: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _TOML_LINE.match(line)
-        if match is None:
-            continue
-        words = [word.strip().strip("\"'") for word in (match["table"] or match["key"]).split(".")]
-        if match["table"]:
-            table, words = words, []
-        # a line below the key, such as a table in it, locates the key too
-        if (*table, *words)[: len(names)] == names:
-            return number
-    return find_line(text, names[:-1]) if len(names) > 1 else None
 
 
 def parse_limit(value: Any, name: str, origin: str) -> int | float | None:

@@ -21,8 +21,9 @@ from meshhub.errors import InvalidSettings, quote
 from meshhub.model.plans import Limits, Plan
 from meshhub.service.machine import cores, memory
 from meshhub.service.origins import is_origin
-from meshhub.service.setting_texts import add_origin, find_line, parse_limit, parse_switch, suggest
+from meshhub.service.setting_texts import add_origin, parse_limit, parse_switch, suggest
 from meshhub.service.sharing import SlotLimits
+from meshhub.toolkit.toml_lines import find_line
 
 PREFIX = "MESHHUB_"
 """Prefix of the variables."""
@@ -89,6 +90,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     plan_limits: PlanLimits = {}
     """Limits that replace those of a plan: {"free": {"max_batch_files": 5}}."""
+
+    rates_file: str | None = None
+    """Rate card (TOML) by which /quote computes prices; default: none, so quotes have no price."""
 
     workers: int | None = None
     """Parallel conversions; default: number of CPU cores."""

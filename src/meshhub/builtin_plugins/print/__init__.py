@@ -22,6 +22,35 @@ MIN_GAPS_MM: dict[Process, float] = {"fdm": 0.3, "resin": 0.2, "sls": 0.5}
 """Least gap at which both sides stay apart."""
 
 
+LAYERS_MM: dict[Process, float] = {"fdm": 0.2, "resin": 0.05, "sls": 0.1}
+"""Usual height of layers."""
+
+Material = Literal["pla", "petg", "abs", "asa", "tpu", "pa", "pc", "resin", "pa12"]
+"""Material with a known density."""
+
+MATERIALS: dict[Process, Material] = {"fdm": "pla", "resin": "resin", "sls": "pa12"}
+"""Usual material of each process."""
+
+DENSITIES_G_CM3: dict[Material, float] = {
+    "pla": 1.24,
+    "petg": 1.27,
+    "abs": 1.04,
+    "asa": 1.07,
+    "tpu": 1.21,
+    "pa": 1.14,
+    "pc": 1.20,
+    "resin": 1.15,
+    "pa12": 1.01,
+}
+"""Densities of printed materials.
+
+Source: NatureWorks Ingeo 4043D (PLA 1.24), Eastar 6763 (PETG 1.27), Cycolac MG94 (ABS 1.04), Luran S 778T (ASA 1.07),
+Elastollan 1185A is 1.12 and Ultimaker TPU 95A 1.22, most filaments 1.21 (TPU), Ultramid B3 (PA6 1.13 to 1.14),
+Makrolon 2407 (PC 1.20), Formlabs standard resins (cured, 1.15 to 1.20), EOS PA 2200 and HP PA 12 (sintered, 0.93 to
+1.01).
+"""
+
+
 class PrintOptions(Struct, frozen=True, kw_only=True):
     """Options of all checks: how the model is printed, and limits that replace those of the process."""
 
@@ -66,10 +95,18 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         | None
     ) = None
 
-    print_layer_mm: Annotated[
-        float,
-        Meta(title="Layer of mm", description="Height of a layer.", ge=0.02, le=1),
-    ] = 0.2
+    print_layer_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Layer of mm",
+                description="Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for sls.",
+                ge=0.02,
+                le=1,
+            ),
+        ]
+        | None
+    ) = None
 
     print_overhang_deg: Annotated[
         float,
@@ -96,6 +133,77 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+
+    print_material: (
+        Annotated[
+            Material,
+            Meta(
+                title="Print material",
+                description="Material of the estimate. Default: pla for fdm, resin for resin, pa12 for sls.",
+            ),
+        ]
+        | None
+    ) = None
+
+    print_density_g_cm3: (
+        Annotated[
+            float,
+            Meta(
+                title="Density, g/cm³",
+                description="Density of the material for the estimate. Default: the usual one of the material.",
+                ge=0.1,
+                le=25,
+            ),
+        ]
+        | None
+    ) = None
+
+    print_infill_percent: Annotated[
+        float,
+        Meta(
+            title="Infill in percent",
+            description="Share of the inside that is filled, for the estimate of the process fdm.",
+            ge=0,
+            le=100,
+        ),
+    ] = 20.0
+
+    print_shell_lines: Annotated[
+        int,
+        Meta(title="Lines of walls", description="Lines around each layer, for the same.", ge=1, le=20),
+    ] = 2
+
+    print_solid_layers: Annotated[
+        int,
+        Meta(
+            title="Solid layers", description="Filled layers at the top and at the bottom, for the same.", ge=0, le=100
+        ),
+    ] = 4
+
+    print_speed_mm_s: Annotated[
+        float,
+        Meta(
+            title="Speed of mm/s",
+            description="Speed of lines inside, for the same; lines outside are printed at half of it.",
+            ge=5,
+            le=500,
+        ),
+    ] = 60.0
+
+    @property
+    def layer_mm(self) -> float:
+        """The height of a layer in mm."""
+        return self.print_layer_mm or LAYERS_MM[self.print_process]
+
+    @property
+    def material(self) -> Material:
+        """The material of the estimate."""
+        return self.print_material or MATERIALS[self.print_process]
+
+    @property
+    def density_g_cm3(self) -> float:
+        """The density of the material."""
+        return self.print_density_g_cm3 or DENSITIES_G_CM3[self.material]
 
     @property
     def min_wall_mm(self) -> float:
@@ -191,5 +299,26 @@ def meshhub_checks() -> Iterable[Check]:
             run=f"{package}.layering:run_cups",
             needs=("scipy",),
             install="meshhub",
+        ),
+        Check(
+            id="estimate",
+            label="Estimate",
+            description="Material, weight, support and time of the print.",
+            options=PrintOptions,
+            run=f"{package}.estimate:run",
+            needs=("scipy",),
+            install="meshhub",
+            estimates="model",
+        ),
+        Check(
+            id="slicer",
+            label="Slicer",
+            description="The same, from PrusaSlicer, for the process fdm.",
+            options=PrintOptions,
+            run=f"{package}.slicer:run",
+            needs=("scipy",),
+            install="meshhub",
+            requires="slicer",
+            estimates="slicer",
         ),
     ]

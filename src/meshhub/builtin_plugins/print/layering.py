@@ -34,7 +34,7 @@ _layers: WeakKeyDictionary[Scene, tuple[float, float, Layers]] = WeakKeyDictiona
 
 def layers_of(scene: Scene, options: PrintOptions) -> Layers:
     """Return the layers of a scene as the process builds it."""
-    cell, height = CELL_RATIO * options.print_nozzle_mm, options.print_layer_mm
+    cell, height = CELL_RATIO * options.print_nozzle_mm, options.layer_mm
     known = _layers.get(scene)
     if known is None or known[:2] != (cell, height):
         known = (cell, height, slice_layers(*soup(scene), cell, height))

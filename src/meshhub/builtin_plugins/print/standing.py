@@ -44,7 +44,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     normals = face_normals(vertices, faces)
     doubled = np.linalg.norm(normals, axis=1)
     bed = float(vertices[:, 2].min())
-    on_bed = vertices[:, 2][faces].max(axis=1) <= bed + options.print_layer_mm
+    on_bed = vertices[:, 2][faces].max(axis=1) <= bed + options.layer_mm
     steep = (-normals[:, 2] > np.cos(np.deg2rad(options.print_overhang_deg)) * doubled) & ~on_bed
     area, center = _group_faces(vertices, faces, np.flatnonzero(steep), doubled / 2)
     large = np.flatnonzero(area >= MIN_OVERHANG_MM2)
@@ -52,7 +52,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     did(overhang_area_mm2=total)
     if len(large) == 0:
         return
-    support = measure_support(vertices, faces, options.print_overhang_deg, options.print_layer_mm).volume_mm3
+    support = measure_support(vertices, faces, options.print_overhang_deg, options.layer_mm).volume_mm3
     did(support_mm3=support)
     order = large[np.argsort(-area[large], kind="stable")]
     rows = zip(center[order[:MAX_PLACES]].tolist(), area[order[:MAX_PLACES]].tolist(), strict=True)
@@ -84,7 +84,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         return
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
-    touching = vertices[:, 2][faces].max(axis=1) <= low[2] + options.print_layer_mm
+    touching = vertices[:, 2][faces].max(axis=1) <= low[2] + options.layer_mm
     normals = face_normals(vertices, faces)
     contact = float(np.maximum(-normals[touching, 2], 0).sum() / 2)
     height = float(high[2] - low[2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from meshhub.http.description.forms import (
     FILE_OPTIONS,
     REPORT,
@@ -22,6 +24,8 @@ from meshhub.http.description.parts import (
 )
 from meshhub.http.intake.explanation_requests import SOURCES
 from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.quote_options import QuoteOptions
+from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
@@ -36,6 +40,7 @@ def conversion_paths(registry: Registry) -> Json:
         "/explain": {"post": _explain(registry)},
         "/inspect": {"post": _inspect(registry)},
         "/check": {"post": _check(registry)},
+        "/quote": {"post": _quote(registry)},
         "/render": {"post": _render(registry)},
         "/preview": {"post": _preview(registry)},
     }
@@ -106,11 +111,21 @@ def _inspect(registry: Registry) -> Json:
 
 
 def _check(registry: Registry) -> Json:
-    structs = list_check_structs(registry)
-    structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
-    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
+    body = _describe_print_form(registry, VerdictOptions)
     response = describe_json("The verdict and its findings.", refer_to("Verdict"), EXAMPLES["verdict"])
     return describe_operation("check", "Will it print?", "conversion", response, FORM_CODES, body)
+
+
+def _quote(registry: Registry) -> Json:
+    body = _describe_print_form(registry, QuoteOptions)
+    response = describe_json("The estimate of the print, and its price.", refer_to("Quote"), EXAMPLES["quote"])
+    return describe_operation("quote", "What does the print cost?", "conversion", response, FORM_CODES, body)
+
+
+def _describe_print_form(registry: Registry, own: type[Struct]) -> Json:
+    structs = list_check_structs(registry, own)
+    structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
+    return describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
 
 
 def _render(registry: Registry) -> Json:

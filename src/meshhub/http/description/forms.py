@@ -29,10 +29,10 @@ FILE_OPTIONS = {
 }
 
 
-def list_check_structs(registry: Registry) -> list[OwnedOptions]:
-    """Return the options of checks."""
+def list_check_structs(registry: Registry, own: type[Struct] = VerdictOptions) -> list[OwnedOptions]:
+    """Return the options of checks, and those of their request."""
     checks = registry.declarations.checks
-    return [(None, VerdictOptions), *((check.capability.label, check.capability.options) for check in checks)]
+    return [(None, own), *((check.capability.label, check.capability.options) for check in checks)]
 
 
 def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:

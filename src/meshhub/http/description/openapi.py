@@ -32,17 +32,20 @@ from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS
 from meshhub.model.plans import LOCAL
+from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
 from meshhub.supported import Supported
 
-_RESPONSE_TYPES = (Inspection, Verdict, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList)
+_RESPONSE_TYPES = (
+    Inspection, Verdict, Quote, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList
+)  # fmt: skip
 """Types of all responses, with those of their fields."""
 
 _TAGS = {
-    "conversion": "Convert, inspect and draw model files.",
+    "conversion": "Convert, inspect, check, quote and draw model files.",
     "jobs": "Conversions, inspections and checks that outlive the request: submit, follow, download, cancel.",
     "description": "Plans, formats, options, and this document.",
     "monitoring": "Probes and metrics; no API key, no rate limit.",

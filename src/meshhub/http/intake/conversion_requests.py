@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,8 +18,11 @@ from meshhub.model.source import Assembly, Source, Target
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
+CompleteOptions = Callable[[Mapping[str, object]], Mapping[str, object]]
+"""Adds options to those of a request."""
+
 _ENDPOINTS = {
-    "file": "/convert, /inspect or /render",
+    "file": "/convert, /inspect, /check, /quote or /render",
     "files": "/convert-many, /combine or /preview",
     "archive": "/convert-batch",
 }
@@ -111,7 +114,14 @@ class FileResult:
         return {"file": self.file.name, "error": self.error, "error_code": self.error_code}
 
 
-def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, purpose: Purpose) -> ConversionRequest:
+def parse_form(
+    form: Form,
+    main: MainField,
+    caller: Caller,
+    registry: Registry,
+    purpose: Purpose,
+    complete: CompleteOptions = dict,
+) -> ConversionRequest:
     """Return the request of a form, with all checks that do not depend on its files.
 
     Calls no hook, because this runs on the event loop. The access check has already added the caller's entitlements.
@@ -136,7 +146,8 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
             f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
         )
     if purpose != "convert":
-        return ConversionRequest(registry.check_request(Request(purpose=purpose, options=texts), caller), caller)
+        request = Request(purpose=purpose, options=complete(texts))
+        return ConversionRequest(registry.check_request(request, caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
         raise ServiceError(

@@ -15,7 +15,7 @@ from meshhub.errors import quote
 from meshhub.http.admission.resources import Resources
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
-from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
+from meshhub.http.intake.conversion_requests import CompleteOptions, ConversionRequest, parse_form
 from meshhub.http.intake.uploads import MEGABYTE, AnyField, Form, FormParser, MainField, max_body_bytes, too_large
 from meshhub.model.chain import Purpose
 from meshhub.registry import Registry
@@ -111,10 +111,18 @@ class Reception:
         self.form = parser.finish()
         return self.form
 
-    async def receive_conversion(self, registry: Registry, purpose: Purpose = "convert") -> ConversionRequest:
-        """Receive the form; check its fields, target, entitlements and options. Raises MeshhubError, ClientGone."""
+    async def receive_conversion(
+        self, registry: Registry, purpose: Purpose = "convert", complete: CompleteOptions = dict
+    ) -> ConversionRequest:
+        """Receive the form; check its fields, target, entitlements and options. Raises MeshhubError, ClientGone.
+
+        Args:
+            registry: Checks the options.
+            purpose: Purpose of the request.
+            complete: Adds the options of the operator to those of the form, except those of a conversion.
+        """
         await self.receive()
-        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose)
+        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose, complete)
 
     async def _receive_body(self, parser: FormParser) -> None:
         limit = max_body_bytes(self._main, self._limits)

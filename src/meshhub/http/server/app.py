@@ -13,7 +13,7 @@ from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.limits import Limits as WorkerLimits
 from meshhub.engine.plugin_records import PluginRecords
-from meshhub.errors import InvalidSettings
+from meshhub.errors import InvalidSettings, MeshhubError
 from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.published_origins import PublishedOrigins
@@ -37,6 +37,7 @@ from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.page import page_handler
 from meshhub.http.endpoints.plan import plan
 from meshhub.http.endpoints.preview import preview
+from meshhub.http.endpoints.quote import quote
 from meshhub.http.endpoints.render import render
 from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
@@ -54,7 +55,9 @@ from meshhub.http.responses import page_files
 from meshhub.http.responses.page_files import load_page
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
+from meshhub.model.chain import Request
 from meshhub.model.plans import Plan
+from meshhub.pipeline.rates import RateCard, read_rates
 from meshhub.registry import Registry
 from meshhub.service.jobs.opening import open_files, open_store
 from meshhub.service.jobs.store import ClusterStore
@@ -72,6 +75,7 @@ _HANDLERS = [
     explain,
     inspect,
     check,
+    quote,
     render,
     preview,
     submit_job,
@@ -195,6 +199,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         probe=Probe(registry, resources),
         metrics=service_metrics,
         plans=plans,
+        rate_card=_load_rate_card(settings, registry),
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(schema),
         schema_page=PAGE,
@@ -203,6 +208,19 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
             **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
         },
     )
+
+
+def _load_rate_card(settings: Settings, registry: Registry) -> RateCard | None:
+    """Return the rate card of the settings, whose options the registry accepts. Raises InvalidSettings."""
+    if settings.rates_file is None:
+        return None
+    try:
+        card = read_rates(settings.rates_file)
+        for name in card.materials:
+            registry.check_request(Request(purpose="quote", options=card.complete({"material": name})))
+    except MeshhubError as error:
+        raise InvalidSettings(f"rates_file: {error}") from error
+    return card
 
 
 def _create_jobs(

@@ -1,0 +1,252 @@
+"""Check `estimate`: volume, weight, support and time of a print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import structs
+
+from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.deposits import (
+    LINE_RATIO,
+    Columns,
+    Shells,
+    fill_shells,
+    line_spacing,
+    stand_columns,
+)
+from meshhub.errors import ConversionFailed
+from meshhub.model.estimate import Estimate, PartEstimate
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
+from meshhub.toolkit.layers import Layers, slice_layers
+from meshhub.toolkit.scene_defects import find_defects
+from meshhub.toolkit.scene_topology import analyze
+
+MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
+"""Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
+
+MIN_CELL_RATIO = 0.5
+"""Side of the smallest cell per diameter of the nozzle."""
+
+MAX_PARTS_COUNT = 100
+"""Maximum parts with own figures."""
+
+MAX_GRID_ERROR_RATIO = 0.05
+"""Difference of the cells from the exact volume up to which they are scaled to it; overlaps of bodies are larger."""
+
+SUPPORT_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
+"""Filled share of support and of its dense layers, and lines around it; fitted."""
+
+RESIN_SUPPORT_RATIO = 0.1
+"""Share of the space of support that pillars of resin fill; an assumption."""
+
+LINE_FACTOR, SUPPORT_FACTOR = 1.12, 1.78
+"""Time of lines per time at full speed; fitted."""
+
+TURN_S, LAYER_S, HOP_S = 0.035, 0.28, 0.8
+"""Seconds of a turn of infill at TURN_SPEED_MM_S, of a change of layer, and of a move to another region; fitted."""
+
+TURN_SPEED_MM_S = 60.0
+"""Speed at which turns were measured; a turn brakes and accelerates, so it takes as much longer as lines are faster."""
+
+OUTER_SPEED_RATIO = 0.5
+"""Speed of lines outside per speed of those inside."""
+
+MIN_LAYER_S, MIN_SPEED_MM_S = 5.0, 10.0
+"""Seconds that a layer has to cool, for which lines slow down at most to this speed."""
+
+TIME_ERROR_RATIO = 0.25
+"""Error of the time of nine of ten parts that were not used to fit it: `benchmarks/quote.py`."""
+
+RESIN_LAYER_S = 8.0
+"""Seconds to expose, lift and lower a layer of resin; an assumption."""
+
+
+class _Deposit(NamedTuple):
+    """Layers of a model as they are printed; `scale` corrects the volume of the cells."""
+
+    layers: Layers
+    shells: Shells
+    scale: float
+
+    @property
+    def material_mm3(self) -> float:
+        """The volume of the material."""
+        outer, inner, solid, sparse, _ = self.shells
+        return float((outer + inner + solid + sparse).sum()) * self.scale
+
+
+def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate]:
+    """Estimate the print of a scene.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, material, layers, walls and infill.
+    """
+    yield estimate_print(scene, options)
+
+
+def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
+    """Return the estimate of a scene.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, material, layers, walls and infill.
+    Raises:
+        ConversionFailed: The surface encloses no volume.
+    """
+    vertices, faces = soup(scene)
+    low, high = extremes(vertices)
+    volume = signed_volume(vertices, faces)
+    if volume <= 0:
+        raise ConversionFailed(
+            "the surface encloses no volume, so its print cannot be estimated; use '{repair}'", options=("repair",)
+        )
+    if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, analyze(scene.meshes))}:
+        note(
+            "open_estimate",
+            "the surface is open or inside out, so volume, weight and time may be wrong; use {repair}",
+            options=("repair",),
+        )
+    material = volume
+    support = support_material = 0.0
+    seconds: float | None = None
+    error: float | None = None
+    if options.print_process != "sls":
+        layers = _slice(vertices, faces, options, MAX_CELLS_COUNT)
+        columns = stand_columns(vertices, faces, layers, options.print_overhang_deg, options.layer_mm)
+        support = float(columns.space.sum())
+        if options.print_process == "resin":
+            support_material = RESIN_SUPPORT_RATIO * support
+            seconds = float(np.ceil((high - low)[2] / options.layer_mm)) * RESIN_LAYER_S
+        else:
+            deposit, filaments = _fill(layers, volume, options), _fill_columns(columns, options)
+            material, support_material = deposit.material_mm3, float(filaments.sum())
+            seconds, error = _time(deposit, filaments, options), TIME_ERROR_RATIO
+    density = options.density_g_cm3
+    x, y, z = (high - low).tolist()
+    result = Estimate(
+        method="model",
+        process=options.print_process,
+        material=options.material,
+        density_g_cm3=density,
+        size_mm=(x, y, z),
+        volume_mm3=volume,
+        area_mm2=area(vertices, faces),
+        material_mm3=material,
+        support_mm3=support,
+        support_material_mm3=support_material,
+        weight_g=(material + support_material) * density / 1000,
+        support_weight_g=support_material * density / 1000,
+        seconds=seconds,
+        seconds_error=error,
+        parts=tuple(_estimate_parts(scene, options, material)),
+    )
+    did(weight_g=result.weight_g, support_mm3=support, seconds=seconds)
+    return result
+
+
+def replace_print(estimate: Estimate, method: str, material_mm3: float, support_mm3: float, seconds: float) -> Estimate:
+    """Return an estimate with the material and the time of another method.
+
+    Args:
+        estimate: Estimate of the model.
+        method: Name of the other method.
+        material_mm3: Material without support.
+        support_mm3: Material of the support.
+        seconds: Time.
+    """
+    density, ratio = estimate.density_g_cm3, material_mm3 / estimate.material_mm3
+    return structs.replace(
+        estimate,
+        method=method,
+        material_mm3=material_mm3,
+        support_material_mm3=support_mm3,
+        weight_g=(material_mm3 + support_mm3) * density / 1000,
+        support_weight_g=support_mm3 * density / 1000,
+        seconds=seconds,
+        seconds_error=None,
+        parts=tuple(structs.replace(part, weight_g=part.weight_g * ratio) for part in estimate.parts),
+    )
+
+
+def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: int) -> Layers:
+    low, high = extremes(vertices)
+    cell = max(MIN_CELL_RATIO * options.print_nozzle_mm, float((high - low)[:2].max()) / max_cells)
+    return slice_layers(vertices, faces, cell, options.layer_mm)
+
+
+def _fill(layers: Layers, volume_mm3: float, options: PrintOptions) -> _Deposit:
+    """Return the layers of a model with their walls and infill."""
+    shells = fill_shells(
+        layers,
+        options.print_shell_lines,
+        options.print_solid_layers * options.layer_mm / layers.height,
+        line_spacing(options.print_nozzle_mm, options.layer_mm),
+        options.print_infill_percent / 100,
+    )
+    cells = np.count_nonzero(layers.filled) * layers.cell**2 * layers.height
+    ratio = volume_mm3 / float(cells) if cells else 0.0
+    return _Deposit(layers, shells, ratio if abs(ratio - 1) <= MAX_GRID_ERROR_RATIO else 1.0)
+
+
+def _fill_columns(columns: Columns, options: PrintOptions) -> Float64:
+    """Return the material of the support of each layer in mm³."""
+    sheath = SHEATH_LINES * LINE_RATIO * options.print_nozzle_mm
+    result: Float64 = (
+        SUPPORT_RATIO * (columns.space - columns.interface)
+        + INTERFACE_RATIO * columns.interface
+        + sheath * columns.border
+    )
+    return result
+
+
+def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
+    """Return the seconds of a print: lines, turns, moves, changes of layers, and slower lines while layers cool."""
+    outer, inner, solid, sparse, regions = deposit.shells
+    spacing, speed = line_spacing(options.print_nozzle_mm, options.layer_mm), options.print_speed_mm_s
+    infill = options.print_infill_percent / 100
+    # layers of the grid are higher than those of the print if the model has too many
+    count = deposit.layers.height / options.layer_mm
+    per_mm3 = deposit.scale / count / (spacing * options.layer_mm)
+    outer_mm = outer * per_mm3
+    slow = LINE_FACTOR * outer_mm / (OUTER_SPEED_RATIO * speed)
+    fast = LINE_FACTOR * (inner + solid + sparse) * per_mm3 / speed
+    fast += SUPPORT_FACTOR * support / count / (spacing * options.layer_mm) / speed
+    # lines of infill turn at the walls around it
+    inside = solid + sparse / infill if infill else solid
+    solid_share = np.divide(solid, inside, out=np.zeros_like(solid), where=inside > 0)
+    turns = outer_mm / spacing * (solid_share + (1 - solid_share) * infill) * (inside > 0)
+    fast += TURN_S * speed / TURN_SPEED_MM_S * turns
+    slowest = (slow * OUTER_SPEED_RATIO + fast) * max(1.0, speed / MIN_SPEED_MM_S)
+    lines = np.maximum(slow + fast, np.minimum(MIN_LAYER_S, slowest))
+    return float((lines + LAYER_S + HOP_S * np.maximum(regions - 1, 0)).sum() * count)
+
+
+def _estimate_parts(scene: Scene, options: PrintOptions, material_mm3: float) -> Iterator[PartEstimate]:
+    """Yield the sizes and weights of parts; copies share a computation."""
+    known: dict[tuple[int, bytes], float] = {}
+    for part in scene.parts[:MAX_PARTS_COUNT]:
+        mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
+        low, high = extremes(mesh.vertices)
+        volume = signed_volume(mesh.vertices, mesh.faces)
+        key = (part.mesh, part.transform[:3, :3].tobytes())
+        if len(scene.parts) == 1:
+            known[key] = material_mm3
+        elif key not in known:
+            known[key] = volume
+            if options.print_process == "fdm":
+                layers = _slice(mesh.vertices, mesh.faces, options, MAX_PART_CELLS_COUNT)
+                known[key] = _fill(layers, volume, options).material_mm3
+        x, y, z = (high - low).tolist()
+        yield PartEstimate(
+            name=part.name,
+            size_mm=(x, y, z),
+            volume_mm3=volume,
+            area_mm2=area(mesh.vertices, mesh.faces),
+            weight_g=known[key] * options.density_g_cm3 / 1000,
+        )

@@ -1,0 +1,141 @@
+"""`meshhub quote`: estimate and price of prints."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import click
+import msgspec
+
+from meshhub.cli import terminal
+from meshhub.cli.completing import complete_files
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
+from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.paths import is_folder, list_inputs, read_from
+from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.verbosity import verbosity
+from meshhub.engine.isolated import Isolated
+from meshhub.errors import format_number, printable
+from meshhub.model.options import OptionField, option_fields
+from meshhub.model.quote import Price, Quote
+from meshhub.pipeline.quote_options import QuoteOptions
+from meshhub.pipeline.rates import read_rates
+from meshhub.registry import Registry
+
+
+class QuoteCommand(ReadingCommand):
+    """Command with the options of quotes, of prints, of the host, of readers and of operations."""
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """Return the option fields by name; those of quotes come first."""
+        operations = [operation.capability.options for operation in registry.declarations.operations]
+        return (
+            {field.name: field for field in option_fields(QuoteOptions)}
+            | registry.declarations.check_fields()
+            | super().fields(registry)
+            | {field.name: field for struct in operations for field in option_fields(struct)}
+        )
+
+
+@click.command(cls=QuoteCommand, epilog=EXIT_HELP)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
+@click.option(
+    "--rates",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Rate card (TOML); without one, the quote has no price.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
+@click.option(
+    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
+)
+@verbosity
+@click.pass_context
+def quote(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    rates: str | None,
+    as_json: bool,
+    timeout: float,
+    options: dict[str, Any],
+    registry: Registry,
+) -> None:
+    """Estimate weight, support and time of prints, and their price.
+
+    Each file is an order of its own. With options of operations, each model is quoted after them. A folder stands for
+    its model files, `-` for standard input.
+
+    \b
+    meshhub quote bracket.stl
+    meshhub quote bracket.stl --rates rates.toml --material pla --quantity 10
+    meshhub quote bracket.stl --print-infill-percent 40 --slicer
+    """
+    card = read_rates(rates) if rates is not None else None
+    is_several = len(paths) > 1 or is_folder(paths[0])
+    files = [file for path in paths for file in list_inputs(registry, path)]
+    limit = parse_timeout(timeout)
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
+    # a program that calls this command may continue afterwards
+    ctx.call_on_close(registry.close)
+    results: list[object] = []
+    status = 0
+    for path in files:
+        try:
+            result = registry.quote(read_from(path), rates=card, timeout=limit, **options)
+        except Exception as error:
+            status = report_error(error) if not is_several else BATCH_FAILED
+            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
+            if not as_json and is_several:
+                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
+            continue
+        results.append({"file": path, **msgspec.to_builtins(result)})
+        if not as_json:
+            _print_quote(path, result)
+    if as_json:
+        terminal.as_json(results if is_several else results[0])
+    ctx.exit(status)
+
+
+def _print_quote(path: str, result: Quote) -> None:
+    estimate = result.estimate
+    click.echo(click.style(printable(path), bold=True))
+    size = " x ".join(format_number(value, 4) for value in estimate.size_mm)
+    lines = [
+        ("size", f"{size} mm"),
+        (
+            "volume",
+            f"{format_number(estimate.volume_mm3 / 1000, 4)} cm³, surface {format_number(estimate.area_mm2, 4)} mm²",
+        ),
+        ("weight", estimate.describe_weight()),
+        ("time", f"{estimate.describe_time()}, by {estimate.method}"),
+    ]
+    if len(estimate.parts) > 1:
+        lines += [
+            ("part", f"{part.name or number}: {format_number(part.weight_g, 3)} g")
+            for number, part in enumerate(estimate.parts, 1)
+        ]
+    for label, text in lines:
+        terminal.print_line(f"{label:8}{text}", indent="  ")
+    if result.price is not None:
+        _print_price(result.price)
+    terminal.print_notes(result.notes, indent="  ")
+
+
+def _print_price(price: Price) -> None:
+    pieces = "1 piece" if price.quantity == 1 else f"{price.quantity:,} pieces"
+    summands: list[tuple[str, Decimal]] = [
+        ("material", price.material),
+        ("machine time", price.machine_time),
+        ("setup", price.setup),
+        ("quantity discount", price.quantity_discount),
+        ("margin", price.margin),
+        ("up to the minimum", price.minimum_surcharge),
+        ("tax", price.tax),
+    ]
+    for label, amount in summands:
+        if amount:
+            click.echo(f"  {label:20}{amount:>12,} {price.currency}")
+    total = click.style(f"  {pieces:20}{price.total:>12,} {price.currency}", bold=True)
+    each = f", {price.per_piece:,} each" if price.quantity > 1 else ""
+    click.echo(total + each)

@@ -1,0 +1,317 @@
+"""Rate card of a print shop, a TOML file, and the price of an estimate by it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from meshhub.errors import InvalidSettings, quote
+from meshhub.model import options as opt
+from meshhub.model.estimate import Estimate
+from meshhub.model.notes import Note
+from meshhub.model.options import Value
+from meshhub.model.quote import Price, Quote
+from meshhub.model.verdict import Verdict
+from meshhub.pipeline.quote_options import QuoteOptions
+from meshhub.toolkit.toml_lines import find_line
+
+MAX_RATES_BYTES = 1 << 20
+"""Maximum bytes of a rate card; one has a few thousand."""
+
+MAX_AMOUNT = Decimal(1_000_000_000)
+"""Maximum of a number in a rate card; more is certainly a typing error."""
+
+MAX_DISCOUNT_PERCENT = Decimal(99)
+"""Maximum discount; more would give pieces away."""
+
+_PRECISION = 40
+"""Digits of amounts: those of a rate, of a million pieces and of a weight."""
+
+
+class MaterialRate(Struct, frozen=True, kw_only=True):
+    """Prices of a material."""
+
+    density_g_cm3: Decimal
+    """Density, for the weight."""
+
+    price_per_kg: Decimal = Decimal(0)
+    """Price by weight."""
+
+    price_per_cm3: Decimal = Decimal(0)
+    """Price by volume of material, with support."""
+
+    machine_hour: Decimal | None = None
+    """Price of a machine hour; None: that of the card."""
+
+    options: dict[str, Value] = {}
+    """Options of its prints, by name, such as those of the process; options of a request take precedence."""
+
+
+class QuantityBreak(Struct, frozen=True, kw_only=True):
+    """Discount from a number of pieces on."""
+
+    pieces: int
+    """Number of pieces from which it applies."""
+
+    discount_percent: Decimal
+    """Discount on material and machine time."""
+
+
+class RateCard(Struct, frozen=True, kw_only=True):
+    """Rates of a print shop. Amounts are without tax."""
+
+    currency: str
+    """Currency, such as "EUR"."""
+
+    materials: dict[str, MaterialRate]
+    """Materials by name; the first is the default."""
+
+    machine_hour: Decimal = Decimal(0)
+    """Price of a machine hour."""
+
+    setup: Decimal = Decimal(0)
+    """Fixed amount of an order."""
+
+    minimum: Decimal = Decimal(0)
+    """Least price of an order."""
+
+    margin_percent: Decimal = Decimal(0)
+    """Margin on all costs."""
+
+    tax_percent: Decimal = Decimal(0)
+    """Tax on the price."""
+
+    coin: Decimal = Decimal("0.01")
+    """Smallest coin, to which amounts are rounded."""
+
+    quantity_breaks: tuple[QuantityBreak, ...] = ()
+    """Discounts, with rising pieces and percents."""
+
+    def material_of(self, name: str | None) -> tuple[str, MaterialRate]:
+        """Return the name and the prices of a material; default: the first. Raises InvalidSettings."""
+        chosen = next(iter(self.materials)) if name is None else name.strip().lower()
+        if chosen not in self.materials:
+            raise InvalidSettings(
+                f"option '{{material}}' names {quote(chosen)}, which the rate card does not have; "
+                f"known are {', '.join(self.materials)}",
+                options=("material",),
+            )
+        return chosen, self.materials[chosen]
+
+    def complete(self, options: Mapping[str, object]) -> dict[str, object]:
+        """Return the options of a request with those of its material. Raises InvalidOption."""
+        name = options.get("material") or None
+        return {**self.material_of(None if name is None else str(name))[1].options, **options}
+
+    def price(self, estimate: Estimate, material: str | None, quantity: int) -> tuple[Estimate, Price]:
+        """Return an estimate with the weight of a material, and the price of a number of pieces.
+
+        Args:
+            estimate: Estimate of one piece.
+            material: Name of the material; None: the first.
+            quantity: Number of pieces.
+        Raises:
+            InvalidSettings: The card does not have the material.
+        """
+        name, rate = self.material_of(material)
+        volume = _decimal(estimate.material_mm3) + _decimal(estimate.support_material_mm3)
+        with localcontext(prec=_PRECISION):
+            pieces = Decimal(quantity)
+            kg = volume / 1000 * rate.density_g_cm3 / 1000
+            hour = self.machine_hour if rate.machine_hour is None else rate.machine_hour
+            matter = self._round(pieces * (kg * rate.price_per_kg + volume / 1000 * rate.price_per_cm3))
+            time = self._round(pieces * _decimal(estimate.seconds or 0) / 3600 * hour)
+            percent = max(
+                (item.discount_percent for item in self.quantity_breaks if item.pieces <= quantity), default=0
+            )
+            discount = -self._round((matter + time) * percent / 100)
+            setup = self._round(self.setup)
+            costs = matter + time + setup + discount
+            margin = self._round(costs * self.margin_percent / 100)
+            surcharge = max(self._round(self.minimum) - costs - margin, self._round(Decimal(0)))
+            net = costs + margin + surcharge
+            tax = self._round(net * self.tax_percent / 100)
+            return estimate.with_material(name, float(rate.density_g_cm3)), Price(
+                currency=self.currency,
+                quantity=quantity,
+                material=matter,
+                machine_time=time,
+                setup=setup,
+                quantity_discount=discount,
+                margin=margin,
+                minimum_surcharge=surcharge,
+                tax=tax,
+                total=net + tax,
+                per_piece=self._round((net + tax) / pieces),
+            )
+
+    def _round(self, amount: Decimal) -> Decimal:
+        """Return a whole number of coins."""
+        return (amount / self.coin).quantize(Decimal(1), ROUND_HALF_UP) * self.coin
+
+
+def read_rates(path: str | os.PathLike[str]) -> RateCard:
+    """Read a rate card.
+
+    Raises:
+        InvalidSettings: The file cannot be read, is not TOML, or a key is unknown, missing or invalid.
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_RATES_BYTES + 1)
+        if len(data) > MAX_RATES_BYTES:
+            raise InvalidSettings(f"rate card {quote(file.name)} is longer than {MAX_RATES_BYTES} bytes")
+        return parse_rates(data.decode("utf-8"), file.name)
+    except OSError as error:
+        raise InvalidSettings(f"rate card {quote(file.name)} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidSettings(f"rate card {quote(file.name)} is not UTF-8 text") from None
+
+
+def parse_rates(text: str, name: str = "rates.toml") -> RateCard:
+    """Return the rate card of a text; `name` is that of its file. Raises InvalidSettings."""
+    try:
+        document = tomllib.loads(text, parse_float=Decimal)
+    # tomllib raises a plain ValueError for very long numbers, and RecursionError for deep nesting
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise InvalidSettings(f"rate card {quote(name)} is not TOML: {str(error)[:100]}") from None
+    return _Reader(text, name).read(document)
+
+
+def make_quote(verdict: Verdict, card: RateCard | None, options: Mapping[str, object]) -> Quote:
+    """Return the quote of a verdict with an estimate, by the options of the request.
+
+    Raises:
+        InvalidOption: A material is named, and there is no rate card that has it.
+    """
+    chosen = parse_quote_options(options)
+    estimate, price = verdict.estimate, None
+    assert estimate is not None
+    notes = list(verdict.notes)
+    if card is None:
+        notes.append(Note("no_rates", "there is no rate card, so the quote has no price"))
+    else:
+        estimate, price = card.price(estimate, chosen.material, chosen.quantity)
+        if estimate.seconds is None:
+            notes.append(
+                Note("no_machine_time", "the time depends on what else is in the printer, so the price has none of it")
+            )
+    return Quote(source=verdict.source, estimate=estimate, price=price, notes=tuple(notes))
+
+
+def complete_options(card: RateCard | None, options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a request for a quote with those of its material. Raises InvalidOption."""
+    material = parse_quote_options(options).material
+    if card is not None:
+        return card.complete(options)
+    if material is not None:
+        raise InvalidSettings(
+            "option '{material}' names a material of a rate card, and there is none", options=("material",)
+        )
+    return dict(options)
+
+
+def parse_quote_options(options: Mapping[str, object]) -> QuoteOptions:
+    """Return the options of a quote among those of a request. Raises InvalidOption."""
+    fields = {field.name: field for field in opt.option_fields(QuoteOptions)}
+    own = {name: value for name, value in options.items() if name in fields and value is not None}
+    return cast(QuoteOptions, opt.build_options(QuoteOptions, opt.parse_options(fields, own)))
+
+
+class _Reader:
+    """Reader of the tables of a rate card, whose errors name the key and the line."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text, self._name = text, name
+
+    def read(self, document: dict[str, Any]) -> RateCard:
+        amounts = ("machine_hour", "setup", "minimum", "margin_percent", "tax_percent", "coin")
+        self._check_keys(document, (), ("currency", "materials", "quantity_breaks", *amounts))
+        currency = self._require(document, (), "currency")
+        if not isinstance(currency, str) or not 1 <= len(currency.strip()) <= 10 or not currency.isprintable():
+            raise self._error(("currency",), f"must be a text such as 'EUR', got {_show(currency)}")
+        tables = self._require(document, (), "materials")
+        if not isinstance(tables, dict) or not tables:
+            raise self._error(("materials",), "must be tables such as [materials.pla]")
+        numbers = {key: self._number((key,), document[key]) for key in amounts if key in document}
+        if numbers.get("coin", 1) == 0:
+            raise self._error(("coin",), "must be a number above 0, got 0")
+        materials = {str(key).lower(): self._read_material(str(key), table) for key, table in tables.items()}
+        breaks = self._read_breaks(document.get("quantity_breaks", []))
+        return RateCard(currency=currency.strip(), materials=materials, quantity_breaks=breaks, **numbers)
+
+    def _read_material(self, name: str, table: object) -> MaterialRate:
+        path = ("materials", name)
+        if not isinstance(table, dict):
+            raise self._error(path, f"must be a table [materials.{name}]")
+        amounts = ("density_g_cm3", "price_per_kg", "price_per_cm3", "machine_hour")
+        self._check_keys(table, path, (*amounts, "options"))
+        self._require(table, path, "density_g_cm3")
+        if not {"price_per_kg", "price_per_cm3"} & table.keys():
+            raise self._error(path, "needs price_per_kg or price_per_cm3")
+        numbers = {key: self._number((*path, key), table[key]) for key in amounts if key in table}
+        if not Decimal("0.01") <= numbers["density_g_cm3"] <= 100:
+            raise self._error(
+                (*path, "density_g_cm3"), f"must be grams per cm³, from 0.01 to 100, got {numbers['density_g_cm3']}"
+            )
+        options = table.get("options", {})
+        if not isinstance(options, dict):
+            raise self._error((*path, "options"), "must be a table of options")
+        values = {name: float(value) if isinstance(value, Decimal) else value for name, value in options.items()}
+        return MaterialRate(**cast(Any, numbers), options=values)
+
+    def _read_breaks(self, tables: object) -> tuple[QuantityBreak, ...]:
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error(("quantity_breaks",), "must be tables [[quantity_breaks]]")
+        breaks: list[QuantityBreak] = []
+        for number, table in enumerate(tables):
+            path = ("quantity_breaks", str(number))
+            self._check_keys(table, path, ("pieces", "discount_percent"))
+            pieces = self._require(table, path, "pieces")
+            if isinstance(pieces, bool) or not isinstance(pieces, int) or not 1 <= pieces <= MAX_AMOUNT:
+                raise self._error((*path, "pieces"), f"must be a whole number of at least 1, got {_show(pieces)}")
+            discount = self._number(
+                (*path, "discount_percent"), self._require(table, path, "discount_percent"), MAX_DISCOUNT_PERCENT
+            )
+            if breaks and (pieces <= breaks[-1].pieces or discount < breaks[-1].discount_percent):
+                raise self._error(path, "needs more pieces than the one before it, and no smaller discount")
+            breaks.append(QuantityBreak(pieces=pieces, discount_percent=discount))
+        return tuple(breaks)
+
+    def _check_keys(self, table: dict[str, Any], path: tuple[str, ...], known: tuple[str, ...]) -> None:
+        unknown = next((key for key in table if key not in known), None)
+        if unknown is not None:
+            raise self._error((*path, unknown), f"is unknown; known are {', '.join(known)}")
+
+    def _require(self, table: dict[str, Any], path: tuple[str, ...], key: str) -> object:
+        if key not in table:
+            raise self._error((*path, key), "is missing")
+        return table[key]
+
+    def _number(self, path: tuple[str, ...], value: object, maximum: Decimal = MAX_AMOUNT) -> Decimal:
+        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+        number = Decimal(value) if is_number else Decimal("NaN")  # type: ignore[arg-type]
+        if not (number.is_finite() and 0 <= number <= maximum):
+            raise self._error(path, f"must be a number from 0 to {maximum:,}, got {_show(value)}")
+        return number
+
+    def _error(self, path: tuple[str, ...], message: str) -> InvalidSettings:
+        line = find_line(self._text, path)
+        place = f"{self._name}:{line}" if line else self._name
+        return InvalidSettings(f"rate card {quote(place)}: {'.'.join(path)} {message}")
+
+
+def _show(value: object) -> str:
+    return quote(str(value)[:60])
+
+
+def _decimal(number: float) -> Decimal:
+    """Return a measured number with the digits that it has."""
+    return Decimal(repr(float(number)))
