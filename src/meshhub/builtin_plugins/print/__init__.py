@@ -37,17 +37,15 @@ DENSITIES_G_CM3: dict[Material, float] = {
     "abs": 1.04,
     "asa": 1.07,
     "tpu": 1.21,
-    "pa": 1.14,
+    "pa": 1.13,
     "pc": 1.20,
     "resin": 1.15,
     "pa12": 1.01,
 }
 """Densities of printed materials.
 
-Source: NatureWorks Ingeo 4043D (PLA 1.24), Eastar 6763 (PETG 1.27), Cycolac MG94 (ABS 1.04), Luran S 778T (ASA 1.07),
-Elastollan 1185A is 1.12 and Ultimaker TPU 95A 1.22, most filaments 1.21 (TPU), Ultramid B3 (PA6 1.13 to 1.14),
-Makrolon 2407 (PC 1.20), Formlabs standard resins (cured, 1.15 to 1.20), EOS PA 2200 and HP PA 12 (sintered, 0.93 to
-1.01).
+Source: filament profiles of PrusaSlicer 2.5 (Generic PLA, PETG, ABS; Prusament ASA, SainSmart TPU, Taulman Bridge,
+Filatech PC); technical fact sheet of HP 3D High Reusability PA 12 (printed parts). Cured resins have 1.1 to 1.2.
 """
 
 

@@ -1,5 +1,6 @@
 """Check `estimate`: volume, weight, support and time of a print."""
 
+# why this way: docs/decisions/0036-estimates.md
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -44,10 +45,10 @@ SUPPORT_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
 RESIN_SUPPORT_RATIO = 0.1
 """Share of the space of support that pillars of resin fill; an assumption."""
 
-LINE_FACTOR, SUPPORT_FACTOR = 1.12, 1.78
+LINE_FACTOR, SUPPORT_FACTOR = 1.17, 1.98
 """Time of lines per time at full speed; fitted."""
 
-TURN_S, LAYER_S, HOP_S = 0.035, 0.28, 0.8
+TURN_S, LAYER_S, HOP_S = 0.027, 0.08, 0.5
 """Seconds of a turn of infill at TURN_SPEED_MM_S, of a change of layer, and of a move to another region; fitted."""
 
 TURN_SPEED_MM_S = 60.0
@@ -59,8 +60,11 @@ OUTER_SPEED_RATIO = 0.5
 MIN_LAYER_S, MIN_SPEED_MM_S = 5.0, 10.0
 """Seconds that a layer has to cool, for which lines slow down at most to this speed."""
 
-TIME_ERROR_RATIO = 0.25
-"""Error of the time of nine of ten parts that were not used to fit it: `benchmarks/quote.py`."""
+TIME_ERROR_RATIO, FAST_TIME_ERROR_RATIO = 0.25, 0.4
+"""Error of the time of nine of ten parts that were not used to fit it, at 60 mm/s and at 150 mm/s."""
+
+FAST_SPEED_MM_S = 100.0
+"""Speed from which the second error applies: acceleration limits fast lines."""
 
 RESIN_LAYER_S = 8.0
 """Seconds to expose, lift and lower a layer of resin; an assumption."""
@@ -126,7 +130,8 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
         else:
             deposit, filaments = _fill(layers, volume, options), _fill_columns(columns, options)
             material, support_material = deposit.material_mm3, float(filaments.sum())
-            seconds, error = _time(deposit, filaments, options), TIME_ERROR_RATIO
+            seconds = _time(deposit, filaments, options)
+            error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
     density = options.density_g_cm3
     x, y, z = (high - low).tolist()
     result = Estimate(
