@@ -135,6 +135,24 @@ def test_the_time_has_a_range_and_follows_the_speed(registry: Registry) -> None:
     assert estimate.method == "model"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"print_layer_mm": 1, "print_nozzle_mm": 0.1},
+        {"print_layer_mm": 0.02, "print_nozzle_mm": 2},
+        {"print_solid_layers": 0, "print_infill_percent": 0},
+        {"print_solid_layers": 100, "print_shell_lines": 20},
+        {"print_speed_mm_s": 5},
+        {"print_process": "resin", "print_layer_mm": 0.02},
+    ],
+)
+def test_extreme_options_give_plausible_figures(registry: Registry, options: dict[str, object]) -> None:
+    estimate = registry.estimate(scene(block(8, 8, 8)), options=options)
+    assert 0 < estimate.material_mm3 <= 1.1 * estimate.volume_mm3
+    assert estimate.seconds is not None
+    assert 10 < estimate.seconds < 1e6
+
+
 def test_operations_come_first(registry: Registry) -> None:
     cube = scene(block(10, 10, 10))
     assert registry.estimate(cube, target_height_mm=20, print_process="sls").volume_mm3 == pytest.approx(8000)

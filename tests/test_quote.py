@@ -144,7 +144,7 @@ def test_totals_are_the_sum_of_their_summands_and_pieces_get_no_dearer(
         ("setup = 5", "setup = 1e30", r"rates.toml:3': setup"),
         ("setup = 5", "setup = true", r"rates.toml:3': setup"),
         ("setup = 5", 'setup = "5"', r"rates.toml:3': setup"),
-        ("setup = 5", "coin = 0", r"rates.toml:3': coin must be a number above 0"),
+        ("setup = 5", "coin = 0", r"rates.toml:3': coin must be a number of at least 0.0001"),
         ("setup = 5", "set_up = 5", r"rates.toml:3': set_up is unknown; known are currency, .*setup"),
         ('currency = "EUR"', "", "currency is missing"),
         ('currency = "EUR"', "currency = 978", "rates.toml:1': currency must be a text"),
@@ -170,6 +170,13 @@ def test_invalid_rate_cards_name_the_key_and_the_line(old: str, new: str, messag
 def test_a_card_without_materials_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSettings):
         parse_rates(text)
+
+
+def test_the_largest_numbers_have_a_price() -> None:
+    rates = RATES.replace("setup = 5", "setup = 1000000000\ncoin = 0.0001").replace("= 30", "= 1e9")
+    estimate = structs.replace(ESTIMATE, material_mm3=1e12, seconds=1e9)
+    _, price = parse_rates(rates).price(estimate, None, 1_000_000)
+    assert price.total == sum_of(price) > Decimal("1e20")
 
 
 def test_files_that_are_no_rate_cards(tmp_path: Path) -> None:

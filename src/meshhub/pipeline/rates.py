@@ -30,6 +30,9 @@ MAX_AMOUNT = Decimal(1_000_000_000)
 MAX_DISCOUNT_PERCENT = Decimal(99)
 """Maximum discount; more would give pieces away."""
 
+MIN_COIN = Decimal("0.0001")
+"""Least coin; no currency has a smaller one."""
+
 _PRECISION = 40
 """Digits of amounts: those of a rate, of a million pieces and of a weight."""
 
@@ -241,8 +244,8 @@ class _Reader:
         if not isinstance(tables, dict) or not tables:
             raise self._error(("materials",), "must be tables such as [materials.pla]")
         numbers = {key: self._number((key,), document[key]) for key in amounts if key in document}
-        if numbers.get("coin", 1) == 0:
-            raise self._error(("coin",), "must be a number above 0, got 0")
+        if numbers.get("coin", MIN_COIN) < MIN_COIN:
+            raise self._error(("coin",), f"must be a number of at least {MIN_COIN}, got {numbers['coin']}")
         materials = {str(key).lower(): self._read_material(str(key), table) for key, table in tables.items()}
         breaks = self._read_breaks(document.get("quantity_breaks", []))
         return RateCard(currency=currency.strip(), materials=materials, quantity_breaks=breaks, **numbers)

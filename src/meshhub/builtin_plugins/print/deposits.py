@@ -51,8 +51,12 @@ class Shells(NamedTuple):
 
 
 def line_spacing(nozzle_mm: float, layer_mm: float) -> float:
-    """Return the distance of neighboring lines in mm: lines have round sides and overlap."""
-    return LINE_RATIO * nozzle_mm - layer_mm * (1 - np.pi / 4)
+    """Return the distance of neighboring lines in mm: lines have round sides and overlap.
+
+    Layers that are too high for the nozzle get half of the width.
+    """
+    width = LINE_RATIO * nozzle_mm
+    return max(width - layer_mm * (1 - np.pi / 4), width / 2)
 
 
 def fill_shells(layers: Layers, lines: int, solid_layers: float, spacing_mm: float, infill: float) -> Shells:
