@@ -234,6 +234,12 @@ def test_the_command_prints_the_summands(cube: Path) -> None:
     assert body["estimate"]["weight_g"] == pytest.approx(8.08)
 
 
+def test_a_check_prints_the_estimate(cube: Path) -> None:
+    run = CliRunner().invoke(root, ["check", str(cube), "--checks", "estimate"])
+    assert run.exit_code == 0
+    assert "g of pla; about" in run.output
+
+
 def test_the_command_rejects_bad_input(cube: Path) -> None:
     (cube.parent / "bad.toml").write_text(RATES.replace("= 30", "= -30"))
     run = CliRunner().invoke(root, ["quote", str(cube), "--rates", str(cube.parent / "bad.toml")])
