@@ -152,6 +152,8 @@ def verdict(row: dict[str, Any]) -> str:
 
 def summarize(rows: list[dict[str, Any]]) -> None:
     """Print totals."""
+    from cad_parts.truth import KINDS
+
     counts = Counter(verdict(row) for row in rows)
     print(", ".join(f"{count} {name}" for name, count in counts.most_common()))
     for reason, count in Counter(row["left out"].split(":")[0] for row in rows if "left out" in row).most_common():
@@ -164,7 +166,7 @@ def summarize(rows: list[dict[str, Any]]) -> None:
         mine = [row for row in judged if row["triangulation"]["program"] == program and "true_faces" in row]
         faces = [face for row in mine for face in row["true_faces"]]
         shares = []
-        for kind in ("Plane", "Cylinder", "Cone", "Sphere", "Torus"):
+        for kind in KINDS:
             is_found = [
                 f["found"] for f in faces if f["kind"] == kind and f["facets"] >= (kind != "Plane") * MIN_FACETS_COUNT
             ]

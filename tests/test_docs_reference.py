@@ -14,7 +14,7 @@ import pytest
 import meshhub
 from meshhub.builtin_plugins.plans import FREE
 from meshhub.errors import ERROR_CODES
-from meshhub.model.capabilities import FEATURES
+from meshhub.model.capabilities import FEATURES, Stage
 from meshhub.model.options import option_fields
 from meshhub.model.report import Loss
 from meshhub.registry import Registry
@@ -141,6 +141,20 @@ def test_paths_in_guides_exist(document: str, min_paths: int) -> None:
     missing = {path for path in paths if not any((root / path).exists() for root in roots)}
     # an operation that does not exist yet, a pattern, and the folder of built files
     assert missing <= {"src/meshhub/builtin_plugins/arrange/", "docs/decisions/NNNN-name.md", "dist/"}
+
+
+def test_the_guide_of_preparation_lists_the_stages_and_their_operations() -> None:
+    rows = re.findall(r"^\| (\w+) \| (`.+`) \|", (DOCS / "how-to" / "prepare.md").read_text(encoding="utf-8"), re.M)
+    assert [stage for stage, _ in rows] == [stage.name.lower() for stage in Stage]
+    operations = Registry(entry_points=False).operations.values()
+    for stage, options in rows:
+        fields = {
+            field.name
+            for operation in operations
+            if operation.stage.name.lower() == stage
+            for field in option_fields(operation.options)
+        }
+        assert set(re.findall(r"`(\w+)`", options)) <= fields
 
 
 def test_decisions_have_numbers_without_holes_and_links_from_the_code() -> None:

@@ -19,7 +19,7 @@ from meshhub.engine.in_process import InProcess
 from meshhub.http.errors import STATUS
 from meshhub.http.intake.names import content_disposition, folder_label, label
 from meshhub.http.server.app import create_app
-from meshhub.model.options import option_fields
+from meshhub.model.options import RESERVED, option_fields
 from meshhub.model.plans import LOCAL, Limits
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
@@ -85,6 +85,16 @@ def test_the_schema_has_every_option_as_a_field(service: Running) -> None:
     looking = described["paths"]["/inspect"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     assert "toy_size" in looking["properties"]
     assert not {"place_on_bed", "target", "toy_twins"} & set(looking["properties"])
+
+
+def test_no_plug_in_may_take_the_name_of_a_field_of_a_form(service: Running) -> None:
+    declarations = service.registry.declarations
+    names = {field.name for _, struct in declarations.option_structs() for field in option_fields(struct)}
+    names |= declarations.check_fields().keys()
+    for path, item in read_document(service)["paths"].items():
+        form = item.get("post", {}).get("requestBody", {}).get("content", {}).get("multipart/form-data")
+        if form is not None:
+            assert form["schema"]["properties"].keys() - names <= RESERVED, path
 
 
 def list_endpoints(service: Running) -> set[tuple[str, str]]:
