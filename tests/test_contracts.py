@@ -58,9 +58,11 @@ OPTIONS = {
         "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",
         "reduce_colors_wall_mm": 1.2,
     },
+    "offset": {"offset_mm": 5},
+    "hollow": {"hollow_wall_mm": 3},
     "thicken": {"thicken_mm": 12},
 }
-"""Options of operations whose examples do not go together, or rename parts."""
+"""Options of operations whose examples do not go together, rename parts, or need a fine grid."""
 
 
 def write_trimesh_brick(reader: Reader) -> Source | None:
