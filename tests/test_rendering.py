@@ -64,6 +64,7 @@ def three_colored_bricks(at: tuple[tuple[float, float, float], ...]) -> Scene:
         ("bottom", (1, 0, 0), (0, -1, 0)),
         ("iso", (1, 1, 0), (-1, 1, 2)),
         ("iso-back", (-1, -1, 0), (1, -1, 2)),
+        ("iso-below", (1, 1, 0), (1, -1, 2)),
     ],
 )
 def test_views_show_the_model_from_their_side(

@@ -79,6 +79,7 @@ def test_options_of_operations_show_the_model_before_and_after(service: Running,
         ({"view": "sideways"}, "invalid_option"),
         ({"color_by": "surface"}, "invalid_option"),
         ({"color_by": "mood"}, "invalid_option"),
+        ({"color_limit": "0", "color_by": "thickness"}, "invalid_option"),
         ({"edges": "yes"}, "invalid_option"),
         ({"sise": "100x100"}, "invalid_option"),
         ({"target": "png"}, "invalid_option"),
@@ -87,6 +88,17 @@ def test_options_of_operations_show_the_model_before_and_after(service: Running,
 def test_wrong_options_are_errors(service: Running, fields: dict[str, str], code: str) -> None:
     body = check_error(service.post("/render", {"file": ("part.stl", ASCII_STL)}, fields), 400, code)
     assert next(iter(fields)) in body["error"]
+
+
+def test_measures_have_a_limit(service: Running) -> None:
+    pictures = [
+        service.post(
+            "/render", {"file": ("part.stl", ASCII_STL)}, {"size": "320x240", "color_by": "thickness", **fields}
+        )
+        for fields in ({}, {"color_limit": "2"})
+    ]
+    assert [picture.status_code for picture in pictures] == [200, 200]
+    assert pictures[0].content != pictures[1].content
 
 
 def test_wrong_files_are_errors(service: Running) -> None:
@@ -117,4 +129,5 @@ def test_pictures_are_described(service: Running) -> None:
     assert {"file", "view", "size", "color_by", "edges", "background", "input_unit"} <= properties.keys()
     assert {"repair", "reduce_colors"} <= properties.keys()
     assert properties.keys().isdisjoint({"target", "threemf_profile"})
-    assert set(properties["color_by"]["enum"]) == {"model", "part", "surface", "none"}
+    colors = {"model", "part", "surface", "thickness", "overhang", "defects", "islands", "none"}
+    assert set(properties["color_by"]["enum"]) == colors

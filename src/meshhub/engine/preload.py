@@ -30,6 +30,7 @@ MODULES = (
     "meshhub.pipeline.execute",
     "meshhub.pipeline.inspection",
     "meshhub.pipeline.preview",
+    "meshhub.toolkit.rendering.analysis",
     "meshhub.toolkit.rendering.picture",
     "meshhub.toolkit.png",
     "meshhub.engine.worker",

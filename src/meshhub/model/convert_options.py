@@ -306,15 +306,21 @@ class PictureOptions(TypedDict, total=False):
     """Options of pictures; None counts as absent."""
 
     view: str | None
-    """Views. One view or several, separated by commas, in one picture: iso, iso-back, front, back, left, right,
-    top, bottom."""
+    """Views. One view or several, separated by commas, in one picture: iso, iso-back, iso-below, front, back, left,
+    right, top, bottom."""
 
     size: str | None
     """Size of the picture in pixels. Width and height as WIDTHxHEIGHT, each 16 to 4096."""
 
-    color_by: Literal["model", "none", "part", "surface"] | None
+    color_by: Literal["defects", "islands", "model", "none", "overhang", "part", "surface", "thickness"] | None
     """Colors. model shows the colors, materials and textures of the file; part gives each part its own color;
-    surface shows the kind of each surface, with a legend, for formats that have surfaces (STEP); none is gray."""
+    surface shows the kind of each surface, with a legend, for formats that have surfaces (STEP); thickness of walls
+    and overhang are scales with the limit in the legend; defects marks open and non-manifold edges, flipped faces
+    and stray fragments; islands circles places where a layer of 0.2 mm begins in the air; none is gray."""
+
+    color_limit: float | None
+    """Limit that the legend marks (at least 0.05 and at most 90). For thickness in mm (default: 0.8; the scale ends
+    at four times the limit), for overhang in degrees from the bed (default: 45)."""
 
     edges: Literal["feature", "mesh", "none"] | None
     """Edges. feature draws outlines and sharp edges; mesh also draws the sides of every triangle."""

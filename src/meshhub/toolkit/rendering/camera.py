@@ -25,6 +25,7 @@ _ISO_ELEVATION_RAD = np.arctan(1 / np.sqrt(2))
 _DIRECTIONS: dict[View, tuple[float, float]] = {
     "iso": (0.5, float(_ISO_ELEVATION_RAD)),
     "iso-back": (2.5, float(_ISO_ELEVATION_RAD)),
+    "iso-below": (0.5, -float(_ISO_ELEVATION_RAD)),
     "front": (0, 0.0),
     "right": (1, 0.0),
     "back": (2, 0.0),
@@ -79,3 +80,19 @@ def project(vertices: Float64, projection: Projection) -> tuple[Float32, Float32
     depth = (toward.max() - toward) * projection.scale
     x, y = (np.rint(values * GRID) / GRID for values in (x, y))
     return x.astype(np.float32), y.astype(np.float32), depth.astype(np.float32)
+
+
+def unproject(position: NDArray[np.intp], depth: Float32, projection: Projection, near: float) -> Float64:
+    """Return the (k, 3) points of the scene that samples show.
+
+    Args:
+        position: (k,) index of each sample.
+        depth: (k,) depth away from the viewer, in samples.
+        projection: Camera.
+        near: Coordinate toward the viewer at which the depth is 0.
+    """
+    row, column = np.divmod(position, projection.width)
+    right = (column + 0.5 - projection.width / 2) / projection.scale + projection.middle[0]
+    up = (projection.height / 2 - row - 0.5) / projection.scale + projection.middle[1]
+    result: Float64 = np.stack([right, up, near - depth / projection.scale], axis=1) @ projection.rotation
+    return result

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption, quote
 
-View = Literal["iso", "iso-back", "front", "back", "left", "right", "top", "bottom"]
+View = Literal["iso", "iso-back", "iso-below", "front", "back", "left", "right", "top", "bottom"]
 """Direction from which a model is seen."""
 
 VIEWS: tuple[View, ...] = get_args(View)
@@ -44,16 +44,31 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
         ),
     ] = "1280x960"
     color_by: Annotated[
-        Literal["model", "part", "surface", "none"],
+        Literal["model", "part", "surface", "thickness", "overhang", "defects", "islands", "none"],
         Meta(
             title="Colors",
             description=(
                 "model shows the colors, materials and textures of the file; part gives each part its own color; "
                 "surface shows the kind of each surface, with a legend, for formats that have surfaces (STEP); "
-                "none is gray."
+                "thickness of walls and overhang are scales with the limit in the legend; defects marks open and "
+                "non-manifold edges, flipped faces and stray fragments; islands circles places where a layer of "
+                "0.2 mm begins in the air; none is gray."
             ),
         ),
     ] = "model"
+    color_limit: (
+        Annotated[
+            float,
+            Meta(
+                title="Limit that the legend marks",
+                description="For thickness in mm (default: 0.8; the scale ends at four times the limit), for overhang "
+                "in degrees from the bed (default: 45).",
+                ge=0.05,
+                le=90,
+            ),
+        ]
+        | None
+    ) = None
     edges: Annotated[
         Literal["feature", "mesh", "none"],
         Meta(

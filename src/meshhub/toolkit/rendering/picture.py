@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64, Scene, UInt8
 from meshhub.toolkit.geometry import face_normals, unit_vectors
-from meshhub.toolkit.rendering.appearance import collect_appearance, part_color
+from meshhub.toolkit.rendering.appearance import UNCOLORED, collect_appearance, part_color
 from meshhub.toolkit.rendering.camera import (
     MARGIN_RATIO,
     Float32,
     Projection,
     project,
     turn,
+    unproject,
     view_rotation,
 )
-from meshhub.toolkit.rendering.lettering import GLYPH_HEIGHT, draw_text, text_width
+from meshhub.toolkit.rendering.legend import MAX_LABEL_LENGTH, Entries, draw_legend, draw_scale, ink, shorten, write
+from meshhub.toolkit.rendering.marks import draw_rings, find_marked
 from meshhub.toolkit.rendering.options import RenderOptions, Size, View, parse_size, parse_views
 from meshhub.toolkit.rendering.outlines import SurfaceFacts, find_lines
 from meshhub.toolkit.rendering.shading import SampledFaces, shade
 from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles, smooth_normals
-from meshhub.toolkit.rendering.visibility import find_visible
+from meshhub.toolkit.rendering.visibility import VisibleSamples, find_visible
+
+if TYPE_CHECKING:
+    from meshhub.toolkit.rendering.analysis import Analysis
 
 SAMPLES_PER_SIDE = 2
 """Samples along each side of a pixel; their mean is the pixel."""
@@ -36,11 +41,11 @@ LINE_BRIGHTNESS = 0.28
 BACKGROUNDS = {"light": (247, 248, 250, 255), "dark": (34, 38, 44, 255), "transparent": (0, 0, 0, 0)}
 """Color behind the model."""
 
-MAX_LEGEND_ENTRIES = 12
-"""Maximum entries of a legend; the others are counted. A palette has few (filaments), and all are shown. """
+MEASURES = frozenset(("thickness", "overhang", "defects", "islands"))
+"""Values of `color_by` that need measurements."""
 
-MAX_LABEL_LENGTH = 32
-"""Maximum characters of one entry of a legend."""
+MEASURED_LIGHT = 0.45
+"""Share of the shading on measured colors, so that they stay those of the legend."""
 
 
 class _Style(NamedTuple):
@@ -49,12 +54,14 @@ class _Style(NamedTuple):
     scene, triangles: the scene and its triangles
     normals:          (m, 3, 3) smooth normals of the corners; None for flat facets
     options:          of the picture
+    analysis:         what it shows in place of colors
     """
 
     scene: Scene
     triangles: PlacedTriangles
     normals: Float32 | None
     options: RenderOptions
+    analysis: Analysis | None
 
 
 def render(scene: Scene, options: RenderOptions | None = None, before: Scene | None = None) -> UInt8:
@@ -78,10 +85,13 @@ def render(scene: Scene, options: RenderOptions | None = None, before: Scene | N
     size, views = parse_size(options.size), parse_views(options.view)
     styles = [_choose_style(each, options) for each in (before, scene) if each is not None]
     legend = _list_legend(styles[-1], is_compared=before is not None)
+    analysis = styles[-1].analysis
     picture = np.empty((size.height, size.width, 4), np.uint8)
     picture[:] = BACKGROUNDS[options.background]
     scale = max(1, round(min(size) / 480))
-    height = size.height - _draw_legend(picture, legend, scale, options.background)
+    height = size.height - draw_legend(picture, legend, scale, options.background)
+    if analysis is not None and analysis.scale is not None:
+        height -= draw_scale(picture[:height], analysis.scale, scale, options.background)
     columns, rows = _arrange(len(views), len(styles), Size(size.width, height))
     tile = Size(size.width // columns, height // rows)
     boxes = [[_measure(style.triangles, view) for view in views] for style in styles]
@@ -90,10 +100,11 @@ def render(scene: Scene, options: RenderOptions | None = None, before: Scene | N
         place, which = divmod(number, len(styles))
         top, left = number // columns * tile.height, number % columns * tile.width
         area = picture[top : top + tile.height, left : left + tile.width]
-        area[:] = _draw_view(styles[which], views[place], boxes[which][place].mean(axis=0), factors[which], tile)
+        middle = boxes[which][place].mean(axis=0)
+        area[:] = _draw_view(styles[which], views[place], middle, factors[which], tile, scale)
         words = [("before", "after")[which]] if before is not None else []
         words += [views[place]] if len(views) > 1 else []
-        _write(area, ", ".join(words), 4 * scale, 4 * scale, scale, options.background)
+        write(area, ", ".join(words), 4 * scale, 4 * scale, scale, options.background)
     return picture
 
 
@@ -101,7 +112,13 @@ def _choose_style(scene: Scene, options: RenderOptions) -> _Style:
     triangles = place_triangles(scene)
     if len(triangles.faces) == 0:
         raise ValueError("a scene without faces cannot be drawn")
-    return _Style(scene, triangles, smooth_normals(triangles), options)
+    analysis = None
+    if options.color_by in MEASURES:
+        # imported here, because other pictures need no scipy
+        from meshhub.toolkit.rendering.analysis import analyze_scene
+
+        analysis = analyze_scene(scene, triangles, options)
+    return _Style(scene, triangles, smooth_normals(triangles), options, analysis)
 
 
 def _arrange(count: int, together: int, size: Size) -> tuple[int, int]:
@@ -131,12 +148,23 @@ def _fit(box: Float64, size: Size) -> float:
     return float(((np.array(size) - margin) * SAMPLES_PER_SIDE / extents).min())
 
 
-def _draw_view(style: _Style, view: View, middle: Float64, scale: float, tile: Size) -> UInt8:
-    """Return the (height, width, 4) pixels of one view."""
-    triangles, options = style.triangles, style.options
+def _draw_view(style: _Style, view: View, middle: Float64, factor: float, tile: Size, scale: int) -> UInt8:
+    """Return the (height, width, 4) pixels of one view.
+
+    Args:
+        style: What to draw.
+        view: Direction.
+        middle: (2,) coordinates right and up of the middle of the picture.
+        factor: Samples per unit of the scene.
+        tile: Size of the view.
+        scale: Scale of the letters.
+    """
+    triangles, options, analysis = style.triangles, style.options, style.analysis
     width, height = tile.width * SAMPLES_PER_SIDE, tile.height * SAMPLES_PER_SIDE
-    projection = Projection(view_rotation(view), middle, scale, width, height)
-    x, y, depth = project(triangles.vertices, projection)
+    projection = Projection(view_rotation(view), middle, factor, width, height)
+    shapes = analysis.shapes if analysis is not None else ()
+    points = np.concatenate([triangles.vertices, *(shape.corners.reshape(-1, 3) for shape in shapes)])
+    x, y, depth = project(points, projection)
     visible = find_visible(x, y, depth, triangles.faces, width, height)
     number = np.zeros(len(triangles.faces), np.int32)
     number[visible.face] = 1
@@ -148,16 +176,59 @@ def _draw_view(style: _Style, view: View, middle: Float64, scale: float, tile: S
     is_front = normals[:, 2] >= 0
     corner_normals = normals[:, None] if style.normals is None else _rotate(style.normals[seen], projection)
     faces = SampledFaces(x[corners], y[corners], corner_normals, is_front)
-    appearance = collect_appearance(style.scene, triangles, seen, options.color_by)
+    appearance = collect_appearance(style.scene, triangles, seen, "none" if analysis else options.color_by)
     samples = np.full(height * width, _packed(BACKGROUNDS[options.background]), np.uint32)
     samples[visible.position] = shade(faces, appearance, face, visible.position, width)
+    if analysis is not None and analysis.field is not None:
+        near = float(turn(points, projection.rotation)[2].max())
+        samples[visible.position] = _color_by_value(analysis, samples[visible.position], visible, projection, near)
     if options.edges != "none":
         part = np.searchsorted(triangles.first_face, seen, side="right").astype(np.int32)
         toward = np.where(is_front[:, None], normals, -normals)
         line, outline = find_lines(visible, face, SurfaceFacts(toward, part), (height, width), options.edges)
         samples[line] = _darkened(samples[line])
-        samples[outline] = _packed((*_ink(options.background), 255))
-    return _reduce(samples.reshape(height, width))
+        samples[outline] = _packed((*ink(options.background), 255))
+    first = len(triangles.vertices)
+    for shape in shapes:
+        rows = slice(first, first + shape.corners.size // 3)
+        positions = [values[rows].reshape(shape.corners.shape[:2]) for values in (x, y, depth)]
+        marked = find_marked(positions, visible, (height, width), 2 * SAMPLES_PER_SIDE * scale)
+        samples[marked] = _packed((*shape.color, 255))
+        first = rows.stop
+    pixels = _reduce(samples.reshape(height, width))
+    for shape in shapes:
+        if len(shape.centers):
+            column, row, _ = project(shape.centers, projection)
+            centers = np.stack([column, row], axis=1).astype(np.float64) / SAMPLES_PER_SIDE
+            draw_rings(pixels, centers, shape.sizes * factor / SAMPLES_PER_SIDE / 2, shape.color, scale)
+    return pixels
+
+
+def _color_by_value(
+    analysis: Analysis, shaded: NDArray[np.uint32], visible: VisibleSamples, projection: Projection, near: float
+) -> NDArray[np.uint32]:
+    """Return the colors of visible samples by their values, with a part of the shading.
+
+    Args:
+        analysis: Values and their scale.
+        shaded: (k,) samples of the model in one color.
+        visible: The visible samples.
+        projection: Camera.
+        near: Coordinate toward the viewer at which the depth is 0.
+    """
+    assert analysis.field is not None and analysis.scale is not None
+    row, column = np.divmod(visible.position, projection.width)
+    pixel = (row // SAMPLES_PER_SIDE) * projection.width + column // SAMPLES_PER_SIDE
+    # samples of a pixel are next to each other in the model, if they show one face
+    key = pixel * (int(visible.face.max(initial=0)) + 1) + visible.face
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    points = unproject(visible.position[first], visible.depth[first], projection, near)
+    colors = analysis.scale.colors(analysis.field(visible.face[first], points))[group.reshape(-1)]
+    light = shaded.view(np.uint8).reshape(-1, 4)[:, :1] / np.float32(UNCOLORED[0])
+    result = np.full((len(colors), 4), 255, np.uint8)
+    result[:, :3] = np.minimum(colors * (1 - MEASURED_LIGHT * (1 - light)), 255)
+    packed: NDArray[np.uint32] = result.view(np.uint32).ravel()
+    return packed
 
 
 def _rotate(vectors: NDArray[np.floating[Any]], projection: Projection) -> Float32:
@@ -177,10 +248,6 @@ def _darkened(samples: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return (colors * darkness).astype(np.uint8).view(np.uint32).ravel()
 
 
-def _ink(background: str) -> tuple[int, int, int]:
-    return (225, 228, 232) if background == "dark" else (52, 58, 66)
-
-
 def _reduce(samples: NDArray[np.uint32]) -> UInt8:
     """Return the (height, width, 4) means of squares of packed samples; each number holds two sums of two channels."""
     count, lanes = SAMPLES_PER_SIDE, np.uint32(0x00FF00FF)
@@ -197,9 +264,11 @@ def _reduce(samples: NDArray[np.uint32]) -> UInt8:
     return pixels
 
 
-def _list_legend(style: _Style, *, is_compared: bool) -> list[tuple[str, UInt8]]:
+def _list_legend(style: _Style, *, is_compared: bool) -> Entries:
     """Return the entries of the legend: label and color."""
     scene, color_by = style.scene, style.options.color_by
+    if style.analysis is not None:
+        return style.analysis.entries or []
     materials = [scene.materials[number] for number in scene.used_materials()]
     colors = [np.rint(np.array(material.base_color) * 255).astype(np.uint8) for material in materials]
     if color_by == "part":
@@ -217,43 +286,4 @@ def _list_legend(style: _Style, *, is_compared: bool) -> list[tuple[str, UInt8]]
         ]
     else:
         return []
-    if len(entries) > MAX_LEGEND_ENTRIES:
-        rest = len(entries) - MAX_LEGEND_ENTRIES + 1
-        entries = [*entries[: MAX_LEGEND_ENTRIES - 1], (f"and {rest} more", np.zeros(4, np.uint8))]
-    return [(label[:MAX_LABEL_LENGTH], color) for label, color in entries]
-
-
-def _draw_legend(picture: UInt8, entries: list[tuple[str, UInt8]], scale: int, background: str) -> int:
-    """Draw the legend at the bottom of the picture, and return its height in pixels; it takes at most a third."""
-    if not entries:
-        return 0
-    height, width = picture.shape[:2]
-    line, gap = (GLYPH_HEIGHT + 6) * scale, 8 * scale
-    rows: list[list[tuple[str, UInt8]]] = [[]]
-    left = gap
-    for label, color in entries:
-        needed = line + text_width(label, scale) + gap
-        if rows[-1] and left + needed > width:
-            rows.append([])
-            left = gap
-        rows[-1].append((label, color))
-        left += needed
-    rows = rows[: max(1, height // 3 // line)]
-    for number, row in enumerate(rows):
-        top, left = height - (len(rows) - number) * line, gap
-        for label, color in row:
-            swatch = picture[top + 3 * scale : top + line - 5 * scale, left : left + line - 6 * scale]
-            if color[3] > 0:
-                # a frame, because white filaments would not be visible on a light background
-                swatch[:] = (*_ink(background), 255)
-                swatch[1:-1, 1:-1] = color
-            _write(picture, label, left + line - 2 * scale, top + 4 * scale, scale, background)
-            left += line + text_width(label, scale) + gap
-    return len(rows) * line + gap // 2
-
-
-def _write(picture: UInt8, text: str, left: int, top: int, scale: int, background: str) -> None:
-    """Write a line of text, clipped to the picture."""
-    mask = draw_text(text, scale)
-    area = picture[top : top + mask.shape[0], left : left + mask.shape[1]]
-    area[mask[: area.shape[0], : area.shape[1]]] = (*_ink(background), 255)
+    return shorten(entries)

@@ -1,0 +1,187 @@
+"""Measures and defects that a picture shows in place of the colors of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from meshhub.model.report import DefectKind
+from meshhub.model.scene import Float64, Int32, Scene, UInt8
+from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
+from meshhub.toolkit.layers import find_islands, slice_layers
+from meshhub.toolkit.rendering.options import RenderOptions
+from meshhub.toolkit.rendering.scales import NEUTRAL, Scale
+from meshhub.toolkit.rendering.triangles import PlacedTriangles
+from meshhub.toolkit.scene_defects import find_defects
+from meshhub.toolkit.scene_topology import analyze
+from meshhub.toolkit.thickness import OppositeSides, sample_evenly
+
+WALL_LIMIT_MM = 0.8
+"""Default limit of the thickness: two lines of a nozzle of 0.4 mm."""
+
+OVERHANG_LIMIT_DEG = 45.0
+"""Default limit of overhangs: printers build steeper ones without support."""
+
+THICKNESS_RANGE_RATIO = 4.0
+"""Greatest thickness of the scale, per limit; what is thicker is thick enough."""
+
+SPACING_RATIO = 2.5
+"""Distance of measured points, per distance that checks use: a picture shows a mean, not the thinnest spot."""
+
+NEIGHBORS_COUNT = 4
+"""Measured points of which a sample shows the mean."""
+
+LAYER_MM, CELL_MM = 0.2, 0.2
+"""Layers and cells in which islands are found: those of a nozzle of 0.4 mm."""
+
+MARK_COLORS: dict[DefectKind | str, tuple[int, int, int]] = {
+    "open_edges": (213, 94, 0),
+    "nonmanifold_edges": (0, 114, 178),
+    "flipped_faces": (204, 121, 167),
+    "stray_fragments": (230, 159, 0),
+    "islands": (213, 94, 0),
+}
+"""Colors of marks, which color-blind people can distinguish (Okabe and Ito)."""
+
+_DEFECT_WORDS: dict[DefectKind, str] = {
+    "open_edges": "open edges",
+    "nonmanifold_edges": "non-manifold edges",
+    "flipped_faces": "flipped faces",
+    "stray_fragments": "stray fragments",
+}
+
+Field: TypeAlias = Callable[[IntIndex, Float64], Float64]
+"""Function from faces (q,) and positions (q, 3) on them to values (q,)."""
+
+Entries: TypeAlias = list[tuple[str, UInt8]]
+"""Entries of a legend: label and (4,) color."""
+
+
+class Shapes(NamedTuple):
+    """Edges, faces or places to mark.
+
+    corners: (k, 2, 3) ends of edges or (k, 3, 3) corners of faces, in the frame of the scene
+    centers: (q, 3) places to circle
+    sizes:   (q,) their diameters
+    color:   (3,)
+    """
+
+    corners: Float64
+    centers: Float64
+    sizes: Float64
+    color: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What a picture shows of a scene in place of its colors.
+
+    scale:   scale of the values; None if there are only marks
+    field:   values; None if there are only marks
+    entries: of the legend
+    shapes:  marks
+    """
+
+    scale: Scale | None = None
+    field: Field | None = None
+    entries: Entries | None = None
+    shapes: tuple[Shapes, ...] = ()
+
+
+def analyze_scene(scene: Scene, triangles: PlacedTriangles, options: RenderOptions) -> Analysis | None:
+    """Return what the option `color_by` names; None if that is no measure.
+
+    Args:
+        scene: Millimeters, Z up.
+        triangles: Its triangles.
+        options: The measure and the limit.
+    """
+    if options.color_by == "thickness":
+        return _measure_thickness(triangles, options.color_limit or WALL_LIMIT_MM)
+    if options.color_by == "overhang":
+        return _measure_overhangs(triangles, options.color_limit or OVERHANG_LIMIT_DEG)
+    if options.color_by == "defects":
+        return _find_defects(scene)
+    if options.color_by == "islands":
+        return _find_islands(triangles)
+    return None
+
+
+def _measure_thickness(triangles: PlacedTriangles, limit: float) -> Analysis:
+    vertices, faces = triangles.vertices, triangles.faces
+    top = THICKNESS_RANGE_RATIO * limit
+    samples = sample_evenly(vertices, faces, SPACING_RATIO * limit)
+    sides = OppositeSides(vertices, faces, samples)
+    thickness = np.minimum(sides.measure(np.arange(len(samples.points)), top).straight, top)
+    # points of the other side of a thin wall are as near, so each direction has its own tree
+    direction = _find_directions(samples.normals)
+    trees = {}
+    for number in np.unique(direction).tolist():
+        members = np.flatnonzero(direction == number)
+        trees[number] = cKDTree(samples.points[members]), thickness[members]
+    face_direction = _find_directions(unit_vectors(face_normals(vertices, faces)))
+
+    def field(face: IntIndex, points: Float64) -> Float64:
+        values = np.full(len(points), np.nan)
+        own = face_direction[face]
+        for number, (tree, known) in trees.items():
+            chosen = np.flatnonzero(own == number)
+            shape = len(chosen), min(NEIGHBORS_COUNT, len(known))
+            distance, near = (found.reshape(shape) for found in tree.query(points[chosen], k=shape[1]))
+            weight = 1 / np.maximum(distance, 1e-3 * limit)
+            values[chosen] = (known[near] * weight).sum(axis=1) / weight.sum(axis=1)
+        return values
+
+    return Analysis(Scale("wall thickness", "mm", top, limit, is_open=True), field)
+
+
+def _find_directions(normals: Float64) -> Int32:
+    """Return the axis to which each normal (k, 3) is nearest, and its sign, as one number."""
+    axis = np.abs(normals).argmax(axis=1)
+    is_negative = np.take_along_axis(normals, axis[:, None], axis=1)[:, 0] < 0
+    result: Int32 = (2 * axis + is_negative).astype(np.int32)
+    return result
+
+
+def _measure_overhangs(triangles: PlacedTriangles, limit: float) -> Analysis:
+    vertices, faces = triangles.vertices, triangles.faces
+    normals = unit_vectors(face_normals(vertices, faces))
+    z = vertices[:, 2][faces]
+    on_bed = z.max(axis=1) <= z.min() + LAYER_MM
+    looks_down = (normals[:, 2] < -1e-6) & ~on_bed
+    angle = np.where(looks_down, np.rad2deg(np.arccos(np.clip(-normals[:, 2], -1, 1))), np.nan)
+    return Analysis(
+        Scale("overhang, angle from the bed", "degrees", 90.0, limit, is_open=False),
+        lambda face, _: angle[face],
+        [("no overhang", _opaque(NEUTRAL))],
+    )
+
+
+def _find_defects(scene: Scene) -> Analysis:
+    entries: Entries = []
+    shapes = []
+    for defect in find_defects(scene, analyze(scene.meshes)):
+        found = defect.finding
+        color = MARK_COLORS[found.kind]
+        entries.append((f"{_DEFECT_WORDS[found.kind]}: {found.count:,}", _opaque(color)))
+        centers = np.array([place.position_mm for place in found.places]).reshape(-1, 3)
+        shapes.append(Shapes(defect.corners, centers, np.array([place.size_mm for place in found.places]), color))
+    return Analysis(entries=entries or [("no defects", _opaque(NEUTRAL))], shapes=tuple(shapes))
+
+
+def _find_islands(triangles: PlacedTriangles) -> Analysis:
+    islands = find_islands(slice_layers(triangles.vertices, triangles.faces, CELL_MM, LAYER_MM))
+    color = MARK_COLORS["islands"]
+    sizes = 2 * np.sqrt(islands.area / np.pi)
+    count = len(islands.area)
+    label = f"islands: {count:,} (layers begin in the air)" if count else "no islands"
+    shapes = Shapes(np.empty((0, 2, 3)), islands.center, sizes, color)
+    return Analysis(entries=[(label, _opaque(color if count else NEUTRAL))], shapes=(shapes,))
+
+
+def _opaque(color: tuple[int, int, int] | UInt8) -> UInt8:
+    return np.array([*color, 255], np.uint8)
