@@ -1,15 +1,23 @@
-"""Draw the pictures of `how-to/check-a-model.md`: `python docs/make_check_pictures.py`."""
+"""Draw the pictures of `how-to/check-a-model.md`: `python docs/make_check_pictures.py`.
+
+It needs Pillow, and Chromium for the page of a report.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 from manifold3d import Manifold as Solid
+from PIL import Image
 
 from meshhub import Registry, Scene
 from meshhub.model.scene import Mesh, Part
+from meshhub.reporting.collecting import collect_model
+from meshhub.reporting.writing import render_report
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -51,6 +59,18 @@ def main() -> None:
         for colors, look in LOOKS.items():
             options = {"color_by": colors, "size": "960x480", **look}
             registry.render(model, IMAGES / f"check-{colors}.png", options=options)
+        photograph_report(registry, model, Path(name))
+
+
+def photograph_report(registry: Registry, model: Path, folder: Path) -> None:
+    """Draw the first page of a report."""
+    checked = collect_model(registry, str(model), model.name, registry.check(model), {})
+    page, shot = folder / "report.html", folder / "report.png"
+    page.write_bytes(render_report([checked], page.name, registry, "en", date(2030, 1, 2)))
+    command = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=760,1075"]
+    subprocess.run([*command, f"--screenshot={shot}", page.as_uri()], check=True, capture_output=True)  # noqa: S603 - own files
+    with Image.open(shot) as image:
+        image.convert("RGB").save(IMAGES / "check-report.webp", quality=80, method=6)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
 
 PACKAGES = (
-    "errors model toolkit interop hookspecs pipeline engine registry supported service client builtin_plugins http cli "
-    "testing"
+    "errors model toolkit interop hookspecs pipeline engine registry supported reporting service client "
+    "builtin_plugins http cli testing"
 ).split()
 """From the bottom up: a package imports only itself and packages listed before it."""
 

@@ -23,6 +23,7 @@ PACKAGES = (
     "psycopg",
     "pymeshlab",
     "redis",
+    "reportlab",
     "sqlalchemy",
     "uvicorn",
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path, PurePath
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -13,7 +15,7 @@ from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.paths import is_folder, list_inputs, read_from
+from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.remote import (
     check_remote_sources,
@@ -22,13 +24,18 @@ from meshhub.cli.remote import (
     server_option,
     waiting_at_limits,
 )
+from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
 from meshhub.model.options import OptionField, flag_of, option_fields
 from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
+from meshhub.pipeline.outputs import check_output, open_output
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
+from meshhub.reporting.collecting import CheckedModel, collect_model, describe_remedy
+from meshhub.reporting.texts import Language
+from meshhub.reporting.writing import check_report_name, render_report
 
 MAX_PRINTED_PLACES = 3
 """Maximum places of a finding in the text; JSON has more."""
@@ -69,6 +76,16 @@ class CheckCommand(ReadingCommand):
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
+@click.option(
+    "--report",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Also write a report with pictures: .html, or .pdf with the extra report.",
+)
+@click.option(
+    "--language", type=click.Choice(get_args(Language)), default="en", show_default=True, help="Language of the report."
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite an existing report.")
 @server_option
 @verbosity
 @click.pass_context
@@ -78,6 +95,9 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     as_json: bool,
     fail_on: Severity | str,
     timeout: float,
+    report: str | None,
+    language: Language,
+    force: bool,
     server: str | None,
     options: dict[str, Any],
     registry: Registry,
@@ -91,15 +111,19 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     meshhub check bracket.stl
     meshhub check bracket.stl --repair --fail-on warning
     meshhub check models/ --json
+    meshhub check bracket.stl --report bracket.html --language de
     meshhub check bracket.stl --server https://meshhub.example
     """
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
+    output = _Report(Path(report), language, force) if report is not None else None
     with terminal.errors_as_json(as_json):
+        if output is not None:
+            output.check(server)
         check_model = (
             _open_service(ctx, registry, files, server, options)
             if server
-            else _open_registry(ctx, registry, parse_timeout(timeout), options)
+            else _open_registry(ctx, registry, parse_timeout(timeout), options, output)
         )
     results: list[object] = []
     status = 0
@@ -109,6 +133,8 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
         except Exception as error:
             status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
+            if output is not None:
+                output.models.append(CheckedModel(name=PurePath(path).name, error=explained(error)))
             if not as_json and is_several:
                 click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
             continue
@@ -117,19 +143,68 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
             status = status or BATCH_FAILED
         if not as_json:
             _print_verdict(path, verdict)
+    if output is not None:
+        with terminal.errors_as_json(as_json):
+            output.write(registry)
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
 
 
+@dataclass
+class _Report:
+    """Report with pictures, which is written after the last check.
+
+    path:     file to write
+    language: of the headings
+    force:    whether to overwrite an existing file
+    models:   checked models
+    """
+
+    path: Path
+    language: Language
+    force: bool
+    models: list[CheckedModel] = field(default_factory=list)
+
+    def check(self, server: str | None) -> None:
+        """Check that the report can be written, before models are read. Raises click.UsageError, MeshhubError."""
+        if server is not None:
+            raise click.UsageError("--report draws its pictures on this machine; leave out --server")
+        check_report_name(self.path.name)
+        with suggesting_overwrite("--force"):
+            check_output(self.path, overwrite=self.force)
+
+    def write(self, registry: Registry) -> None:
+        """Write the report, if a model could be checked. Raises MeshhubError."""
+        if not any(model.verdict for model in self.models):
+            return
+        data = render_report(self.models, self.path.name, registry, self.language, date.today())
+        with (
+            suggesting_overwrite("--force"),
+            open_output(self.path, {}, overwrite=self.force) as target,
+            target.open() as file,
+        ):
+            file.write(data)
+        terminal.inform(printable(f"{self.path}: {len(self.models):,} checked, {len(data):,} bytes"))
+
+
 def _open_registry(
-    ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any]
+    ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], output: _Report | None
 ) -> Callable[[str], Verdict]:
-    """Return a function that checks a model on this machine."""
+    """Return a function that checks a model on this machine, and adds it to the report."""
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
-    return lambda path: registry.check(read_from(path), timeout=timeout_s, **options)
+
+    def check_model(path: str) -> Verdict:
+        source = read_from(path)
+        verdict = registry.check(source, timeout=timeout_s, **options)
+        if output is not None:
+            name = PurePath(path).name if path != STREAM else "standard input"
+            output.models.append(collect_model(registry, source, name, verdict, options, timeout_s))
+        return verdict
+
+    return check_model
 
 
 def _open_service(
@@ -152,7 +227,7 @@ def _print_verdict(path: str, verdict: Verdict) -> None:
         if finding.places:
             terminal.print_line(_describe_places(finding), indent="    ")
         if finding.remedy:
-            terminal.print_line(_describe_remedy(path, finding), indent="    ")
+            terminal.print_line(f"try: {describe_remedy(path, finding)}", indent="    ")
     if verdict.estimate is not None:
         estimate = verdict.estimate
         terminal.print_line(f"takes {estimate.describe_weight()}; {estimate.describe_time()}", indent="  ")
@@ -168,11 +243,3 @@ def _describe_places(finding: Finding) -> str:
         places.append(f"{x}, {y}, {z}{amount}")
     more = finding.places_found - len(places)
     return f"at {'; '.join(places)}" + (f"; and {more:,} more places" if more > 0 else "")
-
-
-def _describe_remedy(path: str, finding: Finding) -> str:
-    """Return the command that mends a finding."""
-    flags = []
-    for name, value in finding.remedy.items():
-        flags += [flag_of(name)] if value is True else [flag_of(name), str(value)]
-    return f"try: {shlex.join(['meshhub', 'convert', path, 'mended.3mf', *flags])}"

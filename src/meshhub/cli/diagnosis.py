@@ -90,6 +90,7 @@ EXTRAS = {
     "meshopt": _Extra("reading glTF files compressed with meshopt; needs a C++ compiler", ("meshoptimizer",)),
     "step": _Extra("reading and writing STEP", ("OCP.Standard",)),
     "text": _Extra("texts on models", ("fontTools.ttLib", "font_lato")),
+    "report": _Extra("reports of checks as PDF", ("reportlab",)),
     "textures": _Extra("textures in pictures of models", ("PIL.Image",)),
     "testing": _Extra("the conformance kit for plug-ins", ("pytest",)),
 }

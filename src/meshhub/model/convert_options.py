@@ -322,6 +322,10 @@ class PictureOptions(TypedDict, total=False):
     """Limit that the legend marks (at least 0.05 and at most 90). For thickness in mm (default: 0.8; the scale ends
     at four times the limit), for overhang in degrees from the bed (default: 45)."""
 
+    marks: str | None
+    """Places to number. Positions in mm as x,y,z, separated by semicolons, at most 99. They get the numbers 1, 2,
+    …; a number behind the surface is on white."""
+
     edges: Literal["feature", "mesh", "none"] | None
     """Edges. feature draws outlines and sharp edges; mesh also draws the sides of every triangle."""
 

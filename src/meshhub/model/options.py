@@ -42,7 +42,8 @@ Value = bool | int | float | str | None
 RESERVED = frozenset(
     "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
     "texture_colors "
-    "source to caller cancel progress overwrite options view size color_by color_limit edges background "
+    "source to caller cancel progress overwrite options view size color_by color_limit marks edges "
+    "background "
     "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help "
     "checks skip_checks kind webhook_url quantity material slicer rates".split()
 )

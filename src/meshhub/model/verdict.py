@@ -78,6 +78,9 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remedy: dict[str, Value] = {}
     """Options of a conversion that mends it; empty if there are none."""
 
+    picture: dict[str, Value] = {}
+    """Options of a picture that shows it; empty if none does."""
+
     check: str = ""
     """Id of the check; the host sets it."""
 

@@ -30,7 +30,7 @@ from meshhub.pipeline.program_scenes import SCENE_WRITER
 from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.pipeline.recipes import expand_recipe
 from meshhub.pipeline.verdict_options import VerdictOptions, choose_checks
-from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
+from meshhub.toolkit.rendering.options import RenderOptions, parse_marks, parse_size, parse_views
 
 _OWN_OPTIONS: dict[str, type[Struct]] = {
     "render": RenderOptions,
@@ -374,6 +374,7 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
     picture = cast(RenderOptions, opt.build_options(RenderOptions, options))
     parse_size(picture.size)
     parse_views(picture.view)
+    parse_marks(picture.marks)
     return picture
 
 

@@ -69,6 +69,7 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         places=_list_places(islands.center[order], islands.area[order]),
         places_found=len(order),
         remedy={"orient": True},
+        picture={"color_by": "islands", "view": "iso-below"},
     )
 
 
@@ -105,6 +106,7 @@ def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             places=_list_places(spans.center[own], spans.length[own]),
             places_found=len(own),
             remedy={"orient": True},
+            picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
         )
 
 

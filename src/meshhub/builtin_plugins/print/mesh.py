@@ -75,4 +75,5 @@ def _describe(defect: Defect) -> Finding:
         ),
         places_found=found.places_found,
         remedy={"repair": True},
+        picture={"color_by": "defects"},
     )

@@ -70,6 +70,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         places=tuple(Place(position_mm=(x, y, z), amount=amount) for (x, y, z), amount in rows),
         places_found=len(large),
         remedy={"orient": True},
+        picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
     )
 
 

@@ -80,6 +80,7 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         places=tuple(region.place for region in regions[:MAX_PLACES]),
         places_found=len(regions),
         remedy={"thicken_mm": limit},
+        picture={"color_by": "thickness", "color_limit": limit},
     )
 
 

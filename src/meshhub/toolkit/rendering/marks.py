@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.rendering.camera import Float32
+from meshhub.toolkit.rendering.lettering import draw_text, text_width
 from meshhub.toolkit.rendering.visibility import CHUNK_SAMPLES, VisibleSamples, find_visible
 
 DEPTH_TOLERANCE_SAMPLES = 4.0
@@ -23,6 +24,16 @@ MIN_RING_PIXELS = 9
 
 MAX_RING_RATIO = 0.2
 """Radius per side of the picture from which a place is not circled, because it can be seen without."""
+
+
+MARK_PIXELS = 10
+"""Radius of a number, for letters of scale 1."""
+
+MARK_INK, WHITE = (176, 0, 58), (255, 255, 255)
+"""Colors of numbers: a red that neither the model nor a scale has."""
+
+MAX_MARK_RINGS, MARK_TURNS = 16, 12
+"""Distances and directions in which a number looks for a free place."""
 
 
 def find_marked(
@@ -52,6 +63,15 @@ def find_marked(
         is_shown |= (row[inside] + column[inside]) % HIDDEN_STEP < 2
         mask.ravel()[at[is_shown]] = True
     return np.flatnonzero(_widen(mask, width))
+
+
+def find_hidden(centers: Float64, depth: Float32, visible: VisibleSamples, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return which places (q, 2), columns and rows in samples, are behind the visible surface."""
+    surface = np.full(shape[0] * shape[1], np.inf, np.float32)
+    surface[visible.position] = visible.depth
+    column, row = (np.clip(centers[:, axis].astype(np.intp), 0, shape[1 - axis] - 1) for axis in (0, 1))
+    result: NDArray[np.bool_] = depth > surface[row * shape[1] + column]
+    return result
 
 
 def _walk(positions: Sequence[Float32]) -> list[tuple[IntIndex, IntIndex, Float32]]:
@@ -94,6 +114,54 @@ def draw_rings(pixels: UInt8, centers: Float64, radii: Float64, color: tuple[int
         if radius <= MAX_RING_RATIO * min(pixels.shape[:2]):
             ring = max(radius, MIN_RING_PIXELS * scale)
             draw_disk(pixels, (column, row), ring + 0.75 * scale, color, ring - 0.75 * scale)
+
+
+def draw_numbers(pixels: UInt8, centers: Float64, is_hidden: NDArray[np.bool_], scale: int) -> None:
+    """Number places 1, 2, …; a number that would cover another one stands beside its place, with a line to it.
+
+    Args:
+        pixels: (height, width, 4) picture, changed in place.
+        centers: (q, 2) columns and rows.
+        is_hidden: (q,) whether a place is behind the surface.
+        scale: Scale of the letters.
+    """
+    radius = MARK_PIXELS * scale
+    places: list[tuple[float, float]] = []
+    for column, row in centers.tolist():
+        places.append(_find_free_place((column, row), places, radius, (pixels.shape[1], pixels.shape[0])))
+    for (column, row), place in zip(centers.tolist(), places, strict=True):
+        steps = np.linspace(0, 1, max(2, int(np.hypot(place[0] - column, place[1] - row))))
+        for share in steps.tolist():
+            point = column + share * (place[0] - column), row + share * (place[1] - row)
+            draw_disk(pixels, point, 0.6 * scale, MARK_INK)
+        draw_disk(pixels, (column, row), 1.6 * scale, MARK_INK)
+    for number, (place, hidden) in enumerate(zip(places, is_hidden.tolist(), strict=True), 1):
+        draw_disk(pixels, place, radius, WHITE)
+        draw_disk(pixels, place, radius - scale, MARK_INK)
+        if hidden:
+            draw_disk(pixels, place, radius - 2 * scale, WHITE)
+        text = str(number)
+        mask = draw_text(text, scale)[: 7 * scale, : text_width(text, scale) - scale]
+        top, left = round(place[1] - mask.shape[0] / 2), round(place[0] - mask.shape[1] / 2)
+        rows, columns = np.nonzero(mask)
+        rows, columns = rows + top, columns + left
+        inside = (rows >= 0) & (rows < pixels.shape[0]) & (columns >= 0) & (columns < pixels.shape[1])
+        pixels[rows[inside], columns[inside]] = (*(MARK_INK if hidden else WHITE), 255)
+
+
+def _find_free_place(
+    center: tuple[float, float], taken: list[tuple[float, float]], radius: float, size: tuple[int, int]
+) -> tuple[float, float]:
+    """Return the position nearest to a place at which its number covers no other one and is in the picture."""
+    for distance in range(MAX_MARK_RINGS):
+        for turn in range(MARK_TURNS if distance else 1):
+            angle = 2 * np.pi * turn / MARK_TURNS
+            reach = 1.2 * radius * distance
+            column, row = center[0] + reach * np.sin(angle), center[1] - reach * np.cos(angle)
+            is_inside = radius <= column <= size[0] - radius and radius <= row <= size[1] - radius
+            if is_inside and all(np.hypot(column - x, row - y) > 2 * radius for x, y in taken):
+                return float(column), float(row)
+    return center
 
 
 def draw_disk(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -20,6 +21,9 @@ MAX_SIDE_PIXELS = 4096
 
 MIN_SIDE_PIXELS = 16
 """Minimum pixels of one side; smaller pictures are useless."""
+
+MAX_MARKS = 99
+"""Maximum numbered places; more digits do not fit into a mark."""
 
 _SIZE = re.compile(r"(\d{1,5})[x×](\d{1,5})", re.ASCII | re.IGNORECASE)
 
@@ -65,6 +69,18 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
                 "in degrees from the bed (default: 45).",
                 ge=0.05,
                 le=90,
+            ),
+        ]
+        | None
+    ) = None
+    marks: (
+        Annotated[
+            str,
+            Meta(
+                title="Places to number",
+                description=f"Positions in mm as x,y,z, separated by semicolons, at most {MAX_MARKS}. They get the "
+                "numbers 1, 2, …; a number behind the surface is on white.",
+                examples=["10,0,5; 12,4.5,30"],
             ),
         ]
         | None
@@ -120,3 +136,28 @@ def parse_views(text: str) -> tuple[View, ...]:
             options=("view",),
         )
     return views
+
+
+def parse_marks(text: str | None) -> tuple[tuple[float, float, float], ...]:
+    """Return the positions that the option `marks` names.
+
+    Raises:
+        InvalidOption: A position has another form, or there are too many.
+    """
+    marks = []
+    for item in (text or "").split(";"):
+        numbers = item.split(",")
+        if not item.strip():
+            continue
+        try:
+            x, y, z = (float(number) for number in numbers)
+        except ValueError:
+            x = y = z = math.nan
+        marks.append((x, y, z))
+    if len(marks) > MAX_MARKS or not all(map(math.isfinite, (value for mark in marks for value in mark))):
+        raise InvalidOption(
+            f"option '{{marks}}' must list at most {MAX_MARKS} positions as x,y,z with semicolons between them, "
+            f"got {quote(text or '')}",
+            options=("marks",),
+        )
+    return tuple(marks)

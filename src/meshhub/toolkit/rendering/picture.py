@@ -22,8 +22,8 @@ from meshhub.toolkit.rendering.camera import (
     view_rotation,
 )
 from meshhub.toolkit.rendering.legend import MAX_LABEL_LENGTH, Entries, draw_legend, draw_scale, ink, shorten, write
-from meshhub.toolkit.rendering.marks import draw_rings, find_marked
-from meshhub.toolkit.rendering.options import RenderOptions, Size, View, parse_size, parse_views
+from meshhub.toolkit.rendering.marks import DEPTH_TOLERANCE_SAMPLES, draw_numbers, draw_rings, find_hidden, find_marked
+from meshhub.toolkit.rendering.options import RenderOptions, Size, View, parse_marks, parse_size, parse_views
 from meshhub.toolkit.rendering.outlines import SurfaceFacts, find_lines
 from meshhub.toolkit.rendering.shading import SampledFaces, shade
 from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles, smooth_normals
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 SAMPLES_PER_SIDE = 2
 """Samples along each side of a pixel; their mean is the pixel."""
+
+PIXELS_PER_SCALE = 360
+"""Shorter side, in pixels, of a picture with letters of 7 pixels; larger pictures have larger letters."""
 
 LINE_BRIGHTNESS = 0.28
 """Brightness of lines, as a share of the brightness of the surface."""
@@ -46,6 +49,10 @@ MEASURES = frozenset(("thickness", "overhang", "defects", "islands"))
 
 MEASURED_LIGHT = 0.45
 """Share of the shading on measured colors, so that they stay those of the legend."""
+
+
+MARK_DEPTH_MM = 0.5
+"""Millimeters by which a numbered place may lie below the surface: checks report middles of regions."""
 
 
 class _Style(NamedTuple):
@@ -88,7 +95,7 @@ def render(scene: Scene, options: RenderOptions | None = None, before: Scene | N
     analysis = styles[-1].analysis
     picture = np.empty((size.height, size.width, 4), np.uint8)
     picture[:] = BACKGROUNDS[options.background]
-    scale = max(1, round(min(size) / 480))
+    scale = max(1, round(min(size) / PIXELS_PER_SCALE))
     height = size.height - draw_legend(picture, legend, scale, options.background)
     if analysis is not None and analysis.scale is not None:
         height -= draw_scale(picture[:height], analysis.scale, scale, options.background)
@@ -163,7 +170,8 @@ def _draw_view(style: _Style, view: View, middle: Float64, factor: float, tile: 
     width, height = tile.width * SAMPLES_PER_SIDE, tile.height * SAMPLES_PER_SIDE
     projection = Projection(view_rotation(view), middle, factor, width, height)
     shapes = analysis.shapes if analysis is not None else ()
-    points = np.concatenate([triangles.vertices, *(shape.corners.reshape(-1, 3) for shape in shapes)])
+    marks = np.array(parse_marks(options.marks)).reshape(-1, 3)
+    points = np.concatenate([triangles.vertices, *(shape.corners.reshape(-1, 3) for shape in shapes), marks])
     x, y, depth = project(points, projection)
     visible = find_visible(x, y, depth, triangles.faces, width, height)
     number = np.zeros(len(triangles.faces), np.int32)
@@ -201,6 +209,11 @@ def _draw_view(style: _Style, view: View, middle: Float64, factor: float, tile: 
             column, row, _ = project(shape.centers, projection)
             centers = np.stack([column, row], axis=1).astype(np.float64) / SAMPLES_PER_SIDE
             draw_rings(pixels, centers, shape.sizes * factor / SAMPLES_PER_SIDE / 2, shape.color, scale)
+    if len(marks):
+        tolerance = DEPTH_TOLERANCE_SAMPLES + MARK_DEPTH_MM * factor
+        centers = np.stack([x[first:], y[first:]], axis=1).astype(np.float64)
+        is_hidden = find_hidden(centers, depth[first:] - tolerance, visible, (height, width))
+        draw_numbers(pixels, centers / SAMPLES_PER_SIDE, is_hidden, scale)
     return pixels
 
 

@@ -1,0 +1,115 @@
+"""Collect the facts and pictures of a checked model."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from meshhub.model.options import Value, flag_of, option_fields
+from meshhub.model.report import ModelInspection
+from meshhub.model.scene import Scene
+from meshhub.model.source import Source, Target
+from meshhub.model.verdict import Finding, Place, Verdict
+from meshhub.pipeline.verdict_options import VerdictOptions
+from meshhub.registry import Registry
+from meshhub.toolkit.rendering.options import MAX_MARKS
+
+MAX_NUMBERED_PLACES = 5
+"""Maximum places of a finding that get a number; more numbers would hide the model."""
+
+PICTURE_SIZE = "720x540"
+"""Pixels of a picture: 200 dpi at its width on paper."""
+
+VIEWS = ("iso", "front", "right")
+"""Views in the colors of the model."""
+
+MENDED_NAME = "mended.3mf"
+"""Name of the file that remedies write."""
+
+
+class NumberedPlace(NamedTuple):
+    """Place of a finding, and its number in the pictures."""
+
+    number: int
+    place: Place
+
+
+class Picture(NamedTuple):
+    """Picture as PNG; view: one of VIEWS, or "" for the picture that is colored by the worst finding."""
+
+    view: str
+    png: bytes
+
+
+class CheckedModel(Struct, frozen=True, kw_only=True):
+    """A model with verdict, inspection and pictures; without them if it could not be checked."""
+
+    name: str
+    """File name."""
+
+    error: str = ""
+    """Reason for which it could not be checked."""
+
+    verdict: Verdict | None = None
+    inspection: ModelInspection | None = None
+    pictures: tuple[Picture, ...] = ()
+
+
+def collect_model(
+    registry: Registry,
+    source: Source | Scene | str,
+    name: str,
+    verdict: Verdict,
+    options: Mapping[str, object],
+    timeout_s: float | None = None,
+) -> CheckedModel:
+    """Draw the pictures of a model and measure it, as it was checked.
+
+    Args:
+        registry: Reads and draws.
+        source: The file, its address, or a scene.
+        name: File name for the report.
+        verdict: Result of its check.
+        options: Options of the check.
+        timeout_s: Seconds for each step.
+    Raises:
+        MeshhubError: The file cannot be read.
+    """
+    of_checks = {field.name for field in option_fields(VerdictOptions)} | registry.declarations.check_fields().keys()
+    # operations run here once, because a picture would show the model before them, too
+    reading = {key: value for key, value in options.items() if key not in of_checks}
+    scene = registry.read(source, timeout=timeout_s, options=reading)
+    numbered = (item.place.position_mm for places in number_places(verdict) for item in places)
+    look: dict[str, Value] = {"size": PICTURE_SIZE, "marks": ";".join(",".join(map(repr, place)) for place in numbered)}
+    worst = next((finding.picture for finding in verdict.findings if finding.picture), {"color_by": "thickness"})
+    pictures = []
+    for view, colors in (*((view, {"view": view}) for view in VIEWS), ("", worst)):
+        target = Target()
+        registry.render(scene, target, timeout=timeout_s, options={**look, **colors})
+        pictures.append(Picture(view, target.read()))
+    model = registry.inspect(scene, timeout=timeout_s).model
+    return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures))
+
+
+def number_places(verdict: Verdict) -> list[list[NumberedPlace]]:
+    """Return the places that have numbers, for each finding."""
+    numbers = iter(range(1, MAX_MARKS + 1))
+    # zip takes a place first, so that no number is lost
+    return [
+        [
+            NumberedPlace(number, place)
+            for place, number in zip(finding.places[:MAX_NUMBERED_PLACES], numbers, strict=False)
+        ]
+        for finding in verdict.findings
+    ]
+
+
+def describe_remedy(path: str, finding: Finding) -> str:
+    """Return the command that mends a finding of the file behind a path."""
+    flags = []
+    for name, value in finding.remedy.items():
+        flags += [flag_of(name)] if value is True else [flag_of(name), str(value)]
+    return shlex.join(["meshhub", "convert", path, MENDED_NAME, *flags])

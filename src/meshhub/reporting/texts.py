@@ -1,0 +1,73 @@
+"""Texts of reports in English; other languages are TOML files in `translations/`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from meshhub.model.translations import ENGLISH
+from meshhub.model.verdict import Severity, VerdictWord
+
+Language = Literal["en", "de"]
+"""Languages of reports."""
+
+
+class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of a report. The messages of findings come from checks, and are English."""
+
+    language: str = ENGLISH
+    title: str = "Print check"
+    created: str = "created on"
+    verdicts: dict[VerdictWord, str] = field(
+        default_factory=lambda: {
+            "pass": "Ready to print",
+            "warn": "May print with defects",
+            "fail": "Will not print as it is",
+        }
+    )
+    unreadable: str = "Could not be checked"
+    severities: dict[Severity, str] = field(
+        default_factory=lambda: {"error": "Error", "warning": "Warning", "info": "Note"}
+    )
+    size: str = "Size"
+    volume: str = "Volume"
+    open_volume: str = "none (open)"
+    area: str = "Surface"
+    triangles: str = "Triangles"
+    parts: str = "Parts"
+    bodies: str = "Bodies"
+    file_format: str = "Format"
+    views: dict[str, str] = field(
+        default_factory=lambda: {"iso": "From the upper right", "front": "Front", "right": "Right"}
+    )
+    colored: str = "Colored by the worst finding"
+    numbers: str = "Numbers mark the places of the findings; a white number lies behind the visible surface. Z is up."
+    findings: str = "Findings"
+    no_findings: str = "The checks found nothing."
+    severity: str = "Severity"
+    check: str = "Check"
+    finding: str = "Finding"
+    worst: str = "Worst"
+    limit: str = "Limit"
+    numbered: str = "No."
+    more: str = "and {count} more"
+    places: str = "Places"
+    value: str = "Value"
+    part: str = "Part"
+    remedies: str = "Remedies"
+    remedy_advice: str = "Each command writes a mended copy; check it again afterwards."
+    notes: str = "Notes"
+    checks: str = "Checks that ran"
+    decimal_mark: str = "."
+    thousands_mark: str = ","
+
+
+def load_texts(language: Language) -> ReportTexts:
+    """Return the texts of a language."""
+    if language == ENGLISH:
+        return ReportTexts()
+    file = files("meshhub.reporting") / "translations" / f"{language}.toml"
+    return msgspec.toml.decode(file.read_bytes(), type=ReportTexts)
