@@ -64,7 +64,7 @@ def main() -> None:
 
 def photograph_report(registry: Registry, model: Path, folder: Path) -> None:
     """Draw the first page of a report."""
-    checked = collect_model(registry, str(model), model.name, registry.check(model), {})
+    checked = collect_model(registry, registry.read(model), model.name, registry.check(model))
     page, shot = folder / "report.html", folder / "report.png"
     page.write_bytes(render_report([checked], page.name, registry, "en", date(2030, 1, 2)))
     command = ["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=760,1075"]

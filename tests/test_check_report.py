@@ -26,7 +26,7 @@ from meshhub.reporting.texts import ReportTexts, load_texts
 from meshhub.reporting.writing import render_report
 from meshhub.toolkit.rendering.options import RenderOptions, parse_marks
 from meshhub.toolkit.rendering.picture import render
-from models import brick, scene_of
+from models import assert_valid, brick, scene_of
 
 pytestmark = pytest.mark.once
 
@@ -86,7 +86,7 @@ def test_a_page_has_verdict_pictures_findings_and_remedies(tmp_path: Path) -> No
     page = Page((tmp_path / "box.html").read_bytes())
     for text in ("box.stl", "Will not print as it is", "20 × 20 × 20 mm", "none (open)", "20 cm²", "edges are open"):
         assert text in page.text
-    assert "meshhub convert box.stl mended.3mf --repair" in page.text
+    assert "meshhub convert box.stl mended.3mf --repair" in page.text.replace("\n", "")
     assert "--repair" in page.text.split("Findings")[1].split("Remedies")[0]
     pictures = page.pictures()
     assert [picture.shape for picture in pictures] == [(540, 720, 3)] * 4
@@ -120,7 +120,7 @@ def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
     )  # fmt: skip
     verdict = Verdict(verdict="pass", source=FileReport(format="stl"), findings=(finding,), checks=())
     with Registry(entry_points=False) as registry:
-        model = collect_model(registry, scene_of(brick()), HOSTILE, verdict, {})
+        model = collect_model(registry, scene_of(brick()), HOSTILE, verdict)
     models = [model, CheckedModel(name="b" * 300, error=HOSTILE + " 語")]
     if name == "a.pdf":
         pytest.importorskip("reportlab", reason="PDF needs the extra report")
@@ -195,6 +195,8 @@ def test_a_pdf_without_its_extra_is_an_error(tmp_path: Path, monkeypatch: pytest
     [
         ("a.txt", [], ".html or .pdf"),
         ("a.html", ["--server", "http://127.0.0.1:9"], "leave out --server"),
+        ("a.html", ["--marked", "a.docx"], "docx"),
+        ("a.html", ["--marked", "."], "extension"),
         ("kept.html", [], "--force"),
         ("missing/a.html", [], "create it first"),
     ],
@@ -208,6 +210,25 @@ def test_reports_that_cannot_be_written(tmp_path: Path, name: str, arguments: li
     assert (tmp_path / "kept.html").read_text() == "old"
     assert check(model, "--report", tmp_path / "kept.html", "--force", "--fail-on", "never").exit_code == 0
     assert (tmp_path / "kept.html").read_text() != "old"
+
+
+def test_findings_are_balls_in_a_file_for_viewers(tmp_path: Path) -> None:
+    model = write(tmp_path / "box.stl", lidless())
+    assert check(model, "--checks", "mesh", "--marked", tmp_path / "box.glb").exit_code == 1
+    with Registry(entry_points=False) as registry:
+        scene = registry.read(tmp_path / "box.glb")
+        verdict = registry.check(model, checks="mesh")
+    names = {part.name: part for part in scene.parts}
+    (ball,) = [part for name, part in names.items() if name == "1 mesh open_edges"]
+    mesh = scene.meshes[ball.mesh]
+    placed = mesh.vertices @ ball.transform[:3, :3].T + ball.transform[:3, 3]
+    assert (placed.min(axis=0) + placed.max(axis=0)) / 2 == pytest.approx(
+        verdict.findings[0].places[0].position_mm, abs=0.01
+    )
+    assert_valid(scene_of(mesh))
+    assert ball.path == ("findings",)
+    assert check(model, "--marked", tmp_path / "box.glb").exit_code != 0
+    assert check(model, model, "--marked", tmp_path / "b.glb").exit_code == 2
 
 
 def test_numbers_are_at_their_places() -> None:

@@ -28,12 +28,15 @@ from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
+from meshhub.model.chain import Request
 from meshhub.model.options import OptionField, flag_of, option_fields
+from meshhub.model.source import Source
 from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
-from meshhub.pipeline.outputs import check_output, open_output
+from meshhub.pipeline.outputs import check_output, open_output, target_format
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
-from meshhub.reporting.collecting import CheckedModel, collect_model, describe_remedy
+from meshhub.reporting.collecting import CheckedModel, collect_model, describe_remedy, read_as_checked
+from meshhub.reporting.marking import mark_findings
 from meshhub.reporting.texts import Language
 from meshhub.reporting.writing import check_report_name, render_report
 
@@ -83,9 +86,15 @@ class CheckCommand(ReadingCommand):
     help="Also write a report with pictures: .html, or .pdf with the extra report.",
 )
 @click.option(
+    "--marked",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Also write the model with a colored ball at each place.",
+)
+@click.option(
     "--language", type=click.Choice(get_args(Language)), default="en", show_default=True, help="Language of the report."
 )
-@click.option("-f", "--force", is_flag=True, help="Overwrite an existing report.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite existing files of --report and --marked.")
 @server_option
 @verbosity
 @click.pass_context
@@ -96,6 +105,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     fail_on: Severity | str,
     timeout: float,
     report: str | None,
+    marked: str | None,
     language: Language,
     force: bool,
     server: str | None,
@@ -116,14 +126,15 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     """
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
-    output = _Report(Path(report), language, force) if report is not None else None
+    outputs = _Outputs(
+        Path(report) if report is not None else None, Path(marked) if marked is not None else None, language, force
+    )
     with terminal.errors_as_json(as_json):
-        if output is not None:
-            output.check(server)
+        outputs.check(registry, server, is_several=is_several)
         check_model = (
             _open_service(ctx, registry, files, server, options)
             if server
-            else _open_registry(ctx, registry, parse_timeout(timeout), options, output)
+            else _open_registry(ctx, registry, parse_timeout(timeout), options, outputs)
         )
     results: list[object] = []
     status = 0
@@ -133,8 +144,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
         except Exception as error:
             status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
-            if output is not None:
-                output.models.append(CheckedModel(name=PurePath(path).name, error=explained(error)))
+            outputs.models.append(CheckedModel(name=PurePath(path).name, error=explained(error)))
             if not as_json and is_several:
                 click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
             continue
@@ -143,55 +153,80 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
             status = status or BATCH_FAILED
         if not as_json:
             _print_verdict(path, verdict)
-    if output is not None:
-        with terminal.errors_as_json(as_json):
-            output.write(registry)
+    with terminal.errors_as_json(as_json):
+        outputs.write(registry)
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
 
 
 @dataclass
-class _Report:
-    """Report with pictures, which is written after the last check.
+class _Outputs:
+    """Files that a check writes beside its text.
 
-    path:     file to write
-    language: of the headings
-    force:    whether to overwrite an existing file
-    models:   checked models
+    report:   report with pictures, which is written after the last check; None for none
+    marked:   the model with its findings; None for none
+    language: of the headings of the report
+    force:    whether to overwrite existing files
+    models:   checked models for the report
     """
 
-    path: Path
+    report: Path | None
+    marked: Path | None
     language: Language
     force: bool
     models: list[CheckedModel] = field(default_factory=list)
 
-    def check(self, server: str | None) -> None:
-        """Check that the report can be written, before models are read. Raises click.UsageError, MeshhubError."""
-        if server is not None:
-            raise click.UsageError("--report draws its pictures on this machine; leave out --server")
-        check_report_name(self.path.name)
+    def check(self, registry: Registry, server: str | None, *, is_several: bool) -> None:
+        """Check that the files can be written, before models are read. Raises click.UsageError, MeshhubError."""
+        paths = [path for path in (self.report, self.marked) if path is not None]
+        if paths and server is not None:
+            raise click.UsageError("--report and --marked draw on this machine; leave out --server")
+        if self.report is not None:
+            check_report_name(self.report.name)
+        if self.marked is not None:
+            if is_several:
+                raise click.UsageError("--marked writes one model; name one FILE")
+            registry.check_request(Request(target=target_format(self.marked, None)))
         with suggesting_overwrite("--force"):
-            check_output(self.path, overwrite=self.force)
+            for path in paths:
+                check_output(path, overwrite=self.force)
+
+    def add(
+        self, registry: Registry, source: Source | str, path: str, verdict: Verdict, options: dict[str, Any],
+        timeout_s: float | None,
+    ) -> None:  # fmt: skip
+        """Add a checked model to the report, and write it with its findings. Raises MeshhubError, OSError."""
+        if self.report is None and self.marked is None:
+            return
+        scene = read_as_checked(registry, source, options, timeout_s)
+        if self.report is not None:
+            name = PurePath(path).name if path != STREAM else "standard input"
+            self.models.append(collect_model(registry, scene, name, verdict, timeout_s))
+        if self.marked is not None:
+            with suggesting_overwrite("--force"):
+                marked = mark_findings(scene, verdict)
+                registry.write(marked, self.marked, overwrite=self.force, timeout=timeout_s)
+            terminal.inform(printable(f"{self.marked}: {len(marked.parts) - len(scene.parts):,} places marked"))
 
     def write(self, registry: Registry) -> None:
-        """Write the report, if a model could be checked. Raises MeshhubError."""
-        if not any(model.verdict for model in self.models):
+        """Write the report, if a model could be checked. Raises MeshhubError, OSError."""
+        if self.report is None or not any(model.verdict for model in self.models):
             return
-        data = render_report(self.models, self.path.name, registry, self.language, date.today())
+        data = render_report(self.models, self.report.name, registry, self.language, date.today())
         with (
             suggesting_overwrite("--force"),
-            open_output(self.path, {}, overwrite=self.force) as target,
+            open_output(self.report, {}, overwrite=self.force) as target,
             target.open() as file,
         ):
             file.write(data)
-        terminal.inform(printable(f"{self.path}: {len(self.models):,} checked, {len(data):,} bytes"))
+        terminal.inform(printable(f"{self.report}: {len(self.models):,} checked, {len(data):,} bytes"))
 
 
 def _open_registry(
-    ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], output: _Report | None
+    ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], outputs: _Outputs
 ) -> Callable[[str], Verdict]:
-    """Return a function that checks a model on this machine, and adds it to the report."""
+    """Return a function that checks a model on this machine, and adds it to the outputs."""
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
@@ -199,9 +234,7 @@ def _open_registry(
     def check_model(path: str) -> Verdict:
         source = read_from(path)
         verdict = registry.check(source, timeout=timeout_s, **options)
-        if output is not None:
-            name = PurePath(path).name if path != STREAM else "standard input"
-            output.models.append(collect_model(registry, source, name, verdict, options, timeout_s))
+        outputs.add(registry, source, path, verdict, options, timeout_s)
         return verdict
 
     return check_model

@@ -38,10 +38,15 @@ class NumberedPlace(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Picture as PNG; view: one of VIEWS, or "" for the picture that is colored by the worst finding."""
+    """Picture as PNG.
+
+    view:  one of VIEWS; "" for the picture that is colored by a finding
+    check: id of the check of that finding; "" for wall thickness, which is shown without findings
+    """
 
     view: str
     png: bytes
+    check: str = ""
 
 
 class CheckedModel(Struct, frozen=True, kw_only=True):
@@ -58,38 +63,46 @@ class CheckedModel(Struct, frozen=True, kw_only=True):
     pictures: tuple[Picture, ...] = ()
 
 
-def collect_model(
-    registry: Registry,
-    source: Source | Scene | str,
-    name: str,
-    verdict: Verdict,
-    options: Mapping[str, object],
-    timeout_s: float | None = None,
-) -> CheckedModel:
-    """Draw the pictures of a model and measure it, as it was checked.
+def read_as_checked(
+    registry: Registry, source: Source | str, options: Mapping[str, object], timeout_s: float | None = None
+) -> Scene:
+    """Read a model, and run the operations after which it was checked. Raises MeshhubError.
 
     Args:
-        registry: Reads and draws.
-        source: The file, its address, or a scene.
-        name: File name for the report.
-        verdict: Result of its check.
+        registry: Reads the model.
+        source: The file or its address.
         options: Options of the check.
-        timeout_s: Seconds for each step.
-    Raises:
-        MeshhubError: The file cannot be read.
+        timeout_s: Seconds to read it.
     """
     of_checks = {field.name for field in option_fields(VerdictOptions)} | registry.declarations.check_fields().keys()
-    # operations run here once, because a picture would show the model before them, too
     reading = {key: value for key, value in options.items() if key not in of_checks}
-    scene = registry.read(source, timeout=timeout_s, options=reading)
+    return registry.read(source, timeout=timeout_s, options=reading)
+
+
+def collect_model(
+    registry: Registry, scene: Scene, name: str, verdict: Verdict, timeout_s: float | None = None
+) -> CheckedModel:
+    """Draw the pictures of a model and measure it.
+
+    Args:
+        registry: Draws.
+        scene: The model as it was checked; see `read_as_checked`.
+        name: File name for the report.
+        verdict: Result of its check.
+        timeout_s: Seconds for each picture.
+    Raises:
+        MeshhubError: The pictures cannot be drawn.
+    """
     numbered = (item.place.position_mm for places in number_places(verdict) for item in places)
     look: dict[str, Value] = {"size": PICTURE_SIZE, "marks": ";".join(",".join(map(repr, place)) for place in numbered)}
-    worst = next((finding.picture for finding in verdict.findings if finding.picture), {"color_by": "thickness"})
+    shown = next((finding for finding in verdict.findings if finding.picture), None)
+    colored = shown.picture if shown is not None else {"color_by": "thickness"}
     pictures = []
-    for view, colors in (*((view, {"view": view}) for view in VIEWS), ("", worst)):
+    for view, colors in (*((view, {"view": view}) for view in VIEWS), ("", colored)):
         target = Target()
         registry.render(scene, target, timeout=timeout_s, options={**look, **colors})
-        pictures.append(Picture(view, target.read()))
+        check = shown.check if shown is not None and not view else ""
+        pictures.append(Picture(view, target.read(), check))
     model = registry.inspect(scene, timeout=timeout_s).model
     return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures))
 

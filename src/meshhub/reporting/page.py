@@ -12,7 +12,7 @@ from importlib.resources import files
 from meshhub.errors import printable
 from meshhub.model.verdict import VerdictWord
 from meshhub.reporting.collecting import CheckedModel
-from meshhub.reporting.rows import Labels, list_figures, list_findings, list_places, list_remedies
+from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places, list_remedies
 from meshhub.reporting.texts import ReportTexts
 
 _FLAG, _MARKED_FLAG = re.compile(r"--[a-z0-9-]+", re.ASCII), r"<code>\g<0></code>"
@@ -57,15 +57,15 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
     if figures:
         cells = "".join(f"<div><dt>{_escape(name)}</dt><dd>{_escape(value)}</dd></div>" for name, value in figures)
         parts.append(f'<dl class="figures">{cells}</dl>')
-    parts += [_show_pictures(model, texts), _list_findings(model, texts, labels), _list_remedies(model, texts)]
+    parts += [_show_pictures(model, texts, labels), _list_findings(model, texts, labels), _list_remedies(model, texts)]
     parts += [_list_places(model, texts, labels), _list_remarks(model, texts, labels)]
     return "\n".join(part for part in parts if part) + "\n</section>"
 
 
-def _show_pictures(model: CheckedModel, texts: ReportTexts) -> str:
+def _show_pictures(model: CheckedModel, texts: ReportTexts, labels: Labels) -> str:
     figures = []
     for picture in model.pictures:
-        caption = _escape(texts.views[picture.view] if picture.view else texts.colored)
+        caption = _escape(caption_of(picture, texts, labels))
         data = base64.b64encode(picture.png).decode("ascii")
         image = f'<img src="data:image/png;base64,{data}" alt="{caption}">'
         figures.append(f"<figure>{image}<figcaption>{caption}</figcaption></figure>")
@@ -91,7 +91,7 @@ def _list_findings(model: CheckedModel, texts: ReportTexts, labels: Labels) -> s
 
 
 def _list_remedies(model: CheckedModel, texts: ReportTexts) -> str:
-    commands = "".join(f"<pre>{_escape(command)}</pre>" for command in list_remedies(model))
+    commands = "".join(f"<pre>{_FLAG.sub(_MARKED_FLAG, _escape(command))}</pre>" for command in list_remedies(model))
     if not commands:
         return ""
     return f'<h2>{_escape(texts.remedies)}</h2>{commands}<p class="advice">{_escape(texts.remedy_advice)}</p>'

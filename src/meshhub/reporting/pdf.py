@@ -18,7 +18,7 @@ from reportlab.platypus import Flowable, Image, KeepTogether, PageBreak, Paragra
 from meshhub.errors import printable
 from meshhub.model.verdict import Severity
 from meshhub.reporting.collecting import CheckedModel
-from meshhub.reporting.rows import Labels, list_figures, list_findings, list_places, list_remedies
+from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places, list_remedies
 from meshhub.reporting.texts import ReportTexts
 
 WIDTH = A4[0] - 28 * mm
@@ -94,7 +94,7 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
         colWidths=[WIDTH * share for share in (0.26, 0.17, 0.13, 0.13, 0.1, 0.1, 0.11)],
     )
     table.setStyle([("LEFTPADDING", (0, 0), (-1, -1), 0), ("VALIGN", (0, 0), (-1, -1), "TOP")])
-    story += [table, Spacer(0, 1 * mm), *_show_pictures(model, texts), *_list_findings(model, texts, labels)]
+    story += [table, Spacer(0, 1 * mm), *_show_pictures(model, texts, labels), *_list_findings(model, texts, labels)]
     commands = [_write(command, _COMMAND) for command in list_remedies(model)]
     if commands:
         story.append(KeepTogether([_write(texts.remedies, _HEADING), *commands, _write(texts.remedy_advice, _SMALL)]))
@@ -113,12 +113,12 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
     return [*story, Spacer(0, 2 * mm), _write(f"{texts.checks}: {checks}.", _SMALL)]
 
 
-def _show_pictures(model: CheckedModel, texts: ReportTexts) -> list[Flowable]:
+def _show_pictures(model: CheckedModel, texts: ReportTexts, labels: Labels) -> list[Flowable]:
     width = WIDTH / 2 - 2 * mm
     cells = [
         [
             Image(io.BytesIO(picture.png), width, width * 3 / 4),
-            _write(texts.views[picture.view] if picture.view else texts.colored, _SMALL),
+            _write(caption_of(picture, texts, labels), _SMALL),
         ]
         for picture in model.pictures
     ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from meshhub.errors import format_number, printable
 from meshhub.model.options import flag_of
 from meshhub.model.verdict import Severity
-from meshhub.reporting.collecting import CheckedModel, NumberedPlace, describe_remedy, number_places
+from meshhub.reporting.collecting import CheckedModel, NumberedPlace, Picture, describe_remedy, number_places
 from meshhub.reporting.texts import ReportTexts
 
 Labels = Mapping[str, str]
@@ -36,6 +36,13 @@ class PlaceRow(NamedTuple):
     z: str
     value: str
     part: str
+
+
+def caption_of(picture: Picture, texts: ReportTexts, labels: Labels) -> str:
+    """Return the caption of a picture."""
+    if picture.view:
+        return texts.views[picture.view]
+    return f"{texts.colored}: {labels.get(picture.check, picture.check) if picture.check else texts.thickness}"
 
 
 def list_figures(model: CheckedModel, texts: ReportTexts) -> list[tuple[str, str]]:

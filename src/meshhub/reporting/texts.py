@@ -43,7 +43,8 @@ class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     views: dict[str, str] = field(
         default_factory=lambda: {"iso": "From the upper right", "front": "Front", "right": "Right"}
     )
-    colored: str = "Colored by the worst finding"
+    colored: str = "In color"
+    thickness: str = "wall thickness"
     numbers: str = "Numbers mark the places of the findings; a white number lies behind the visible surface. Z is up."
     findings: str = "Findings"
     no_findings: str = "The checks found nothing."
