@@ -67,7 +67,7 @@ def start_threads() -> None:
 
 
 def warm_up() -> None:
-    """Convert a tetrahedron. A spare worker does so while it waits for its task.
+    """Convert a tetrahedron in a spare worker, while the worker waits for its task.
 
     Otherwise, the first conversion would spend most of its time copying shared memory pages and running code for the
     first time. The fork server itself converts nothing, because workers would inherit the locks of its threads.

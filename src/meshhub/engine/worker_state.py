@@ -71,9 +71,9 @@ class WorkerState:
         self._mapped_bytes = read_mapped_bytes(os.getpid())
 
     def find_change(self) -> str:
-        """Return what a task left behind, or "". Before, it frees objects in reference cycles.
+        """Free objects in reference cycles, and return the name of a part of the state that the task changed, or "".
 
-        Modules that the task has imported may stay, because they are the same for all tasks.
+        Modules that the task imported do not count, because they are the same for all tasks.
         """
         gc.collect()
         values = _read_values()

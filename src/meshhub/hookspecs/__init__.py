@@ -6,8 +6,8 @@
     def meshhub_readers():
         return [Reader(...)]
 
-Hooks return plain data, and none is `firstresult`. The registry calls each plug-in separately, so that if one raises,
-the registry records a fault, and the other plug-ins still load.
+Hooks return plain data, and do not use `firstresult`. The registry calls each plug-in separately, so if one raises an
+exception, the registry records a fault, and the other plug-ins still load.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ DEADLINE_S = 30.0
 
 
 def deadline_s() -> float:
-    """Return the wall-clock seconds for one call into a plug-in now: more while other programs use the processors."""
+    """Return the limit for a call into a plug-in, wall-clock seconds; higher while other programs use the machine."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return DEADLINE_S * max(1.0, load / (os.cpu_count() or 1))
 

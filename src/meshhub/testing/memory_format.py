@@ -24,7 +24,7 @@ class SceneSource(Source):
 
 
 class SceneTarget(Target):
-    """Target in which the writer of the format leaves the scene."""
+    """Target to which the writer of the format passes the scene."""
 
     scene: Scene
 

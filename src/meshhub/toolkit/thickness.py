@@ -99,7 +99,7 @@ def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
 
 
 class Opposite(NamedTuple):
-    """What is opposite of points.
+    """Distances from points to the opposite side.
 
     width:    (q,) diameter of the largest ball that touches the point and the other side; infinite above the limit
     straight: (q,) length of the ray from the point to the other side; infinite where there is no other side
@@ -113,7 +113,7 @@ class OppositeSides:
     """Finds the other side of walls, or of gaps, of one surface."""
 
     def __init__(self, vertices: Float64, faces: Int32, samples: Samples) -> None:
-        """Keep samples in a tree for each direction from which they are the other side.
+        """Prepare a tree of samples for each direction in which they can be the other side.
 
         Args:
             vertices: (n, 3) positions.
@@ -150,7 +150,7 @@ class OppositeSides:
         return Opposite(width, straight)
 
     def _tree_of(self, number: int, *, gaps: bool) -> tuple[cKDTree, IntIndex] | None:
-        """Return the samples that may be the other side in a direction: a wall ends in it, a gap against it."""
+        """Return samples that may be the other side: with normals along a direction for walls, against it for gaps."""
         key = 2 * number + gaps
         if key not in self._trees:
             cosine = self._samples.normals @ (self._axes[number] * (-1.0 if gaps else 1.0))

@@ -13,7 +13,7 @@ from meshhub.toolkit.geometry import compacted, weld, welded
 from meshhub.toolkit.topology import EdgeStatistics, edges, first_members, shells
 
 MAX_BATCH_VERTICES = 200_000
-"""Vertices checked together, except for one larger mesh; bounds the memory."""
+"""Maximum vertices in one batch, unless a single mesh has more; bounds the memory."""
 
 
 class MeshCheck(NamedTuple):

@@ -52,7 +52,7 @@ class _Palette(NamedTuple):
 class _Faces(NamedTuple):
     """Triangles of all surfaces of a scene, one surface after the other.
 
-    first:  (s + 1,) first triangle of each surface, and their number
+    first:  (s + 1,) first triangle of each surface, then the number of triangles
     scale:  (m,) millimeters per unit of length in the largest part
     uses:   (m,) area in all parts that place the triangle, relative to the largest
     points: (p, 3) welded positions of all surfaces
@@ -171,7 +171,7 @@ class _Painter:
         self._cell_mm = max(options.reduce_colors_cell_mm, min_cell)
 
     def label(self, face: Int32, weights: Float32) -> UInt8:
-        """Return the entry (k,) for each point: its face (k,) and barycentric coordinates (k, 3)."""
+        """Return the palette entry (k,) of each point, which has a face (k,) and barycentric coordinates (k, 3)."""
         return self.quantize(face, weights, self._colors.sample(face, weights))
 
     def quantize(self, face: Int32, weights: Float32, colors: UInt8) -> UInt8:

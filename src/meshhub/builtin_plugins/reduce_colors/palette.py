@@ -46,7 +46,7 @@ class ColorBins:
     """
 
     def __init__(self, colors: UInt8, area: Float64) -> None:
-        """Count colors (k, 3) of points with their areas (k,)."""
+        """Sum the areas (k,) of points by their colors (k, 3)."""
         packed = pack_colors(colors)
         distinct, index = _number_values(packed, 1 << 24)
         weight = np.bincount(index, area)

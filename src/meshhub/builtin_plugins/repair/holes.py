@@ -211,7 +211,7 @@ def _split_loops(loops: list[Index], limit: int) -> list[Index]:
 
 
 def _find_chords(surface: WeldedMesh, mesh_edges: topology.Edges, loops: Loops) -> Index:
-    """Return (k, 2) positions in `Loops.point` that an edge of the mesh connects already; patches must not use it."""
+    """Return pairs of positions in `Loops.point` (k, 2) that a mesh edge already connects; patches must not add it."""
     begin, end = topology.half_edges(surface.faces)
     half = mesh_edges.order[mesh_edges.start[mesh_edges.size == 2]]
     place = np.full(len(surface.points), -1, np.intp)
@@ -244,8 +244,8 @@ def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
 def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
     """Return which loops to close, and the number of shells that stay open because they are sheets.
 
-    Where the patches of a shell are as large as the shell, it encloses nothing. A height field over a free rim
-    encloses nothing either, with patches that are smaller because its slopes are steep.
+    A shell encloses nothing if its patches are as large as the shell itself. A height field over a free rim encloses
+    nothing either; its patches are smaller than the shell, because its slopes are steep.
     """
     count, label = surface.shell_count, surface.shell
     normal = face_normals(surface.points, surface.faces)
@@ -266,7 +266,7 @@ def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[
 def _is_height_field(surface: WeldedMesh, loops: Loops, which: Index, normal: Float64) -> bool:
     """Return whether a shell is a relief over a plane: seen from one side without overlap, with one large border.
 
-    A dome, a bowl and half a box are seen so too, but they curve one way only.
+    A dome, a bowl and half a box also look like this, but they curve one way only.
 
     Args:
         which: Loops of the shell.

@@ -1,6 +1,6 @@
 """Removal of inner walls that pin-holes join to the surface: one shell, which nesting does not show.
 
-AI generators write such double shells: the walls of a field with a value on both sides.
+AI generators write such double shells: a field that has the extracted value on both sides of a surface gives two walls.
 """
 
 # why this way: docs/decisions/0035-inner-walls.md

@@ -45,7 +45,7 @@ MAX_STRIP_RATIO = 0.75
 runs along the other wall."""
 
 FLAT_COSINE = 0.9
-"""Least cosine of neighbors without an edge between them."""
+"""Minimum cosine between the normals of adjacent triangles without a sharp edge between them."""
 
 START_RATIO = 1e-6
 """Depth below a triangle where its ray starts, per thickness to measure: the ray must not meet the triangle itself."""

@@ -1,4 +1,4 @@
-"""Page of the OpenAPI document, which Swagger UI shows, with its scripts and styles."""
+"""Page that shows the OpenAPI document with Swagger UI, and its scripts and styles."""
 
 from __future__ import annotations
 

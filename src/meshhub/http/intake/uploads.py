@@ -47,7 +47,7 @@ _EXTENDED_NAME = re.compile(r"filename\*\s*=\s*\"?utf-8'[^']*'([^;\"\s]+)", re.I
 
 MainField = Literal["file", "files", "archive"]
 AnyField = Literal["any"]
-"""Marker: the first file of the form decides which of the main fields it has."""
+"""Marker for a form that may use any of the main fields: its first file decides which one."""
 
 
 @dataclass(frozen=True)

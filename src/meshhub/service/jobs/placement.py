@@ -43,10 +43,10 @@ class _Room:
 
     Attributes:
         worker: Name of the worker.
-        limits: Numbers of its slots.
+        limits: Limits of its slots.
         total_memory_bytes: Memory of the idle worker.
         held: Slots in use, by whether their callers have a key.
-        long: Those in use for a while.
+        long: Slots in use for longer than LONG_S.
         is_kept: Whether a large job waits until this worker is free.
     """
 

@@ -244,7 +244,7 @@ def _sort_corners(xs: list[Float32], ys: list[Float32]) -> None:
 
 
 def _draw_rows(keys: NDArray[np.uint64], rows: _Rows) -> None:
-    """Put the samples of rows into the picture where they are nearer than those in it."""
+    """Draw the samples of rows, except where the picture already has nearer ones."""
     owner = np.repeat(np.arange(len(rows.size), dtype=np.int32), rows.size)
     step = np.arange(len(owner), dtype=np.int32) - np.repeat(
         np.cumsum(rows.size, dtype=np.int32) - rows.size, rows.size

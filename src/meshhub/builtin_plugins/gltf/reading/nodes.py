@@ -74,7 +74,7 @@ class NodeWalk:
             roots: Positions in `nodes`.
             referrer: JSON path of the list that holds them.
         Raises:
-            UnreadableFile: A node is invalid, or below itself.
+            UnreadableFile: A node is invalid, or its own descendant.
             ModelTooComplex: The scene has too many parts.
         """
         for root in roots:

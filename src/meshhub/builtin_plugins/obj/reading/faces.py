@@ -151,7 +151,7 @@ def _read_irregular(lines: Lines, line: Index, text: memoryview) -> Faces:
 
 
 def _read_slot(values: Corners, slot: Index, index: int) -> Corners | None:
-    """Return the numbers in a slot of each corner, 0 where it is empty; None if it is empty everywhere."""
+    """Return the index in one slot of each corner, 0 if a corner has none; None if no corner has one."""
     is_chosen = slot == index
     if not is_chosen.any():
         return None

@@ -74,8 +74,8 @@ class Planes(NamedTuple):
     """Planes of regions; millimeters, in the frame of the mesh.
 
     normal:    (r, 3) unit vectors, from the vector area
-    center:    (r, 3) area-weighted, at the height where the plane keeps the volume under the triangles
-    height:    (r,) area over reach: how well conditioned the normal is
+    center:    (r, 3) area-weighted mean of the faces, moved along the normal so that the plane keeps their volume
+    height:    (r,) area over reach; the larger it is, the better the normal is conditioned
     reach:     (r,) distance of the farthest point from the center
     deviation: (r,) distance of the farthest point from the plane
     moments:   (r, 3, 3) mean of (point - center) (point - center)ᵀ
@@ -181,7 +181,7 @@ def _neighbors(skin: Skin) -> tuple[IntIndex, IntIndex]:
 
 
 def _find_hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> IntIndex:
-    """Return (m,) the face that each face belongs to: itself, or, for a needle, the face across its longest edge.
+    """Return the face that each face (m,) belongs to: itself, or, for a needle, the face across its longest edge.
 
     A needle, a triangle without height, only adds a corner to the longest edge of its host. With a face beside one of
     its shorter edges, it would form a spike, or connect that face to another one across a gap.
@@ -286,7 +286,7 @@ def _merge_regions(
 
 
 def _any_by_label(labels: Labels, flags: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """Return (count,) whether any member of each label has the flag."""
+    """Return, for each label (count,), whether any of its members has the flag."""
     result = np.zeros(count, np.bool_)
     np.logical_or.at(result, labels, flags)
     return result
@@ -295,7 +295,7 @@ def _any_by_label(labels: Labels, flags: NDArray[np.bool_], count: int) -> NDArr
 def _choose_targets(
     planes: Planes, left: Labels, right: Labels, tolerance: float, is_frozen: NDArray[np.bool_]
 ) -> IntIndex:
-    """Return (r,) the neighbor into which each region merges, or itself.
+    """Return the neighbor into which each region (r,) merges, or the region itself.
 
     The uncertainty of a neighbor's plane grows with the distance from its center, in units of its height.
 

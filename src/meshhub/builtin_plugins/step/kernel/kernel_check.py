@@ -274,7 +274,7 @@ def _measure_volume(solid: Any, volumes: Sequence[float]) -> float:
 
 
 def _closes(solid: Any) -> bool:
-    """Return whether the triangles of a solid close; OpenCASCADE leaves gaps in some valid ones."""
+    """Return whether the triangles of a solid form a closed mesh; OpenCASCADE leaves gaps in some valid solids."""
     from meshhub.builtin_plugins.step import StepReadOptions
     from meshhub.builtin_plugins.step.reading.tessellation import tessellate
 

@@ -80,7 +80,7 @@ def find_holes(faces: list[RoundFace], openness: Openness) -> list[FoundHole]:
 
     Args:
         faces: Cylinders, cones and spheres that face inward.
-        openness: Tells open ends from closed ones.
+        openness: Test for open ends.
     """
     holes: list[FoundHole] = []
     for group in _coaxial(faces):

@@ -75,7 +75,7 @@ def assign_cut_facets(
 
 
 def _find_rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
-    """Return (p,) the points on sharp edges, where a body can have been cut off."""
+    """Return which points (p,) are on sharp edges, where a body can have been cut off."""
     half = np.arange(len(skin.twin))
     a, b = faceted.region[half // 3], faceted.region[np.where(skin.twin >= 0, skin.twin, half) // 3]
     is_sharp = np.einsum("ij,ij->i", graph.normal[a], graph.normal[b]) < np.cos(MAX_SMOOTH_TURN_RAD)
@@ -154,14 +154,14 @@ class _CutSearch:
         return np.where(-low > high, low, high)
 
     def _holds(self, index: IntIndex, facet: IntIndex, limit_ratio: float = 1.0) -> Mask:
-        """Return (n,) whether surface `index[i]` holds facet `facet[i]`.
+        """Return whether surface `index[i]` holds facet `facet[i]`, for each i (n,).
 
-        It holds a facet if each corner is on it, or is at a rim and about as deep as the other facets.
+        A surface holds a facet if each corner is on the surface, or is at a rim and about as deep as the other facets.
 
         Args:
             index: (n,) surfaces.
             facet: (n,) facets.
-            limit_ratio: Limits that a corner may lie off.
+            limit_ratio: Distance that a corner may lie off, over the limit of the surface.
         """
         graph = self.graph
         if len(facet) == 0:
@@ -277,7 +277,7 @@ class _CutSearch:
     def _check_corners(
         self, surfaces: SurfaceArray, group: IntIndex, facet: IntIndex, bounds: tuple[Float64, Float64]
     ) -> Mask:
-        """Return (g,) whether all corners of a piece are on its surface, or at a rim and as deep as its facets.
+        """Return whether all corners of each piece (g,) are on its surface, or at a rim and as deep as its facets.
 
         The corners of a spline edge may be on both sides.
 
@@ -300,7 +300,7 @@ class _CutSearch:
         return result
 
     def unite(self) -> None:
-        """Let surfaces take over smaller neighbors that are the same surface, which a cut had divided."""
+        """Merge adjacent surfaces that were one surface before a cut divided it; the larger one takes the facets."""
         graph = self.graph
         if len(self.surfaces) == 0:
             return

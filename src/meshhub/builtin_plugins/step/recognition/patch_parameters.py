@@ -258,7 +258,7 @@ def _find_rungs(piece: Piece) -> IntIndex | None:
 
 
 def _border_angles(piece: Piece) -> Float64:
-    """Return (p,) the sum of the angles of the triangles at each point, radians."""
+    """Return the sum of the triangle angles at each point (p,), radians."""
     corner = piece.points[piece.triangles]
     sides = [normalize(np.roll(corner, -step, axis=1)[:, k] - corner[:, k]) for k in range(3) for step in (1, 2)]
     angle = [np.arccos(np.clip(np.einsum("ij,ij->i", sides[2 * k], sides[2 * k + 1]), -1, 1)) for k in range(3)]
@@ -323,7 +323,7 @@ def _assemble(stiffness: Float64, triangles: IntIndex, count: int) -> csr_matrix
 
 
 def _find_jumps(piece: Piece) -> Float64:
-    """Return (m, 3) values on the corners of each triangle; their differences along the edges sum to 1 around a ring.
+    """Return a value for each corner of each triangle (m, 3); the differences along the edges sum to 1 around a ring.
 
     The edges that a strip of triangles from one loop to the other crosses have a difference of 1.
     """

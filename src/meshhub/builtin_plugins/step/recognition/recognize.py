@@ -41,29 +41,29 @@ _MAX_RINGS = max(ring for trial in TRIALS.values() for ring in trial.rings)
 """Rings of the largest surroundings."""
 
 _CHUNK_SEEDS = 8192
-"""Surroundings that are fitted at once; bounds the memory."""
+"""Maximum surroundings that are fitted at once; bounds the memory."""
 
 _MAX_CONTESTS = 3
-"""Contests; each one starts from the facets that are free after the one before."""
+"""Maximum contests; each starts from the facets that the previous one left free."""
 
 _SAMPLE_SEEDS = 2048
 """Surroundings that are tried first; if none fits, a scanned or sculpted mesh is not searched further."""
 
 _LARGE_COUNT = 8 * _SAMPLE_SEEDS
-"""Surroundings beyond which chance fits of a scan cost seconds; then more of the sample must fit."""
+"""Number of surroundings above which more of the sample must fit; in large scans, chance fits would cost seconds."""
 
 _MIN_PROMISING_RATIO = 0.03
-"""Part of the sample that must fit. Of a scanned turbine blade 1 % fits by chance, of a sculpture 0.3 %."""
+"""Share of the sample that must fit. By chance, 1 % fits on a scanned turbine blade, and 0.3 % on a sculpture."""
 
 _MIN_PROMISING_COUNT = 32
-"""Facets over which one surface of the sample must grow otherwise; on the blade the largest grows over 28."""
+"""Facets over which a surface of the sample must grow if a smaller share fits; on the blade, the largest has 28."""
 
 _MIN_FIRST_VALUE = 12.0
-"""Value of a bid that need not wait for the next contest. Beside the surface that it belongs to, a strip of a shallow
-cone fits a cylinder by chance; as soon as the larger surface has its facets, the cone is a piece by itself."""
+"""Value from which a bid need not wait for the next contest. Next to its own surface, a strip of a shallow cone fits a
+cylinder by chance; once the larger surface has its facets, the cone is a piece by itself."""
 
 _MIN_FREE_RATIO = 0.9
-"""Part of the facets of a bid that must still be free when its turn comes."""
+"""Share of the facets of a bid that must still be free when the bid is accepted."""
 
 Mask = NDArray[np.bool_]
 

@@ -29,7 +29,7 @@ _DEGREE = 3
 class RimPoints(NamedTuple):
     """Points between the corners of a border.
 
-    begin, end: (n,) points of the mesh, the corners before and after
+    begin, end: (n,) the mesh points at the corners before and after
     share:      (n,) part of the way between them
     position:   (n, 3) millimeters
     """
@@ -41,9 +41,9 @@ class RimPoints(NamedTuple):
 
 
 def interpolate_corners(corners: Float64) -> Float64:
-    """Return the points (3 × (k - 1), 3) at `FRACTIONS` between corners (k, 3), on a smooth curve through these.
+    """Draw a smooth curve through corners (k, 3), and return its points (3 × (k - 1), 3) at `FRACTIONS` between them.
 
-    The curve is closed if the first and the last corner are equal; it is not smooth if other neighbors are.
+    The curve is closed if the first and the last corner are equal, and not smooth if other adjacent corners are equal.
     """
     chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(corners, axis=0)))])
     if (np.diff(chord) <= 0).any():

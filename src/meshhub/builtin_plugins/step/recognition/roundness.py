@@ -21,13 +21,13 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _MANY_FLATS_COUNT = 8
-"""Flats that are round without other evidence; designers draw chamfers and bends of fewer."""
+"""Flats that count as round without other evidence, because designers draw chamfers and bends with fewer."""
 
 _SAME_DIRECTION_RATIO = 1 / 8
-"""Angle over the turn of a surface below which two directions are one: of two facets of a flat, or at a tangent."""
+"""Angle over the turn of a surface below which two directions count as equal: two facets of one flat, or a tangent."""
 
 _MAX_SAME_DIRECTION_RAD = np.radians(1.0)
-"""Radians; the same for coarse surfaces."""
+"""Radians; limit of this angle on coarse surfaces."""
 
 _MAX_COARSER_RATIO = 1.25
 """Turn or sagitta of a few flats over that of the round faces of the mesh."""
@@ -36,7 +36,8 @@ _QUANTILE = 0.9
 """Part of the turns and sagittas of a surface that are no larger than its own; irregular triangles have some more."""
 
 _MAX_UNEXPLAINED_RATIO = 1.5
-"""Share of the gain that its facets explain by which a surface may gain more or less; a border hides half a turn."""
+"""Difference between the gain of a surface and the gain that its facets explain, over the latter; a border hides half
+a turn."""
 
 _MAX_DEPTH_RATIO = 2.0
 """Depth of the deepest triangle of a surface over the largest sagitta that its facets explain, for the same reason."""
@@ -57,7 +58,7 @@ Mask = NDArray[np.bool_]
 
 
 class _Bends(NamedTuple):
-    """How the facets of each recognized surface turn.
+    """Turns between the flats of each recognized surface.
 
     flats:      (s,) number of facets that differ in direction; `_MANY_FLATS_COUNT` stands for more
     turn:       (s,) radians between neighboring facets
@@ -90,7 +91,7 @@ def find_unfounded(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> In
 
 
 def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
-    """Return (r,) which curved regions differ in volume or depth from arcs with the turns of their facets.
+    """Return which curved regions (r,) differ in volume or depth from arcs with the turns of their facets.
 
     The volume between a triangle and the surface through its corners is a 24th of its area times the sum of e · Δn over
     its edges e, with the change Δn of the normal along them: 2/3 of the sagitta times the area for flats.
@@ -126,7 +127,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
 
 
 def _corner_normals(skin: Skin, regions: Regions, triangles: IntIndex, is_steady: Mask) -> Float64:
-    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the steady triangles of the same region.
+    """Return the mean normal at each corner of (n,) triangles (n, 3, 3), over the steady triangles of the same region.
 
     All corners of a narrow patch are on its border, which hides its bend across: there, faces tangent to it count, too.
 
@@ -162,7 +163,7 @@ def _find_tangent_corners(skin: Skin, regions: Regions) -> tuple[IntIndex, IntIn
 
 
 def _border_normals(skin: Skin, regions: Regions, half: IntIndex) -> tuple[Float64, Float64]:
-    """Return (n, 3) each, the outward normals of the surfaces on both sides of half-edges."""
+    """Return the outward normals of the surfaces on both sides of half-edges; (n, 3) each."""
     middle = (skin.points[skin.begin[half]] + skin.points[skin.end[half]]) / 2
     sides = regions.region[half // 3], regions.region[skin.twin[half] // 3]
     normal, beside = (
@@ -173,7 +174,7 @@ def _border_normals(skin: Skin, regions: Regions, half: IntIndex) -> tuple[Float
 
 
 def _find_angular(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> Mask:
-    """Return (s,) which recognized surfaces have a few flats that nothing shows to be round."""
+    """Return which recognized surfaces (s,) have only a few flats, without evidence that these are round."""
     bends = _measure_bends(skin, facet, regions)
     is_many = bends.flats >= _MANY_FLATS_COUNT
     is_round = _continue_round(skin, regions, is_many, bends.turn)
@@ -221,7 +222,7 @@ def _quantiles(label: IntIndex, values: Float64, count: int) -> Float64:
 
 
 def _count_flats(owner: IntIndex, normal: Float64, turn: Float64) -> IntIndex:
-    """Return the (s,) numbers of flats, up to `_MANY_FLATS_COUNT`; rounding may split a flat into several facets.
+    """Count the flats of each surface (s,), up to `_MANY_FLATS_COUNT`; rounding may split a flat into several facets.
 
     Args:
         owner: (k,) surface of each facet, ascending.
@@ -240,7 +241,7 @@ def _count_flats(owner: IntIndex, normal: Float64, turn: Float64) -> IntIndex:
 
 
 def _continue_round(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) -> Mask:
-    """Return (s,) which surfaces have many flats, or are tangent at both ends to planes or to such surfaces.
+    """Return which surfaces (s,) have many flats, or are tangent at both ends to planes or to such surfaces.
 
     A fillet is tangent to the faces beside it. The flats of a bend turn as much at its ends as within it: there, the
     cylinder through their corners is off by half a turn.
@@ -263,7 +264,7 @@ def _continue_round(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) 
 
 
 def _measure_spread(label: IntIndex, directions: Float64, count: int) -> Float64:
-    """Return (count,) radians over which the unit vectors of each label spread about their mean; -1 without any."""
+    """Return the spread of the unit vectors of each label about their mean (count,), radians; -1 without any."""
     mean = normalize(np.stack([sum_by_label(label, column, count) for column in directions.T], axis=1))
     nearest = np.full(count, 2.0)
     np.minimum.at(nearest, label, np.einsum("ij,ij->i", directions, mean[label]))

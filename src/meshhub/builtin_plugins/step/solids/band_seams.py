@@ -179,7 +179,7 @@ def _rate_directions(edges: _BandEdges, axis: Float64) -> tuple[Float64, Float64
 
 
 def _are_met(edges: _BandEdges, direction: Float64, axis: Float64) -> Mask:
-    """Return (h,) which half-edges the seams in some directions (w, 3) about axes (w, 3) meet."""
+    """Return which half-edges (h,) the seam of their band meets; a seam has a direction (w, 3) from its axis (w, 3)."""
     across = np.cross(axis, direction)
     low_before = np.einsum("ij,ij->i", edges.low, across[edges.band]) < 0
     high_before = np.einsum("ij,ij->i", edges.high, across[edges.band]) < 0

@@ -16,10 +16,10 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_SAGITTA_RATIO = 2.0
-"""Distance of the middle of an edge from a patch over the sagitta of an arc with its turn; more is an overshoot."""
+"""Distance of an edge's midpoint from a patch, over the sagitta of an arc with its turn; more is an overshoot."""
 
 _MAX_FOLDED_RATIO = 1e-3
-"""Part of the area whose triangles may be turned over in the parameters; rounding turns slivers."""
+"""Share of the area of a patch whose triangles may be flipped in its parameters, because rounding flips slivers."""
 
 _MIN_FACING_COS = np.cos(np.radians(75.0))
 """Cosine of the angle between a triangle and the patch over it."""

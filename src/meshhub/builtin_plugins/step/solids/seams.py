@@ -27,13 +27,13 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_ASIDE_RATIO = 1e-3
 """Distance of a rim's center from the axis, as a share of the rim's radius."""
 _MAX_ASIDE_MM = 1e-9
-"""Millimeters; the same for tiny rims."""
+"""Millimeters; lower limit of this distance, for tiny rims."""
 _ALIGN_STEPS_COUNT = 3
 """Newton steps that turn a corner; the first error is the rounding of the axes, and they converge quadratically."""
 _ALIGNED_RATIO = 1e-12
-"""Distance of a corner from the half plane of the other end, over the radius, that need not be reduced."""
+"""Distance of a corner from the half plane of the other end, over the radius, that is small enough."""
 _ALIGNED_COS = 1 - 1e-8
-"""Cosine of the angle about the axis between the two ends of a seam; 0.008°."""
+"""Cosine of the angle (0.008°) about the axis by which the two ends of a seam may differ."""
 
 
 class SeamCircle(NamedTuple):
@@ -131,7 +131,7 @@ def find_unslit_spheres(regions: Regions, outline: Outline, seams: Seams) -> Int
 def find_unslit_walls(skin: Skin, regions: Regions, outline: Outline, curves: Curves, seams: Seams) -> IntIndex:
     """Return cylinders and cones all around their axes that have holes but no seam.
 
-    The seam that CAD programs add tears some of them: 1 of 10 among 250 parts.
+    CAD programs add a seam of their own, which tears some of these walls: 1 of 10 in a test with 250 parts.
     """
     wound, _ = find_free_directions(skin, regions, outline, curves)
     loop_count = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
@@ -147,7 +147,7 @@ def _find_pierced(regions: Regions, outline: Outline, slit_faces: tuple[SlitFace
 
 
 def _shares_corner(outline: Outline) -> NDArray[np.bool_]:
-    """Return (k,) whether the corner of a chain that is a whole loop belongs to another edge, too."""
+    """Return, for each chain (k,) that is a whole loop, whether its corner belongs to another edge, too."""
     edge = outline.edge_chain
     use_count = np.bincount(np.concatenate([outline.start[edge], outline.stop[edge]]))
     shares: NDArray[np.bool_] = use_count[outline.start] > 2
@@ -178,7 +178,7 @@ class _Rims(NamedTuple):
 
 
 def _find_rims(regions: Regions, outline: Outline, curves: Curves) -> tuple[Float64, _Rims]:
-    """Return (r, 3) the axis of each region, for spheres that of a rim, and the rims of faces with circles only."""
+    """Return the axis of each region (r, 3), for spheres that of a rim, and the rims of faces with circles only."""
     surfaces = regions.surfaces
     loop_count = np.bincount(outline.loop_region, minlength=len(surfaces))
     first_chain = outline.loop_begin[:-1]
@@ -316,7 +316,7 @@ class _SlitSearch:
         return np.concatenate([self.corner, band_points]), np.concatenate(positions)
 
     def _mean_levels(self) -> Float64:
-        """Return (r,) the mean height of each face above its surface's origin along `axis`, mm."""
+        """Return the mean height of each face (r,) above its surface's origin along `axis`, mm."""
         region, surfaces, weight = self._regions.region, self._regions.surfaces, self._triangles.weight
         height = np.einsum("ij,ij->i", self._triangles.center - surfaces.origin[region], self.axis[region])
         total = sum_by_label(region, weight, len(surfaces))

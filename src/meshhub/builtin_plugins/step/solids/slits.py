@@ -76,7 +76,7 @@ def _split_edges(skin: Skin, half: IntIndex, point: IntIndex) -> Skin:
 
 
 def _are_back_to_back(faces: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return (m,) whether exactly one other face has the corners of a face, in the opposite order."""
+    """Return, for each face (m,), whether exactly one other face has the same corners, in the opposite order."""
     low = faces.argmin(axis=1)
     rolled = np.take_along_axis(faces, (low[:, None] + np.arange(3)) % 3, axis=1)
     _, group, count = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
@@ -86,7 +86,7 @@ def _are_back_to_back(faces: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 def _pair_lips(skin: Skin, region: NDArray[np.int32]) -> Skin:
-    """Return the skin with the lips of slits as partners, and the two faces of the body that touches them likewise."""
+    """Pair the two lips of each slit with each other, and likewise the two faces of the body that touches them."""
     half = np.flatnonzero((skin.twin >= 0) & (region[np.arange(len(skin.twin)) // 3] != region[skin.twin // 3]))
     begin, end = skin.begin[half], skin.end[half]
     order = np.lexsort((np.maximum(begin, end), np.minimum(begin, end), region[half // 3]))

@@ -87,7 +87,7 @@ def measure_faces(model: BrepModel, segments: EdgeSegments) -> TrimmedFaces:
 
 
 def _trace_paths(model: BrepModel, segments: EdgeSegments, face: IntIndex, row: IntIndex, side: Float64) -> _Path:
-    """Return segments in the parameters of their faces; angles continue along each segment."""
+    """Convert segments to the parameters of their faces, with angles that do not jump by a turn within a segment."""
     u, v, axis = _frames(model)
     surfaces = model.regions.surfaces.take(face)
     is_torus, is_sphere = surfaces.kind == SurfaceKind.TORUS, surfaces.kind == SurfaceKind.SPHERE
@@ -122,7 +122,7 @@ def _whole_turns(angle: Float64) -> Float64:
 
 
 def _middle_angles(model: BrepModel) -> tuple[Float64, Float64]:
-    """Return (r,) each: mean angles of the triangles of each face about its axis, and about the tube of its torus."""
+    """Return the mean angles of the triangles of each face about its axis and about its torus's tube, (r,) each."""
     skin, regions = model.skin, model.regions
     u, v, axis = _frames(model)
     region, count = regions.region, len(regions.surfaces)
@@ -135,7 +135,7 @@ def _middle_angles(model: BrepModel) -> tuple[Float64, Float64]:
 
 
 def _frames(model: BrepModel) -> tuple[Float64, Float64, Float64]:
-    """Return (r, 3) each: two directions across the axis, away from the middle of each face, and the axis."""
+    """Return two directions across the axis, away from the middle of each face, and the axis; (r, 3) each."""
     surfaces = model.regions.surfaces
     axis = np.where((surfaces.kind == SurfaceKind.SPHERE)[:, None], model.seams.axis, surfaces.axis)
     u = perpendicular(axis)
@@ -143,7 +143,7 @@ def _frames(model: BrepModel) -> tuple[Float64, Float64, Float64]:
 
 
 def _integrate(model: BrepModel, path: _Path) -> tuple[Float64, Float64]:
-    """Return (r,) each: the areas of curved faces, and their cones from the origins of their surfaces."""
+    """Return the areas of curved faces, and their cones from the origins of their surfaces; (r,) each."""
     surfaces, count = model.regions.surfaces, len(model.regions.surfaces)
     outward = np.where(model.regions.outward, 1.0, -1.0)
     face = path.face

@@ -84,8 +84,9 @@ def fit_surfaces(
 ) -> tuple[SurfaceArray, Float64]:
     """Fit a surface of one kind to each group.
 
-    Each group is centered and scaled to size one, for the condition of the equations. Large groups are fitted to some
-    of their points: a scan is one group of a million. A group that cannot come within its limits is dropped early.
+    Each group is centered and scaled to size one, so that the equations are well-conditioned. Large groups are fitted
+    to a part of their points, because a scan can be one group of a million points. A group that cannot come within its
+    limits is dropped early.
 
     Args:
         samples: Points and facets by group.

@@ -28,19 +28,19 @@ from meshhub.builtin_plugins.step.surfaces.sample_blocks import Block
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 
 STRIP = 0
-"""Instead of a number of rings: the facets along the strip of a facet, two in each direction."""
+"""Value of `Trial.rings` for the facets along the strip of a facet, two in each direction, instead of rings."""
 
 
 class Trial(NamedTuple):
-    """How facets are tried as a surface of a kind.
+    """Rules for fitting a surface of one kind to facets.
 
-    rings:      rings of facets around a facet that are tried, in this order
-    min_facets: facets of a surface; fewer fit by chance
-    min_points: points of a surface; more than it has parameters
-    value:      of a facet in a contest; a kind with more parameters must explain more facets
-    estimates:  first surfaces; the better one counts
-    unknowns:   of a step from an estimate: 0, 1, 2 shifts along u, v and the axis; 3, 4 tilts towards u and v;
-                5 radius; 6 second. Empty if the estimate is the best surface
+    rings:      numbers of rings of facets around a facet to fit, in this order
+    min_facets: minimum facets of a surface; fewer fit by chance
+    min_points: minimum points of a surface, more than the surface has parameters
+    value:      value of a facet in a contest; a kind with more parameters must explain more facets
+    estimates:  functions for the first estimate; the better result is used
+    unknowns:   parameters that a step from an estimate changes: 0, 1, 2 shifts along u, v and the axis; 3, 4 tilts
+                towards u and v; 5 radius; 6 second. Empty if the estimate is the best surface
     """
 
     rings: tuple[int, ...]

@@ -27,10 +27,10 @@ MAX_POLES_COUNT = 6000
 """Poles of a patch; the time of the fit grows with their number to the power of 1.5."""
 
 _MAX_SLIDING_POLES = 3000
-"""The same of a patch along which points slide; each solution has three times as many unknowns."""
+"""Poles of a patch along which points slide; fewer, because each solution has three times as many unknowns."""
 
 _MAX_SLIDING_POINTS = 8000
-"""Points that slide; of more, a random sample does."""
+"""Points that slide; if there are more, only a random sample of them slides."""
 
 _MAX_POLES_RATIO = 0.8
 """Poles over points; with more, a surface passes through any points."""
@@ -205,7 +205,7 @@ class _Fit:
         return best
 
     def _find_nearest(self, result: _Result) -> Float64:
-        """Return the parameters (n, 2) of the points of the patch that are nearest to the points."""
+        """Return the parameters (n, 2) at which the patch is nearest to each point, limited to a small step."""
         before = result.parameters
         moved = self._locate(result.patch, before) - before
         if self._is_closed:
@@ -217,7 +217,7 @@ class _Fit:
         return np.clip(after, 0.0, 1.0)
 
     def _locate(self, patch: Patch, start: Float64) -> Float64:
-        """Return the parameters (n, 2) of the nearest points, of the border for points that are held there."""
+        """Return the parameters (n, 2) at which the patch, or for points held on its border the border, is nearest."""
         parameters = patch.locate(self._points)
         for axis in range(2):
             rows = np.flatnonzero(self._held[:, 1 - axis] & ~self._held[:, axis])

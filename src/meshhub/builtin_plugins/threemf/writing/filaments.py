@@ -199,7 +199,7 @@ class FilamentWriter:
             return numbers
         note(
             "too_many_filaments",
-            f"the model has {len(self._colors)} colors, {self.dialect.name} {limit} filaments; "
+            f"the model has {len(self._colors)} colors, but {self.dialect.name} has only {limit} filaments; "
             "the other colors became the nearest filament",
         )
         colors = {number: np.array(color) for number, color in self._colors.items()}

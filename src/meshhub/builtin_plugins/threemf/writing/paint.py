@@ -233,7 +233,7 @@ def _join(parts: list[_Leaves]) -> _Leaves:
 
 
 class _Splits:
-    """Splits of nodes, and the filaments of all nodes, in arrays of each round."""
+    """Nodes of the paint trees: their filaments and their splits, as one array per round."""
 
     def __init__(self, filament: NDArray[np.int64]) -> None:
         """Start with the filaments of the roots."""
