@@ -16,6 +16,7 @@ export default defineConfig({
   server: {
     proxy: Object.fromEntries(
       [
+        "check",
         "convert",
         "convert-many",
         "convert-batch",

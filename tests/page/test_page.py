@@ -114,7 +114,7 @@ def test_a_drop_anywhere_is_read(visit: Visit) -> None:
         base64.b64encode((EXAMPLES / "bracket-clean.stl").read_bytes()).decode(),
     )
     page.dispatch_event("body", "drop", {"dataTransfer": data})
-    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_role("heading", name="Closed").wait_for()
     # a valid model is not repaired by default
     assert page.get_by_role("switch", name="Repair").is_checked() is False
 
@@ -125,7 +125,7 @@ def test_a_step_file_is_shown(visit: Visit, tmp_path: Path) -> None:
     Registry().convert(EXAMPLES / "bracket-clean.stl", path)
     page = visit.open()
     pick(page, path)
-    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_role("heading", name="Closed").wait_for()
     page.get_by_text("More options").click()
     page.get_by_text("Reading STEP", exact=True).wait_for()
     page.get_by_label("Maximum deviation when reading STEP, in mm").wait_for()
@@ -262,6 +262,7 @@ GERMAN = {
     "Preferences": "Einstellungen der Seite",
     "API key": "API-Schlüssel",
     "Choose files": "Dateien wählen",
+    "Will it print?": "Druckbar?",
     "Scale to height": "Auf Höhe skalieren",
     "More options": "Weitere Optionen",
     "Views": "Ansichten",
@@ -310,6 +311,9 @@ def test_axe_finds_no_violation(
         page.keyboard.press("Escape")
         page.get_by_role("dialog").wait_for(state="detached")
     pick(page, write_pair(tmp_path), button=name("Choose files"))
+    page.get_by_role("button", name=name("Will it print?")).click()
+    page.locator(".issue").first.wait_for()
+    check("verdict")
     page.get_by_role("switch", name=name("Scale to height")).check()
     page.get_by_text(name("More options")).click()
     check("settings")
@@ -611,7 +615,7 @@ def test_the_page_works_without_storage(visit: Visit) -> None:
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.keyboard.press("Escape")
     pick(page, EXAMPLES / "bracket-clean.stl")
-    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_role("heading", name="Closed").wait_for()
 
 
 def test_wall_thickness_is_measured_with_the_keyboard(visit: Visit) -> None:

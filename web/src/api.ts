@@ -6,7 +6,7 @@ import type { Job } from "./job-events";
 import { runJob } from "./jobs";
 import { ApiError, getJson, send } from "./requests";
 import { keyOf, toFields, type Settings } from "./settings";
-import type { Explanation, Plan, Report, Supported } from "./types";
+import type { Explanation, Plan, Report, Supported, Verdict } from "./types";
 
 export const getSupported = (language: string) => getJson<Supported>(`supported?language=${language}`);
 export const getPlan = (language: string) => getJson<Plan>(`plan?language=${language}`);
@@ -22,6 +22,8 @@ interface OpenApi {
 export interface Description {
   /** The options that `/inspect` accepts: those of readers and of the host. */
   readerOptions: Set<string>;
+  /** The fields that `/check` accepts; null for a server without it. */
+  checkFields: Set<string> | null;
   /** Whether conversions can run as jobs. */
   hasJobs: boolean;
 }
@@ -29,11 +31,18 @@ export interface Description {
 /** Return the facts that only the description of the interface holds. */
 export async function getDescription(): Promise<Description> {
   const document = await getJson<OpenApi>("schema");
-  const content = document.paths["/inspect"]?.post?.requestBody?.content ?? {};
+  return {
+    readerOptions: listFormFields(document, "/inspect"),
+    checkFields: "/check" in document.paths ? listFormFields(document, "/check") : null,
+    hasJobs: "/jobs" in document.paths,
+  };
+}
+
+function listFormFields(document: OpenApi, path: string): Set<string> {
+  const content = document.paths[path]?.post?.requestBody?.content ?? {};
   const schema = Object.values(content)[0]?.schema;
   const named = document.components?.schemas?.[schema?.$ref?.replace(/^.*\//, "") ?? ""];
-  const readerOptions = new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
-  return { readerOptions, hasJobs: "/jobs" in document.paths };
+  return new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
 }
 
 /** Return the chain and its possible losses for files of these names and sizes. */
@@ -61,6 +70,15 @@ export async function preview(model: Model, request: PreviewRequest): Promise<Ar
   for (const { path, file } of model.companions) body.append("files", file, path);
   const { data } = await send("POST", "preview", { body, signal: request.signal, onUpload: request.onUpload });
   return data;
+}
+
+/** Return whether the model prints, after the operations among the options. */
+export function check(model: Model, options: [name: string, value: string][], signal: AbortSignal): Promise<Verdict> {
+  const body = new FormData();
+  for (const [name, value] of options) body.set(name, value);
+  body.append("file", model.file, model.name);
+  for (const { path, file } of model.companions) body.append("file", file, path);
+  return getJson<Verdict>("check", { body, signal });
 }
 
 /** Return a picture of the model. */

@@ -1,6 +1,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 
+import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
 import { language } from "./i18n";
 import { start } from "./store";
@@ -14,6 +15,7 @@ const root = document.getElementById("app");
 if (root) render(<App isEmbedded={isEmbedded()} />, root);
 void start().then(() => {
   startEmbedding();
+  watchOptions();
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");

@@ -10,7 +10,7 @@ import { extensionOf, groupModels, type Model, type PathFile } from "./intake";
 import type { Job } from "./job-events";
 import { fromFragment, keyOf, listFields, toFields, toFragment, type Settings, type Value } from "./settings";
 import { readStored, store } from "./storage";
-import type { Explanation, Format, Plan, PreviewFacts, Supported } from "./types";
+import type { Explanation, Format, Plan, PreviewFacts, Supported, Verdict } from "./types";
 import type { Picture } from "./viewer/picture";
 import { hasSlowWebGl } from "./viewer/speed";
 
@@ -29,6 +29,15 @@ export interface Work {
   job: Job | null;
 }
 
+/** What the user has asked about a model: will it print? */
+export interface Answer {
+  /** Fields that were sent; they differ from the present ones until the question is asked again. */
+  key: string;
+  isAsking: boolean;
+  verdict: Verdict | null;
+  failure: Failure | null;
+}
+
 export interface Item {
   id: number;
   model: Model;
@@ -43,6 +52,8 @@ export interface Item {
   outputFacts: PreviewFacts | null;
   outputError: Failure | null;
   work: Work | null;
+  /** Null until the user asks. */
+  answer: Answer | null;
 }
 
 /** Triangles of a preview; a graphics card turns these without effort. */
@@ -62,6 +73,8 @@ export const supported = signal<Supported | null>(null);
 export const plan = signal<Plan | null>(null);
 export const remaining = signal<number | null>(null);
 export const readerOptions = signal<Set<string>>(new Set());
+/** Fields that `/check` accepts; null for a server without it. */
+export const checkFields = signal<Set<string> | null>(null);
 const hasJobs = signal(false);
 export const items = signal<Item[]>([]);
 export const activeId = signal(0);
@@ -86,7 +99,7 @@ let nextId = 1;
 let didChooseTarget = false;
 const touched = new Set<string>();
 
-function update(id: number, change: Partial<Item>): void {
+export function update(id: number, change: Partial<Item>): void {
   items.value = items.value.map((item) => (item.id === id ? { ...item, ...change } : item));
 }
 
@@ -104,7 +117,7 @@ export function toFailure(error: unknown): Failure {
   return { message: error.message, advice: advice.filter(Boolean).join(" "), code: error.code };
 }
 
-function isCancelled(error: unknown): boolean {
+export function isCancelled(error: unknown): boolean {
   return error instanceof ApiError && error.code === CANCELLED;
 }
 
@@ -138,6 +151,7 @@ export async function setLanguage(chosen: Language): Promise<void> {
 async function loadDescription(): Promise<void> {
   const description = await api.getDescription();
   readerOptions.value = description.readerOptions;
+  checkFields.value = description.checkFields;
   hasJobs.value = description.hasJobs;
 }
 
@@ -220,6 +234,7 @@ export async function addFiles(files: PathFile[]): Promise<void> {
     outputFacts: null,
     outputError: null,
     work: null,
+    answer: null,
   }));
   if (added.length === 0) return;
   batch(() => {

@@ -44,12 +44,22 @@ export interface Operation extends Capability {
   drops: string[];
 }
 
+/** Check of a model before it is printed. */
+export interface Check {
+  id: string;
+  label: string;
+  /** Options; checks share some. */
+  options: FieldGroup;
+}
+
 export interface Supported {
   plan: string;
   input_formats: string[];
   output_formats: string[];
   formats: Record<string, Format>;
   operations: Operation[];
+  /** Absent on a server without `/check`. */
+  checks?: Check[];
   options: FieldGroup;
   recipes: Record<string, Recipe>;
 }
@@ -84,6 +94,38 @@ export interface Finding {
   count: number;
   places_found: number;
   places: Place[];
+}
+
+export type Severity = "error" | "warning" | "info";
+
+export interface IssuePlace {
+  position_mm: Triple;
+  size_mm?: number;
+  amount?: number;
+}
+
+/** Finding of a check. */
+export interface Issue {
+  code: string;
+  severity: Severity;
+  message: string;
+  check: string;
+  /** The worst value. */
+  amount?: number;
+  limit?: number;
+  /** Unit of the amounts and of the limit; absent for a count. */
+  unit?: string;
+  places?: IssuePlace[];
+  places_found?: number;
+  /** Options of a conversion that mends it. */
+  remedy?: Record<string, string | number | boolean>;
+}
+
+export interface Verdict {
+  verdict: "pass" | "warn" | "fail";
+  /** The worst first. */
+  findings: Issue[];
+  notes: Note[];
 }
 
 export interface Note {

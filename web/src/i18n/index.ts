@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 
 import { de } from "./de";
 import { type Catalog, en, type Key } from "./en";
+import { findingMessages } from "./findings";
 
 export type { Key } from "./en";
 
@@ -23,8 +24,11 @@ function chooseLanguage(): Language {
 /** Return the text of a key; `{name}` becomes `values.name`, and `n` chooses singular or plural. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
   const text = catalogs[language.value][key];
-  const form = typeof text === "string" ? text : text[values["n"] === 1 ? 0 : 1];
-  return form.replace(/\{(\w+)\}/g, (_, name: string) => {
+  return fill(typeof text === "string" ? text : text[values["n"] === 1 ? 0 : 1], values);
+}
+
+function fill(text: string, values: Record<string, string | number>): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     return typeof value === "number" ? formatNumber(value) : (value ?? "");
   });
@@ -35,8 +39,19 @@ export function tOptional(key: string, values: Record<string, string | number> =
   return key in en ? t(key as Key, values) : null;
 }
 
+/** Return the message of a finding; null if that of the service is in the language of the page, or the only one. */
+export function tFinding(code: string, values: { amount: string; limit: string }): string | null {
+  const text = findingMessages[language.value]?.[code];
+  return text === undefined ? null : fill(text, values);
+}
+
 export function formatNumber(value: number, digits = 2): string {
   return value.toLocaleString(language.value, { maximumFractionDigits: digits });
+}
+
+/** Return the text of a number, which has a point, with the decimal mark of the language. */
+export function withDecimalMark(text: string): string {
+  return text.replace(".", (0.5).toLocaleString(language.value).charAt(1));
 }
 
 export function formatBytes(bytes: number): string {

@@ -20,8 +20,8 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
       <div class={`verdict ${isGood ? "good" : "poor"}`}>
         <Icon name={isGood ? "check" : "warning"} />
         <div>
-          <h2>{isGood ? t("ready") : findings.length > 0 ? t("broken") : t("openSurface")}</h2>
-          <p>{isGood ? t("readyDetail") : findings.length > 0 ? t("brokenDetail") : t("openDetail")}</p>
+          <h2>{isGood ? t("closed") : findings.length > 0 ? t("broken") : t("openSurface")}</h2>
+          <p>{isGood ? t("closedDetail") : findings.length > 0 ? t("brokenDetail") : t("openDetail")}</p>
         </div>
       </div>
       {findings.length > 0 && (

@@ -94,5 +94,5 @@ function stateOf({ state, facts, output, work }: Item): string {
 function describe({ state, facts }: Item): string {
   if (state === "reading") return t("reading");
   if (state === "failed") return t("failed");
-  return facts?.inspection.model.watertight ? t("ready") : t("broken");
+  return facts?.inspection.model.watertight ? t("closed") : t("broken");
 }

@@ -9,6 +9,7 @@ import { Settings } from "./settings";
 import { Footer } from "./footer";
 import { Problem } from "./problem";
 import { Result } from "./result";
+import { VerdictBlock } from "./verdict";
 
 export function Panel() {
   const item = active.value;
@@ -26,6 +27,7 @@ export function Panel() {
         {item.outputError && <Problem failure={item.outputError} />}
         {item.output && <Result item={item} output={item.output} />}
         {item.facts && <Facts facts={item.facts} />}
+        {item.facts && <VerdictBlock item={item} />}
         {item.state !== "failed" && <Settings />}
       </div>
       <Footer />

@@ -1,7 +1,7 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { formatNumber, t, tOptional } from "../i18n";
-import { checkValue, unitOf } from "../settings";
+import { formatNumber, t, tOptional, withDecimalMark } from "../i18n";
+import { checkValue, unitOf, type Value } from "../settings";
 import {
   active,
   explainError,
@@ -166,7 +166,7 @@ function OperationRow({ operation }: { operation: Operation }) {
   );
 }
 
-function LockReason({ capability }: { capability: Capability }) {
+export function LockReason({ capability }: { capability: Capability }) {
   const { label, objection, remedy, requires } = capability;
   const reason = objection ?? (remedy ? t("unavailable", { remedy }) : t("lockedPlan", { what: label }));
   return (
@@ -189,10 +189,31 @@ function describeBounds({ minimum, maximum }: Field): string {
   return maximum === undefined ? "" : t("atMost", { max: formatNumber(maximum, 6) });
 }
 
-/** Input of one option. A bare one stands below the title and help of its operation. */
-function FieldRow({ name, field, isBare = false }: { name: string; field: Field; isBare?: boolean }) {
+interface FieldRowProps {
+  name: string;
+  field: Field;
+  /** Whether the input stands below the title and help of its operation. */
+  isBare?: boolean;
+  /** Whether only screen readers get the help. */
+  isCompact?: boolean;
+  /** Choice without a value. */
+  unset?: string;
+  values?: Record<string, Value>;
+  setValue?: (name: string, value: Value | undefined) => void;
+}
+
+/** Input of one option; by default, of a conversion. */
+export function FieldRow({
+  name,
+  field,
+  isBare = false,
+  isCompact = false,
+  unset = t("automatic"),
+  values = settings.value.options,
+  setValue = setOption,
+}: FieldRowProps) {
   const { title = name, description: help = "" } = field;
-  const value = settings.value.options[name];
+  const value = values[name];
   const id = `option-${name}`;
   if (field.type === "boolean") {
     return (
@@ -203,7 +224,7 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
             checked={(value ?? field.default) === true}
             aria-describedby={`${id}-help`}
             onChange={({ currentTarget }) =>
-              setOption(name, currentTarget.checked === (field.default ?? false) ? undefined : currentTarget.checked)
+              setValue(name, currentTarget.checked === (field.default ?? false) ? undefined : currentTarget.checked)
             }
           />{" "}
           {title}
@@ -214,6 +235,7 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
       </div>
     );
   }
+  const show = (each: unknown): string => (field.type === "string" ? String(each) : withDecimalMark(String(each)));
   const problem = checkValue(field, value);
   const bounds = describeBounds(field);
   return (
@@ -228,10 +250,10 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
           value={String(value ?? field.default ?? "")}
           aria-describedby={`${id}-help`}
           onChange={({ currentTarget }) =>
-            setOption(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)
+            setValue(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)
           }
         >
-          {field.default === undefined && <option value="">{t("automatic")}</option>}
+          {field.default === undefined && <option value="">{unset}</option>}
           {field.enum.map((choice) => (
             <option key={choice} value={choice}>
               {field.oneOf?.find((each) => each.const === choice)?.title ?? choice}
@@ -245,19 +267,23 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
             class="input"
             type="text"
             inputMode={field.type === "string" ? "text" : "decimal"}
-            value={String(value ?? "")}
-            placeholder={String(field.default ?? field.examples?.[0] ?? t("automatic"))}
+            value={show(value ?? "")}
+            placeholder={show(field.default ?? field.examples?.[0] ?? unset)}
             aria-invalid={problem !== null}
             aria-describedby={`${id}-help`}
             onInput={({ currentTarget }) => {
               const text = currentTarget.value.trim().replace(",", ".");
-              setOption(name, text || isBare ? text : undefined);
+              setValue(name, text || isBare ? text : undefined);
             }}
           />
           {unitOf(name) && <span class="unit">{unitOf(name)}</span>}
         </span>
       )}
-      <p class={problem ? "hint invalid" : "hint"} id={`${id}-help`} role={problem ? "alert" : undefined}>
+      <p
+        class={problem ? "hint invalid" : isCompact ? "visually-hidden" : "hint"}
+        id={`${id}-help`}
+        role={problem ? "alert" : undefined}
+      >
         {problem ? t(problem, { bounds }) : isBare ? bounds : [help, bounds].filter(Boolean).join(" · ")}
       </p>
     </div>

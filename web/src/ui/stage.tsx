@@ -13,7 +13,7 @@ import { SLIDER_INSET_PIXELS } from "../viewer/look";
 import type { Tool } from "../viewer/measure";
 import type { Mode, Section, ViewName } from "../viewer/viewer";
 import { Icon, type IconName } from "./icons";
-import { changeView, hasWebGl, viewer, viewOptions } from "./view-state";
+import { changeView, hasWebGl, shownPlace, viewer, viewOptions } from "./view-state";
 
 type Sheet = "view" | "display" | "section" | "measure" | "bed" | "parts";
 
@@ -142,6 +142,11 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
     current?.setPictures(item.picture, item.outputPicture);
   }, [current, item.picture, item.outputPicture]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
+  useEffect(() => {
+    shownPlace.value = null;
+  }, [item.id, item.picture]);
+  const mark = shownPlace.value?.mark ?? null;
+  useEffect(() => current?.mark(mark), [current, mark]);
   const options = viewOptions.value;
   const hasDarkColors = isDark.value;
   // Before the next event: a click must use the tool that the page shows.

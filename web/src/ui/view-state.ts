@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 
 import { active } from "../store";
 import type { DefectKind, Place } from "../types";
-import type { Viewer, ViewOptions } from "../viewer/viewer";
+import type { MarkedPlace, Viewer, ViewOptions } from "../viewer/viewer";
 
 export const viewOptions = signal<ViewOptions>({
   mode: "before",
@@ -23,8 +23,8 @@ export const viewOptions = signal<ViewOptions>({
 export const viewer = signal<Viewer | null>(null);
 /** Whether this browser can draw in 3D. */
 export const hasWebGl = signal(true);
-/** The place of a problem that the view shows. */
-export const shownPlace = signal<{ kind: DefectKind; index: number } | null>(null);
+/** The place of a problem that the view shows. A defect is highlighted as it is, a finding needs a mark. */
+export const shownPlace = signal<{ kind: string; index: number; mark?: MarkedPlace } | null>(null);
 
 export function changeView(change: Partial<ViewOptions>): void {
   viewOptions.value = { ...viewOptions.value, ...change };
@@ -34,6 +34,21 @@ export function showPlace(kind: DefectKind, index: number, place: Place): void {
   shownPlace.value = { kind, index };
   changeView({ defects: true, mode: viewOptions.value.mode === "after" ? "before" : viewOptions.value.mode });
   viewer.value?.flyTo(place);
+}
+
+/** Mark a place of a finding in one of both pictures: the model that was read, or the result of its conversion. */
+export function showMark(
+  kind: string,
+  index: number,
+  mark: MarkedPlace,
+  size: number,
+  picture: "before" | "after",
+): void {
+  shownPlace.value = { kind, index, mark };
+  if (picture === "after" || viewOptions.value.mode === "after") changeView({ mode: picture });
+  // A change of the panes fits the model, so it comes before the flight.
+  viewer.value?.setOptions(viewOptions.value);
+  viewer.value?.flyTo({ position_mm: mark.position_mm, size_mm: size });
 }
 
 export const findings = computed(() => active.value?.facts?.inspection.model.findings ?? []);

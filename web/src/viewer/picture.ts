@@ -77,6 +77,8 @@ export class Picture {
   readonly box = new Box3();
   readonly parts: PartNode[] = [];
   readonly meshes: Mesh[] = [];
+  /** By how much `alignTo` moved the model. */
+  readonly offset = new Vector3();
   private readonly surfaces: Surface[] = [];
   private readonly clay = new MeshLambertMaterial({
     side: DoubleSide,
@@ -117,7 +119,7 @@ export class Picture {
   /** Move a model that left its place, for example to the middle of a plate, back to where it was before. */
   alignTo(before: Picture): void {
     if (this.box.isEmpty() || before.box.isEmpty() || this.box.intersectsBox(before.box)) return;
-    const offset = before.box.getCenter(new Vector3()).sub(this.box.getCenter(new Vector3()));
+    const offset = this.offset.copy(before.box.getCenter(new Vector3())).sub(this.box.getCenter(new Vector3()));
     this.root.matrix.premultiply(new Matrix4().makeTranslation(offset));
     this.changes.matrix.copy(this.root.matrix).invert();
     this.root.updateMatrixWorld(true);

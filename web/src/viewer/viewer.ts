@@ -30,8 +30,9 @@ import {
 import { acceleratedRaycast, MeshBVH } from "three-mesh-bvh";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
-import type { Place } from "../types";
+import type { Triple } from "../types";
 import { SLIDER_INSET_PIXELS } from "./look";
+import { Marker } from "./marker";
 import { measure, POINT_COUNTS, type Point, type Tool } from "./measure";
 import type { Picture } from "./picture";
 import { hasSlowWebGl } from "./speed";
@@ -61,6 +62,13 @@ export interface ViewOptions {
   tool: Tool | null;
 }
 
+/** Place that the view marks, with a text beside it. */
+export interface MarkedPlace {
+  position_mm: Triple;
+  color: string;
+  label: string;
+}
+
 export const VIEWS: Record<ViewName, readonly [number, number, number]> = {
   iso: [1, -1.25, 0.85],
   front: [0, -1, 0],
@@ -88,6 +96,14 @@ const SNAP_PIXELS = 9;
 /** Pixels that a pointer may move between press and release of a click. */
 const CLICK_PIXELS = 5;
 const AXES: Axis[] = ["x", "y", "z"];
+/** Tangent of the angle around a direction that must be free of other surfaces. */
+const CLEAR_RATIO = 0.35;
+/** Directions from which a place may be looked at; those from above and below are a little off the axis. */
+const DIRECTIONS = [-1, 0, 1].flatMap((x) =>
+  [-1, 0, 1].flatMap((y) =>
+    [-1, -0.4, 0.4, 1].map((z) => new Vector3(x, x === 0 && y === 0 ? -0.1 : y, z).normalize()),
+  ),
+);
 
 interface Pane {
   picture: Picture;
@@ -110,6 +126,8 @@ export class Viewer {
   private readonly controls: OrbitControls;
   private readonly lamp = new DirectionalLight(0xffffff, 2.1);
   private readonly extras = new Group();
+  private readonly marker = new Marker();
+  private marked: MarkedPlace | null = null;
   private readonly labels: HTMLElement;
   private readonly planes: Plane[] = [];
   private before: Picture | null = null;
@@ -170,6 +188,7 @@ export class Viewer {
       this.lamp,
       this.lamp.target,
       this.extras,
+      this.marker.root,
     );
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.rotateSpeed = 0.9;
@@ -200,6 +219,7 @@ export class Viewer {
     for (const dispose of this.disposers) dispose();
     this.before?.root.removeFromParent();
     this.after?.root.removeFromParent();
+    this.marker.dispose();
     this.controls.dispose();
     this.renderer.dispose();
     this.labels.remove();
@@ -289,7 +309,16 @@ export class Viewer {
     this.fly(this.sphere.center, direction, this.sphere.radius, isAnimated);
   }
 
-  flyTo(place: Place): void {
+  /** Mark a place; null removes the mark. */
+  mark(place: MarkedPlace | null): void {
+    this.marked = place;
+    if (place) this.marker.show(place.position_mm, place.color);
+    else this.marker.hide();
+    this.rebuildExtras();
+    this.invalidate();
+  }
+
+  flyTo(place: { position_mm: Triple; size_mm?: number }): void {
     const direction = this.camera.position.clone().sub(this.controls.target).normalize();
     const position = new Vector3(...place.position_mm);
     const outward = position.clone().sub(this.sphere.center);
@@ -299,8 +328,28 @@ export class Viewer {
         .copy(outward.normalize())
         .setZ(direction.z + 0.35)
         .normalize();
-    const radius = Math.max(place.size_mm, this.sphere.radius * 0.25);
-    this.fly(position, direction, radius, true);
+    const radius = Math.max(place.size_mm ?? 0, this.sphere.radius * 0.25);
+    this.fly(position, this.chooseDirection(position, direction), radius, true);
+  }
+
+  /** Return the direction from which a point can be seen that is nearest to a preferred one; that one if there is none. */
+  private chooseDirection(point: Vector3, preferred: Vector3): Vector3 {
+    const picture = this.options.mode === "after" ? this.after : this.before;
+    if (!picture) return preferred;
+    const gap = this.sphere.radius * 2e-3;
+    const isOpen = (direction: Vector3): boolean =>
+      this.cast(new Raycaster(point.clone().addScaledVector(direction, gap), direction), picture).length === 0;
+    // Along a surface, a point is hardly seen: the directions around must be open, too.
+    const isClear = (direction: Vector3): boolean => {
+      const side = new Vector3(-direction.y, direction.x, 1e-3).normalize();
+      const across = direction.clone().cross(side).normalize();
+      const turns = [side, side.clone().negate(), across, across.clone().negate()];
+      return [direction, ...turns.map((turn) => turn.multiplyScalar(CLEAR_RATIO).add(direction).normalize())].every(
+        isOpen,
+      );
+    };
+    const all = [preferred, ...DIRECTIONS].sort((a, b) => b.dot(preferred) - a.dot(preferred));
+    return all.find(isClear) ?? all.find(isOpen) ?? preferred;
   }
 
   private fly(center: Vector3, direction: Vector3, radius: number, isAnimated: boolean): void {
@@ -371,6 +420,7 @@ export class Viewer {
     this.adaptPixels(time);
     this.advanceFlight();
     this.render();
+    if (this.marker.isPulsing()) this.invalidate();
   }
 
   /** Draw fewer pixels while the model moves slowly, and all of them at rest. */
@@ -417,6 +467,7 @@ export class Viewer {
       this.frameCamera(view[1], height);
       this.placeLamp();
       this.lamp.target.position.copy(this.controls.target);
+      this.marker.face(this.camera, height);
       this.renderer.setViewport(view[0], 0, view[1], height);
       this.renderer.setScissor(clip[0], 0, Math.max(0, clip[1]), height);
       this.renderer.render(this.scene, this.camera);
@@ -481,6 +532,7 @@ export class Viewer {
     if (this.options.bed) this.addBed(this.options.bed, color);
     if (this.options.box) this.addBox(accent);
     for (const { tool, points } of this.measurements) this.addMeasurement(tool, points, accent);
+    if (this.marked?.label) this.addLabel(this.marked.label, this.marked.position_mm, "place");
     if (this.picked.length > 0) this.addPoints(this.picked, accent);
   }
 

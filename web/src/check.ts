@@ -1,0 +1,118 @@
+/** The question whether the active model prints: asked once by the user, and again when its options change. */
+
+import { batch, computed, signal } from "@preact/signals";
+
+import * as api from "./api";
+import { t } from "./i18n";
+import { checkValue, type Value } from "./settings";
+import {
+  active,
+  announcement,
+  checkFields,
+  fields,
+  isCancelled,
+  items,
+  settings,
+  setOption,
+  supported,
+  toFailure,
+  update,
+  type Answer,
+} from "./store";
+import type { Verdict } from "./types";
+import { listCheckFields, toCheckFields } from "./verdict";
+
+/** Milliseconds without a change before the question is asked again; each answer counts as a request. */
+const ASK_DELAY_MS = 800;
+
+/** Values of the options of checks, which conversions do not have. */
+export const checkOptions = signal<Record<string, Value>>({});
+export const optionsOfChecks = computed(() => (supported.value ? listCheckFields(supported.value) : {}));
+const request = computed(() => toCheckFields(settings.value, checkOptions.value, checkFields.value ?? new Set()));
+const key = computed(() => JSON.stringify(request.value));
+/** Whether the service would accept the options. */
+export const isAskable = computed(() =>
+  Object.entries({ ...settings.value.options, ...checkOptions.value }).every(([name, value]) => {
+    const field = optionsOfChecks.value[name] ?? fields.value[name];
+    return !field || checkValue(field, value) === null;
+  }),
+);
+
+export function setCheckOption(name: string, value: Value | undefined): void {
+  const options = Object.fromEntries(Object.entries(checkOptions.value).filter(([each]) => each !== name));
+  if (value !== undefined) options[name] = value;
+  checkOptions.value = options;
+}
+
+/** Set options that a finding recommends; the question is then asked again. */
+export function applyRemedy(remedy: [name: string, value: Value][]): void {
+  batch(() => {
+    for (const [name, value] of remedy) setOption(name, value);
+  });
+}
+
+let timer = 0;
+let running: { id: number; abort: AbortController } | null = null;
+
+function stop(): void {
+  clearTimeout(timer);
+  running?.abort.abort();
+  if (running) change(running.id, { isAsking: false });
+  running = null;
+}
+
+function change(id: number, part: Partial<Answer>): void {
+  const answer = items.peek().find((item) => item.id === id)?.answer;
+  if (answer) update(id, { answer: { ...answer, ...part } });
+}
+
+/** Ask whether the active model prints. */
+export async function ask(): Promise<void> {
+  const item = active.peek();
+  if (!item) return;
+  stop();
+  const current = { id: item.id, abort: new AbortController() };
+  running = current;
+  const asked = key.peek();
+  const verdict = item.answer?.verdict ?? null;
+  update(item.id, { answer: { key: item.answer?.key ?? "", isAsking: true, verdict, failure: null } });
+  announcement.value = t("asking", { name: item.model.name });
+  try {
+    const answer = await api.check(item.model, request.peek(), current.abort.signal);
+    update(item.id, { answer: { key: asked, isAsking: false, verdict: answer, failure: null } });
+    announcement.value = `${item.model.name}: ${summarize(answer)}`;
+  } catch (error) {
+    if (isCancelled(error)) return;
+    update(item.id, { answer: { key: asked, isAsking: false, verdict: null, failure: toFailure(error) } });
+  }
+  if (running === current) running = null;
+}
+
+/** Return the verdict in a sentence. */
+export function summarize({ verdict, findings }: Verdict): string {
+  return [t(`verdict_${verdict}`), countFindings(findings)].filter(Boolean).join(". ");
+}
+
+/** Return the number of findings of each severity, such as "1 error, 2 warnings". */
+export function countFindings(findings: Verdict["findings"]): string {
+  const severities = ["error", "warning", "info"] as const;
+  return severities
+    .map((severity) => [severity, findings.filter((each) => each.severity === severity).length] as const)
+    .filter(([, n]) => n > 0)
+    .map(([severity, n]) => t(`count_${severity}`, { n }))
+    .join(", ");
+}
+
+function askAgainSoon(): void {
+  const item = active.peek();
+  stop();
+  if (!item?.answer || item.state !== "ready" || item.answer.key === key.peek() || !isAskable.peek()) return;
+  change(item.id, { isAsking: true });
+  running = { id: item.id, abort: new AbortController() };
+  timer = window.setTimeout(() => void ask(), ASK_DELAY_MS);
+}
+
+/** Ask again after changes, for a model about which the user has asked. */
+export function watchOptions(): void {
+  computed(() => `${active.value?.id} ${active.value?.state} ${key.value}`).subscribe(askAgainSoon);
+}

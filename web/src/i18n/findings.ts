@@ -1,0 +1,26 @@
+/**
+ * Messages of findings in the languages in which the service does not write them, by code. A code without one keeps the
+ * message of the service. `{amount}` and `{limit}` have their units.
+ */
+export const findingMessages: Record<string, Record<string, string>> = {
+  de: {
+    open_edges: "Die Oberfläche hat Lücken. Slicer schließen sie nach Belieben oder lassen das Teil weg.",
+    nonmanifold_edges: "An Kanten treffen sich mehr als zwei Flächen. Slicer lassen dort möglicherweise Wände weg.",
+    flipped_faces: "Flächen zeigen nach innen. Slicer füllen dann möglicherweise die falsche Seite.",
+    stray_fragments: "Neben dem Modell liegen winzige Stücke. Sie werden zu Krümeln oder gar nicht gedruckt.",
+    thin_walls:
+      "Wände sind dünner als {limit}, die dünnste {amount}. Solche Wände können brechen; Slicer lassen weg, was dünner als die Hälfte ist.",
+    narrow_gaps:
+      "Spalte sind schmaler als {limit}, der schmalste {amount}. Beide Seiten können verschmelzen, und Gelenke sich nicht bewegen.",
+    overhangs: "{amount} hängen flach über und brauchen Stützen. Eine andere Lage braucht vielleicht weniger.",
+    islands: "Schichten beginnen in der Luft. Ohne Stützen lösen sie sich.",
+    long_bridges: "Brücken sind länger als {limit}, die längste {amount}. Die Bahnen hängen durch.",
+    cantilevers: "Schichten ragen weiter als {limit} in die Luft, die weiteste {amount}. Die Bahnen hängen durch.",
+    tips_over: "Der Schwerpunkt liegt nicht über der Standfläche. Das Modell kann kippen.",
+    small_contact: "Nur {amount} berühren das Druckbett. Das Modell kann sich lösen.",
+    trapped_volume: "In geschlossenen Hohlräumen bleiben {amount} Material.",
+    suction_cups: "Hohlräume mit bis zu {amount} saugen an der Folie des Druckers.",
+    does_not_fit: "Das Modell mit {amount} ist zu groß. Es lässt sich verkleinern oder teilen.",
+    too_detailed: "Kanten sind etwa {amount} lang, viel feiner als die Düse. Weniger Flächen machen die Datei kleiner.",
+  },
+};

@@ -1,0 +1,294 @@
+/** Will it print? The verdict of the checks about the active model, and what to do about each finding. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+import { applyRemedy, ask, checkOptions, countFindings, isAskable, optionsOfChecks, setCheckOption } from "../check";
+import { formatNumber, t, tFinding, tOptional } from "../i18n";
+import { unitOf, type Value } from "../settings";
+import { checkFields, fields, isFresh, settings, supported, type Item } from "../store";
+import type { Issue, IssuePlace, Operation, Severity, Supported, Verdict } from "../types";
+import { isMoved, listOperations, listRemedy } from "../verdict";
+import { SEVERITY_COLORS } from "../viewer/look";
+import { formatVolume } from "./facts";
+import { Icon, type IconName } from "./icons";
+import { Problem } from "./problem";
+import { FieldRow, LockReason } from "./settings";
+import { showMark, shownPlace } from "./view-state";
+
+/** Options that are always visible; the others are behind "Limits". */
+const MAIN_OPTIONS = ["print_process", "print_printer", "print_nozzle_mm"];
+
+const WORDS: Record<Verdict["verdict"], [color: string, icon: IconName]> = {
+  pass: ["good", "check"],
+  warn: ["poor", "warning"],
+  fail: ["bad", "error"],
+};
+const SEVERITY_ICONS: Record<Severity, IconName> = { error: "error", warning: "warning", info: "info" };
+
+export function VerdictBlock({ item }: { item: Item }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  const capabilities = supported.value;
+  if (!checkFields.value || !capabilities?.checks) return null;
+  const { answer } = item;
+  // Buttons that were pressed disappear.
+  const focusTitle = (): void => title.current?.focus();
+  const checks = capabilities.checks.map(({ label }) => label).join(", ");
+  return (
+    <section class="block" aria-labelledby="check-title" aria-busy={answer?.isAsking ?? false}>
+      <h2 id="check-title" ref={title} tabIndex={-1}>
+        {t("printCheck")}
+      </h2>
+      <PrintOptions>
+        {!answer && (
+          <button
+            class="button"
+            disabled={item.state !== "ready" || !isAskable.value}
+            aria-describedby="ask-help"
+            onClick={() => {
+              focusTitle();
+              void ask();
+            }}
+          >
+            {t("ask")}
+          </button>
+        )}
+      </PrintOptions>
+      {answer?.verdict && (
+        <Findings item={item} verdict={answer.verdict} capabilities={capabilities} onRemedy={focusTitle} />
+      )}
+      {answer?.isAsking && (
+        <p class="row hint">
+          <span class="spinner" aria-hidden="true" />
+          {answer.verdict ? t("askingAgain") : t("asking", { name: item.model.name })}
+        </p>
+      )}
+      {answer?.failure && <Problem failure={answer.failure} onRetry={() => void ask()} />}
+      {!answer && (
+        <p class="hint" id="ask-help">
+          {t("askHelp", { checks })}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Options of checks, and the button beside them. */
+function PrintOptions({ children }: { children: ComponentChildren }) {
+  const names = Object.keys(optionsOfChecks.value);
+  const main = MAIN_OPTIONS.filter((name) => names.includes(name));
+  const others = names.filter((name) => !main.includes(name));
+  const list = (chosen: string[], isCompact: boolean): ComponentChildren =>
+    chosen.map((name) => {
+      const field = optionsOfChecks.value[name];
+      return (
+        field && (
+          <FieldRow
+            key={name}
+            name={name}
+            field={field}
+            isCompact={isCompact}
+            unset={isCompact ? t("any") : t("automatic")}
+            values={checkOptions.value}
+            setValue={setCheckOption}
+          />
+        )
+      );
+    });
+  return (
+    <>
+      <div class="print-options">
+        {list(main, true)}
+        {children}
+      </div>
+      {others.length > 0 && (
+        <details class="more">
+          <summary>{t("limits")}</summary>
+          <div class="stack">{list(others, false)}</div>
+        </details>
+      )}
+    </>
+  );
+}
+
+interface FindingsProps {
+  item: Item;
+  verdict: Verdict;
+  capabilities: Supported;
+  /** Called after a remedy was set. */
+  onRemedy: () => void;
+}
+
+function Findings({ item, verdict: { verdict, findings }, capabilities, onRemedy }: FindingsProps) {
+  const [color, icon] = WORDS[verdict];
+  const operations = listOperations(settings.value, capabilities);
+  const isPlaceless = isMoved(settings.value, capabilities) && !(isFresh.value && item.outputPicture);
+  // The places of another verdict are gone.
+  useEffect(() => {
+    shownPlace.value = null;
+  }, [findings]);
+  return (
+    <div class={`stack ${item.answer?.isAsking ? "outdated" : ""}`}>
+      <div class={`verdict ${color}`}>
+        <Icon name={icon} />
+        <div>
+          <h3>{t(`verdict_${verdict}`)}</h3>
+          <p>{countFindings(findings) || t("passDetail")}</p>
+          {operations.length > 0 && <p>{t("checkedAfter", { operations: operations.join(", ") })}</p>}
+        </div>
+      </div>
+      {isPlaceless && findings.some(({ places }) => places) && <p class="hint">{t("placesMoved")}</p>}
+      {findings.length > 0 && (
+        <ul class="issues" aria-label={t("issues")}>
+          {findings.map((issue) => (
+            <IssueRow
+              key={`${issue.check} ${issue.code}`}
+              issue={issue}
+              item={item}
+              hasPlaces={!isPlaceless}
+              capabilities={capabilities}
+              onRemedy={onRemedy}
+            />
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+interface IssueRowProps {
+  issue: Issue;
+  item: Item;
+  hasPlaces: boolean;
+  capabilities: Supported;
+  onRemedy: () => void;
+}
+
+function IssueRow({ issue, item, hasPlaces, capabilities, onRemedy }: IssueRowProps) {
+  const { severity, places = [], places_found: count = 0 } = issue;
+  const title = titleOf(issue, capabilities);
+  const figures = [
+    issue.unit ? formatAmount(issue.amount, issue.unit) : "",
+    issue.limit === undefined ? "" : t("limit", { value: formatAmount(issue.limit, issue.unit) }),
+    count > 0 ? t("places", { n: count }) : "",
+  ];
+  return (
+    <li class={`issue ${severity}`}>
+      <h4>
+        <Icon name={SEVERITY_ICONS[severity]} />
+        <span class="grow">{title}</span>
+        <span class="severity">{t(`severity_${severity}`)}</span>
+      </h4>
+      <p>{messageOf(issue)}</p>
+      <p class="hint figures-line">{figures.filter(Boolean).join(" · ")}</p>
+      <div class="row">
+        {hasPlaces && places.length > 0 && <Places issue={issue} title={title} places={places} item={item} />}
+        <RemedyButton issue={issue} capabilities={capabilities} onRemedy={onRemedy} />
+      </div>
+    </li>
+  );
+}
+
+/** Return the name of a finding; that of its check if the page has none, for example for a plug-in. */
+function titleOf({ code, check, amount, unit }: Issue, { checks = [] }: Supported): string {
+  const isCount = !unit && amount !== undefined;
+  const name = tOptional(code, isCount ? { n: amount } : {});
+  if (name !== null) return isCount ? `${formatNumber(amount, 0)} ${name}` : name;
+  return checks.find(({ id }) => id === check)?.label ?? code;
+}
+
+function messageOf({ code, message, amount, limit, unit }: Issue): string {
+  const values = { amount: formatAmount(amount, unit), limit: formatAmount(limit, unit) };
+  return tFinding(code, values) ?? message.charAt(0).toUpperCase() + message.slice(1);
+}
+
+function formatAmount(amount: number | undefined, unit = ""): string {
+  if (amount === undefined) return "";
+  if (unit === "mm³") return formatVolume(amount);
+  return `${formatNumber(amount, amount < 10 ? 2 : amount < 100 ? 1 : 0)} ${unit}`.trim();
+}
+
+interface PlacesProps {
+  issue: Issue;
+  title: string;
+  places: IssuePlace[];
+  item: Item;
+}
+
+/** Buttons that lead to the places of a finding, one after the other. */
+function Places({ issue, title, places, item }: PlacesProps) {
+  const kind = `${issue.check} ${issue.code}`;
+  const shown = shownPlace.value?.kind === kind ? shownPlace.value.index : -1;
+  const go = (step: number): void => {
+    const index = shown < 0 ? 0 : (shown + step + places.length) % places.length;
+    const place = places[index];
+    if (!place || !supported.value) return;
+    // What moved is only in the picture of the output, which may have been moved back.
+    const output = isMoved(settings.value, supported.value) ? item.outputPicture : null;
+    const [x, y, z] = place.position_mm;
+    const { x: right = 0, y: back = 0, z: up = 0 } = output?.offset ?? {};
+    const mark = {
+      position_mm: [x + right, y + back, z + up] as [number, number, number],
+      color: SEVERITY_COLORS[issue.severity],
+      label: issue.unit ? formatAmount(place.amount, issue.unit) : "",
+    };
+    showMark(kind, index, mark, place.size_mm ?? 0, output ? "after" : "before");
+  };
+  return (
+    <span class="place-buttons">
+      {places.length > 1 && (
+        <button class="icon-button small" aria-label={t("previousPlace", { what: title })} onClick={() => go(-1)}>
+          <Icon name="left" />
+        </button>
+      )}
+      <button
+        class="button small"
+        onClick={() => go(0)}
+        aria-label={shown < 0 ? `${t("showPlace")}: ${title}` : undefined}
+      >
+        {shown < 0 ? t("showPlace") : t("showing", { i: shown + 1, n: places.length })}
+      </button>
+      {places.length > 1 && (
+        <button class="icon-button small" aria-label={t("nextPlace", { what: title })} onClick={() => go(1)}>
+          <Icon name="right" />
+        </button>
+      )}
+    </span>
+  );
+}
+
+interface RemedyButtonProps {
+  issue: Issue;
+  capabilities: Supported;
+  onRemedy: () => void;
+}
+
+function RemedyButton({ issue, capabilities, onRemedy }: RemedyButtonProps) {
+  const remedy = listRemedy(issue, settings.value, capabilities, fields.value);
+  if (remedy.length === 0) return null;
+  const operations = remedy.map(([name]) => capabilities.operations.find((each) => name in each.options.properties));
+  const locked = operations.find((each) => each && !(each.allowed && each.available));
+  if (locked) return <LockReason capability={locked} />;
+  return (
+    <button
+      class="button small"
+      onClick={() => {
+        applyRemedy(remedy);
+        onRemedy();
+      }}
+    >
+      {t("apply", {
+        option: remedy.map(([name, value], index) => nameRemedy(name, value, operations[index])).join(", "),
+      })}
+    </button>
+  );
+}
+
+/** Return an option with its value, under the name that its switch in the form has. */
+function nameRemedy(name: string, value: Value, operation: Operation | undefined): string {
+  const isFirst = operation !== undefined && Object.keys(operation.options.properties)[0] === name;
+  const label = isFirst ? operation.label : (fields.value[name]?.title ?? name);
+  if (value === true) return label;
+  const number = fields.value[name]?.type === "string" ? NaN : Number(value);
+  return `${label}: ${Number.isNaN(number) ? value : formatNumber(number, 6)} ${unitOf(name)}`.trim();
+}

@@ -1,0 +1,61 @@
+/** What a check is asked, and what its findings recommend. */
+
+import { toFields, type Settings, type Value } from "./settings";
+import type { Field, Issue, Stage, Supported } from "./types";
+
+/** Stages whose operations leave the rest of the model where it was read. */
+const STEADY_STAGES: ReadonlySet<Stage> = new Set<Stage>(["repair", "reduce", "shape", "hollow", "base", "color"]);
+
+/** Return the options of all checks by name. Titles are without the unit, which stands beside the input. */
+export function listCheckFields(supported: Supported): Record<string, Field> {
+  const entries = (supported.checks ?? []).flatMap(({ options }) => Object.entries(options.properties));
+  const shorten = (title: string): string => title.replace(/(,| of| in)+ (mm|degrees|Grad)$/, "");
+  return Object.fromEntries(entries.map(([name, field]) => [name, { ...field, title: shorten(field.title ?? name) }]));
+}
+
+/** Return the fields to send: options of the conversion that `/check` accepts, and those of checks. */
+export function toCheckFields(
+  settings: Settings,
+  checkOptions: Record<string, Value>,
+  accepted: ReadonlySet<string>,
+): [name: string, value: string][] {
+  const options = { ...settings.options, ...checkOptions };
+  return toFields({ target: "", options }).filter(([name]) => accepted.has(name));
+}
+
+/** Return the values of options: those of the recipe, unless the user sets others. */
+function resolveOptions({ options }: Settings, supported: Supported): Record<string, string | number | boolean> {
+  return { ...supported.recipes[String(options["recipe"] ?? "")]?.options, ...options };
+}
+
+/** Return the options that a finding recommends and that are not set yet; empty if one of them is unknown. */
+export function listRemedy(
+  { remedy = {} }: Issue,
+  settings: Settings,
+  supported: Supported,
+  fields: Record<string, Field>,
+): [name: string, value: Value][] {
+  const current = resolveOptions(settings, supported);
+  const entries = Object.entries(remedy);
+  if (entries.some(([name]) => !(name in fields))) return [];
+  return entries
+    .filter(([name, value]) => String(current[name]) !== String(value))
+    .map(([name, value]) => [name, typeof value === "boolean" ? value : String(value)]);
+}
+
+/** Return the labels of the operations that run, in their order. */
+export function listOperations(settings: Settings, supported: Supported): string[] {
+  return findOperations(settings, supported).map(({ label }) => label);
+}
+
+/** Return whether operations may move the model away from where the view shows it. */
+export function isMoved(settings: Settings, supported: Supported): boolean {
+  return findOperations(settings, supported).some(({ stage }) => !STEADY_STAGES.has(stage));
+}
+
+function findOperations(settings: Settings, supported: Supported): Supported["operations"] {
+  const values = resolveOptions(settings, supported);
+  return supported.operations.filter(({ options }) =>
+    Object.keys(options.properties).some((name) => ![undefined, "", false].includes(values[name] as Value)),
+  );
+}
