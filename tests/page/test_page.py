@@ -262,6 +262,7 @@ GERMAN = {
     "Preferences": "Einstellungen der Seite",
     "API key": "API-Schlüssel",
     "Choose files": "Dateien wählen",
+    "Repair": "Reparieren",
     "Will it print?": "Druckbar?",
     "Scale to height": "Auf Höhe skalieren",
     "More options": "Weitere Optionen",
@@ -311,9 +312,11 @@ def test_axe_finds_no_violation(
         page.keyboard.press("Escape")
         page.get_by_role("dialog").wait_for(state="detached")
     pick(page, write_pair(tmp_path), button=name("Choose files"))
+    page.get_by_role("switch", name=name("Repair")).uncheck()
     page.get_by_role("button", name=name("Will it print?")).click()
     page.locator(".issue").first.wait_for()
     check("verdict")
+    page.get_by_role("switch", name=name("Repair")).check()
     page.get_by_role("switch", name=name("Scale to height")).check()
     page.get_by_text(name("More options")).click()
     check("settings")

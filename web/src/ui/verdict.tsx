@@ -31,8 +31,11 @@ export function VerdictBlock({ item }: { item: Item }) {
   const capabilities = supported.value;
   if (!checkFields.value || !capabilities?.checks) return null;
   const { answer } = item;
-  // Buttons that were pressed disappear.
-  const focusTitle = (): void => title.current?.focus();
+  // Buttons that were pressed disappear, and the verdict appears below the title.
+  const focusTitle = (): void => {
+    title.current?.focus({ preventScroll: true });
+    title.current?.scrollIntoView({ block: "start" });
+  };
   const checks = capabilities.checks.map(({ label }) => label).join(", ");
   return (
     <section class="block" aria-labelledby="check-title" aria-busy={answer?.isAsking ?? false}>
@@ -57,10 +60,10 @@ export function VerdictBlock({ item }: { item: Item }) {
       {answer?.verdict && (
         <Findings item={item} verdict={answer.verdict} capabilities={capabilities} onRemedy={focusTitle} />
       )}
-      {answer?.isAsking && (
+      {answer?.isAsking && !answer.verdict && (
         <p class="row hint">
           <span class="spinner" aria-hidden="true" />
-          {answer.verdict ? t("askingAgain") : t("asking", { name: item.model.name })}
+          {t("asking", { name: item.model.name })}
         </p>
       )}
       {answer?.failure && <Problem failure={answer.failure} onRetry={() => void ask()} />}
@@ -130,10 +133,10 @@ function Findings({ item, verdict: { verdict, findings }, capabilities, onRemedy
   return (
     <div class={`stack ${item.answer?.isAsking ? "outdated" : ""}`}>
       <div class={`verdict ${color}`}>
-        <Icon name={icon} />
+        {item.answer?.isAsking ? <span class="spinner" aria-hidden="true" /> : <Icon name={icon} />}
         <div>
           <h3>{t(`verdict_${verdict}`)}</h3>
-          <p>{countFindings(findings) || t("passDetail")}</p>
+          <p>{item.answer?.isAsking ? t("askingAgain") : countFindings(findings) || t("passDetail")}</p>
           {operations.length > 0 && <p>{t("checkedAfter", { operations: operations.join(", ") })}</p>}
         </div>
       </div>
