@@ -189,6 +189,7 @@ print(threads, *sys.modules)
 """
 
 
+@pytest.mark.process
 def test_the_fork_server_preloads_what_capabilities_declare_and_starts_no_thread() -> None:
     from meshhub.engine.process_start import SINGLE_THREADED
 

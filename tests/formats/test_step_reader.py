@@ -449,6 +449,7 @@ def isolated() -> Iterator[Registry]:
     registry.close()
 
 
+@pytest.mark.process
 def test_a_preloaded_worker_converts(isolated: Registry, export_shape: Callable[..., bytes]) -> None:
     shape = machined()
     for _ in range(3):

@@ -20,7 +20,7 @@ from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, move_mesh, scene_of, sphere, volume
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 BED = "100x80"
 

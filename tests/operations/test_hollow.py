@@ -22,7 +22,7 @@ from meshhub.toolkit.geometry import bounds, signed_volume, soup
 from models import brick, move_mesh, scene_of, sphere
 from solids import mesh_of
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 SHAPES: dict[str, Callable[[], Manifold]] = {
     "cube": lambda: Manifold.cube((20, 20, 20)),

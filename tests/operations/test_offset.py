@@ -19,7 +19,7 @@ from meshhub.toolkit.geometry import bounds, soup
 from models import brick, scene_of, sphere
 from solids import mesh_of
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 
 def offset(scene: Scene, distance: float) -> trimesh.Trimesh:

@@ -19,7 +19,7 @@ from meshhub.toolkit.geometry import bounds, moved, soup
 from meshhub.toolkit.supports import measure_support
 from models import brick, scene_of, sphere
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 
 def table(*, width: float = 40, thickness: float = 4, height: float = 30, leg: float = 8) -> Mesh:

@@ -20,7 +20,7 @@ from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, bounds_of_parts, soup
 from models import assert_valid, brick, edge_counts, move_mesh, scene_of, sphere, volume, weld_as_stl
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 Solid = manifold3d.Manifold
 

@@ -21,7 +21,7 @@ from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, scene_of, sphere, volume
 from solids import mesh_of
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 
 def thicken(scene: Scene, wall: float) -> Scene:

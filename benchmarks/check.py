@@ -1,0 +1,283 @@
+"""Check generated shapes whose walls, gaps, overhangs, islands and bridges are known, and count what is found.
+
+Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose]
+
+Each kind has as many shapes with a defect as without one. Walls and gaps have any size, direction and fineness of
+triangles; values within 3 % of the limit are left out, because both answers are right there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from manifold3d import Manifold
+
+from meshhub import Mesh, Part, Registry, Scene
+
+WALL_MM, GAP_MM, BRIDGE_MM = 0.8, 0.3, 10.0
+"""Limits of the checks: two nozzles, and the defaults."""
+
+OVERHANG_DEG = 45.0
+"""Angle from the bed under which a surface needs support."""
+
+UNDECIDED_RATIO = 0.03
+"""Distance from a limit within which a finding is neither right nor wrong."""
+
+UNDECIDED_DEG = 1.0
+"""The same for angles."""
+
+Random = np.random.Generator
+
+
+class Case(NamedTuple):
+    """A shape, and what a check must say.
+
+    solids: parts
+    value:  the worst value: mm, mm² or a number of places
+    is_bad: whether it must be found
+    """
+
+    solids: tuple[Manifold, ...]
+    value: float
+    is_bad: bool
+
+
+class Kind(NamedTuple):
+    """Shapes with one kind of defect; `make` gets whether the shape has it."""
+
+    name: str
+    check: str
+    code: str
+    make: Callable[[Random, bool], Case]
+
+
+def draw(random: Random, limit: float, is_bad: bool, low: float = 0.2, high: float = 4.0) -> float:
+    """Return a length under a limit, or over it, by more than UNDECIDED_RATIO."""
+    if is_bad:
+        return float(random.uniform(low, 1 - UNDECIDED_RATIO) * limit)
+    return float(random.uniform(1 + UNDECIDED_RATIO, high) * limit)
+
+
+def turn(random: Random, solid: Manifold) -> Manifold:
+    """Turn a solid in any direction, and split its triangles or not."""
+    edge = float(random.choice([0.7, 2.0, 100.0]))
+    return solid.refine_to_length(edge).rotate(random.uniform(0, 360, 3).tolist())
+
+
+def block(x: float, y: float, z: float, at: tuple[float, float, float] = (0, 0, 0)) -> Manifold:
+    """Return a block with its lower corner at a point."""
+    return Manifold.cube((x, y, z)).translate(at)
+
+
+def make_plate(random: Random, is_bad: bool) -> Case:
+    """A plate of one thickness."""
+    thickness = draw(random, WALL_MM, is_bad)
+    x, y = random.uniform(8, 40, 2)
+    return Case((turn(random, block(x, y, thickness)),), thickness, is_bad)
+
+
+def make_ribbed(random: Random, is_bad: bool) -> Case:
+    """A thick plate with a rib."""
+    thickness = draw(random, WALL_MM, is_bad)
+    plate = block(30, 20, 3) + block(30, thickness, float(random.uniform(4, 15)), (0, 9, 2.9))
+    return Case((turn(random, plate),), thickness, is_bad)
+
+
+def make_tube(random: Random, is_bad: bool) -> Case:
+    """A tube; the wall is thinnest in the middle of its facets."""
+    thickness, radius, segments = (
+        draw(random, WALL_MM, is_bad),
+        float(random.uniform(5, 15)),
+        int(random.integers(24, 129)),
+    )
+    outer = Manifold.cylinder(12, radius, radius, segments)
+    inner = Manifold.cylinder(14, radius - thickness, radius - thickness, segments).translate((0, 0, -1))
+    return Case((turn(random, outer - inner),), thickness * float(np.cos(np.pi / segments)), is_bad)
+
+
+def make_shell(random: Random, is_bad: bool) -> Case:
+    """A hollow ball with a window."""
+    thickness, radius = draw(random, WALL_MM, is_bad), float(random.uniform(8, 15))
+    ball = Manifold.sphere(radius, 96) - Manifold.sphere(radius - thickness, 96)
+    window = block(40, 40, 40, (-20, -20, (radius - thickness) / 2))
+    return Case((turn(random, ball - window),), thickness, is_bad)
+
+
+def make_pin(random: Random, is_bad: bool) -> Case:
+    """A plate with a round pin; its flats are nearer than its corners."""
+    diameter, segments = draw(random, WALL_MM, is_bad, low=0.3), 2 * int(random.integers(8, 33))
+    pin = Manifold.cylinder(8, diameter / 2, diameter / 2, segments).translate((5, 5, 2))
+    return Case((turn(random, block(10, 10, 2.5) + pin),), diameter * float(np.cos(np.pi / segments)), is_bad)
+
+
+def make_solid(random: Random, _: bool) -> Case:
+    """A thick body with sharp tips, edges and holes: nothing is thin."""
+    kind = int(random.integers(4))
+    size = float(random.uniform(8, 30))
+    solids = (
+        Manifold.cylinder(size, size / 2, 0, 64),
+        Manifold.tetrahedron().scale((size, size, size)),
+        Manifold.sphere(size, 64),
+        block(size, size, size)
+        - Manifold.cylinder(3 * size, size / 4, size / 4, 48).translate((size / 2, size / 2, -1)),
+    )
+    return Case((turn(random, solids[kind]),), 0.0, is_bad=False)
+
+
+def make_parted(random: Random, is_bad: bool) -> Case:
+    """Two blocks as parts, with a gap between them."""
+    gap = draw(random, GAP_MM, is_bad)
+    angles = random.uniform(0, 360, 3).tolist()
+    pair = block(12, 12, 6), block(12, 12, 6, (float(random.uniform(0, 4)), 0, 6 + gap))
+    return Case(tuple(solid.rotate(angles) for solid in pair), gap, is_bad)
+
+
+def make_slot(random: Random, is_bad: bool) -> Case:
+    """A block with a slot."""
+    gap = draw(random, GAP_MM, is_bad)
+    return Case((turn(random, block(20, 10, 10) - block(10, gap, 20, (10, 5, -5))),), gap, is_bad)
+
+
+def make_joint(random: Random, is_bad: bool) -> Case:
+    """A pin in a hole, as parts; the gap is narrowest where facets of the hole are in front of corners of the pin."""
+    gap, radius = draw(random, GAP_MM, is_bad), float(random.uniform(2, 6))
+    hole = Manifold.cylinder(12, radius + gap, radius + gap, 96).translate((0, 0, -1))
+    ring = Manifold.cylinder(10, radius + gap + 3, radius + gap + 3, 96) - hole
+    pin = Manifold.cylinder(14, radius, radius, 96).translate((0, 0, -2))
+    angles = random.uniform(0, 360, 3).tolist()
+    return Case((ring.rotate(angles), pin.rotate(angles)), gap, is_bad)
+
+
+def make_overhang(random: Random, is_bad: bool) -> Case:
+    """A prism whose underside rises at an angle from the bed."""
+    low, high = (15.0, OVERHANG_DEG - UNDECIDED_DEG) if is_bad else (OVERHANG_DEG + UNDECIDED_DEG, 80.0)
+    angle, width, reach = (
+        np.deg2rad(random.uniform(low, high)),
+        float(random.uniform(5, 20)),
+        float(random.uniform(5, 15)),
+    )
+    rise = reach * float(np.tan(angle))
+    points = [(0, 0), (10, 0), (10 + reach, rise), (10 + reach, rise + 5), (0, rise + 5)]
+    corners = [(x, y, z) for x, z in points for y in (0.0, width)]
+    spin = float(random.uniform(0, 360))
+    # the profile is not convex only above, so the hull of its lower side is the prism
+    return Case((Manifold.hull_points(corners).rotate((0, 0, spin)),), width * float(np.hypot(reach, rise)), is_bad)
+
+
+def make_islands(random: Random, is_bad: bool) -> Case:
+    """A table with legs that hang from it, or stand."""
+    count = int(random.integers(1, 6)) if is_bad else 0
+    length = float(random.uniform(3, 8))
+    solid = block(60, 10, 3, (0, 0, 10)) + block(3, 10, 11) + block(3, 10, 11, (57, 0, 0))
+    for number in range(count):
+        solid += block(3, 3, length + 0.1, (7 + 9 * number, 3, 10 - length))
+    return Case((solid.rotate((0, 0, float(random.uniform(0, 360)))),), float(count), is_bad)
+
+
+def make_bridge(random: Random, is_bad: bool) -> Case:
+    """Two posts and a beam."""
+    length = draw(random, BRIDGE_MM, is_bad=not is_bad, low=0.3, high=3.0)
+    beam = block(length + 10, 6, 3, (0, 0, 10)) + block(5, 6, 11) + block(5, 6, 11, (length + 5, 0, 0))
+    return Case((beam,), length, is_bad)
+
+
+KINDS = (
+    Kind("plates", "walls", "thin_walls", make_plate),
+    Kind("ribs", "walls", "thin_walls", make_ribbed),
+    Kind("tubes", "walls", "thin_walls", make_tube),
+    Kind("shells of balls", "walls", "thin_walls", make_shell),
+    Kind("pins", "walls", "thin_walls", make_pin),
+    Kind("thick bodies", "walls", "thin_walls", make_solid),
+    Kind("gaps between parts", "gaps", "narrow_gaps", make_parted),
+    Kind("slots", "gaps", "narrow_gaps", make_slot),
+    Kind("pins in holes", "gaps", "narrow_gaps", make_joint),
+    Kind("overhangs", "overhangs", "overhangs", make_overhang),
+    Kind("islands", "islands", "islands", make_islands),
+    Kind("bridges", "spans", "long_bridges", make_bridge),
+)
+
+
+def as_scene(solids: tuple[Manifold, ...]) -> Scene:
+    """Return the solids as parts of a scene, in the precision of an STL file."""
+    meshes = []
+    for solid in solids:
+        mesh = solid.to_mesh64()
+        points = np.asarray(mesh.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+        meshes.append(Mesh(points, np.asarray(mesh.tri_verts).astype(np.int32)))
+    return Scene(meshes=tuple(meshes), parts=tuple(Part(number) for number in range(len(meshes))))
+
+
+class Tally(NamedTuple):
+    """Results of one kind; errors: relative errors of the value of what was found."""
+
+    bad_count: int
+    found_count: int
+    good_count: int
+    alarm_count: int
+    errors: list[float]
+
+
+def judge(registry: Registry, kind: Kind, count: int, random: Random, *, verbose: bool) -> Tally:
+    """Check the shapes of a kind, half of them with a defect."""
+    bad_count = found_count = good_count = alarm_count = 0
+    errors = []
+    for number in range(count):
+        case = kind.make(random, number % 2 == 0)
+        verdict = registry.check(as_scene(case.solids), checks=kind.check)
+        finding = next((finding for finding in verdict.findings if finding.code == kind.code), None)
+        is_right = (finding is not None) == case.is_bad
+        error = 0.0
+        if case.is_bad:
+            bad_count += 1
+            if finding is not None:
+                found_count += 1
+                value = finding.places_found if kind.code == "islands" else finding.amount or 0.0
+                error = value / case.value - 1
+                errors.append(error)
+        else:
+            good_count += 1
+            alarm_count += finding is not None
+        if verbose and (not is_right or abs(error) > UNDECIDED_RATIO):
+            print(f"  {kind.name} {number}: value {case.value:.4g}, bad: {case.is_bad}, "
+                  f"found: {None if finding is None else finding.message}")  # fmt: skip
+    return Tally(bad_count, found_count, good_count, alarm_count, errors)
+
+
+def main() -> None:
+    """Print and write one row for each kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=60, help="shapes of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--csv", type=Path, help="file to write the rows to")
+    parser.add_argument("--verbose", action="store_true", help="print each wrong answer")
+    arguments = parser.parse_args()
+    rows = []
+    with Registry(entry_points=False) as registry:
+        for kind in KINDS:
+            tally = judge(
+                registry, kind, arguments.cases, np.random.default_rng(arguments.seed), verbose=arguments.verbose
+            )
+            off = np.abs(tally.errors) * 100
+            row = (
+                kind.name, tally.bad_count, tally.found_count, tally.good_count, tally.alarm_count,
+                f"{np.median(off):.2f}" if len(off) else "", f"{off.max():.2f}" if len(off) else "",
+            )  # fmt: skip
+            rows.append((platform.machine(), datetime.date.today().isoformat(), *row))
+            print(*row, sep="\t", flush=True)
+    if arguments.csv:
+        with arguments.csv.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            names = "with_defect,found,without,false_alarms,median_error_percent,largest_error_percent"
+            writer.writerow(("machine", "recorded", "shapes", *names.split(",")))
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
