@@ -119,10 +119,11 @@ def test_a_setting_gives_each_conversion_a_process(start: Callable[..., Any]) ->
 
 
 def test_a_ready_service_has_a_worker_for_the_first_conversion(start: Callable[..., Any]) -> None:
+    others = find_job_processes()
     with start() as running:
         wait_until(lambda: running.get("/health/ready").status_code == 200)
         # a process that was just forked has no mark yet
-        wait_until(find_job_processes)
+        wait_until(lambda: find_job_processes() - others)
         before = find_job_processes()
         convert(running, {"X-Forwarded-For": "1.1.1.1"})
         assert find_stopped() <= before
