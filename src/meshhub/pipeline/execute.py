@@ -218,10 +218,12 @@ def _find(position: Position, scene: Scene) -> tuple[list[Finding], Estimate | N
 
 
 def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
+    # templates of errors may have quotes around the braces
+    template = error.template.replace("'{", "{").replace("}'", "}")
     return Finding(
         code="check_failed",
         severity="warning",
-        message=f"the check {step.label} did not run: {quote_options(error.template, error.options)}",
+        message=f"the check {step.label} did not run: {quote_options(template, error.options)}",
         options=error.options,
         check=step.id,
     )
