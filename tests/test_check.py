@@ -176,7 +176,7 @@ def test_the_command_prints_findings_and_ends_with_their_severity(tmp_path: Path
     assert run.exit_code == 1
     assert "will not print as it is" in run.output
     assert "use --repair [open_edges]" in run.output
-    assert "open.stl mended.3mf --repair" in " ".join(run.output.split())
+    assert "open.stl fixed.3mf --repair" in " ".join(run.output.split())
     arguments = ["check", str(tmp_path), "--checks", "mesh", "--json", "--fail-on", "never"]
     run = CliRunner().invoke(root, arguments)
     assert run.exit_code == 0

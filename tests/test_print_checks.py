@@ -93,7 +93,7 @@ def test_limits_depend_on_the_process(registry: Registry, process: str, limit: f
         assert (find(verdict, "thin_walls") is not None) == is_thin
 
 
-def test_thin_walls_are_mended_by_their_remedy(registry: Registry) -> None:
+def test_their_remedy_fixes_thin_walls(registry: Registry) -> None:
     part = block(30, 30, 3) + block(30, 0.5, 20)
     finding = find(registry.check(scene(part), checks="walls"), "thin_walls")
     assert finding is not None

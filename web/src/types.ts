@@ -117,7 +117,7 @@ export interface Issue {
   unit?: string;
   places?: IssuePlace[];
   places_found?: number;
-  /** Options of a conversion that mends it. */
+  /** Options of a conversion that fixes it. */
   remedy?: Record<string, string | number | boolean>;
 }
 

@@ -114,7 +114,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
 ) -> None:
     """Check whether models print, and say what to do.
 
-    Each finding has its places and the options that mend it. With options of operations, each model is checked after
+    Each finding lists its places and the options that fix it. With options of operations, each model is checked after
     them. A folder stands for its model files, `-` for standard input.
 
     \b

@@ -76,7 +76,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of places."""
 
     remedy: dict[str, Value] = {}
-    """Options of a conversion that mends it; empty if there are none."""
+    """Options of a conversion that fixes it; empty if there are none."""
 
     picture: dict[str, Value] = {}
     """Options of a picture that shows it; empty if none does."""

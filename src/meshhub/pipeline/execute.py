@@ -172,7 +172,7 @@ def _inspect(run: Run) -> Inspection:
 def _check(run: Run, ending: Judge) -> Verdict:
     """Run the operations, and each check on the result; a check that fails does not stop the others.
 
-    Without the estimate of a quote, there is no verdict.
+    A quote needs the estimate: if that fails, its error is raised.
     """
     scene, project = read_scene(run)
     run.note_losses(project)

@@ -192,14 +192,14 @@ def make_quote(verdict: Verdict, card: RateCard | None, options: Mapping[str, ob
     """Return the quote of a verdict with an estimate, by the options of the request.
 
     Raises:
-        InvalidOption: A material is named, and there is no rate card that has it.
+        InvalidOption: The named material is not in the rate card, or no rate card is set.
     """
     chosen = parse_quote_options(options)
     estimate, price = verdict.estimate, None
     assert estimate is not None
     notes = list(verdict.notes)
     if card is None:
-        notes.append(Note("no_rates", "there is no rate card, so the quote has no price"))
+        notes.append(Note("no_rates", "no rate card is set, so the quote has no price"))
     else:
         estimate, price = card.price(estimate, chosen.material, chosen.quantity)
         if estimate.seconds is None:

@@ -26,7 +26,7 @@ PICTURE_SIZE = "720x540"
 VIEWS = ("iso", "front", "right")
 """Views in the colors of the model."""
 
-MENDED_NAME = "mended.3mf"
+FIXED_NAME = "fixed.3mf"
 """Name of the file that remedies write."""
 
 
@@ -121,8 +121,8 @@ def number_places(verdict: Verdict) -> list[list[NumberedPlace]]:
 
 
 def describe_remedy(path: str, finding: Finding) -> str:
-    """Return the command that mends a finding of the file behind a path."""
+    """Return the command that fixes a finding of a file."""
     flags = []
     for name, value in finding.remedy.items():
         flags += [flag_of(name)] if value is True else [flag_of(name), str(value)]
-    return shlex.join(["meshhub", "convert", path, MENDED_NAME, *flags])
+    return shlex.join(["meshhub", "convert", path, FIXED_NAME, *flags])

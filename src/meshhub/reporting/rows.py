@@ -103,7 +103,7 @@ def _describe_place(item: NumberedPlace, label: str, unit: str, texts: ReportTex
 
 
 def list_remedies(model: CheckedModel) -> list[str]:
-    """Return the commands that mend the findings, each once."""
+    """Return the distinct commands that fix the findings."""
     findings = model.verdict.findings if model.verdict is not None else ()
     commands = (printable(describe_remedy(model.name, finding)) for finding in findings if finding.remedy)
     return list(dict.fromkeys(commands))

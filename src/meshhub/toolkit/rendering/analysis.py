@@ -93,7 +93,7 @@ class Analysis:
 
 
 def analyze_scene(scene: Scene, triangles: PlacedTriangles, options: RenderOptions) -> Analysis | None:
-    """Return what the option `color_by` names; None if that is no measure.
+    """Return the measure that the option `color_by` selects, or None if it selects another coloring.
 
     Args:
         scene: Millimeters, Z up.
