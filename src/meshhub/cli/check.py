@@ -9,11 +9,11 @@ from pathlib import Path, PurePath
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
+from meshhub.cli.each_file import examine_each
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
@@ -136,23 +136,21 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
             if server
             else _open_registry(ctx, registry, parse_timeout(timeout), options, outputs)
         )
-    results: list[object] = []
-    status = 0
-    for path in files:
+    is_bad = False
+
+    def examine(path: str) -> Verdict:
+        nonlocal is_bad
         try:
             verdict = check_model(path)
         except Exception as error:
-            status = report_error(error) if not is_several else BATCH_FAILED
-            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             outputs.models.append(CheckedModel(name=PurePath(path).name, error=explained(error)))
-            if not as_json and is_several:
-                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
-            continue
-        results.append({"file": path, **msgspec.to_builtins(verdict)})
-        if fail_on != "never" and verdict.worse_than(fail_on):  # type: ignore[arg-type]
-            status = status or BATCH_FAILED
-        if not as_json:
-            _print_verdict(path, verdict)
+            raise
+        is_bad |= fail_on != "never" and verdict.worse_than(fail_on)  # type: ignore[arg-type]
+        return verdict
+
+    results, status = examine_each(files, examine, _print_verdict, as_json=as_json, is_several=is_several)
+    if is_bad:
+        status = status or BATCH_FAILED
     with terminal.errors_as_json(as_json):
         outputs.write(registry)
     if as_json:

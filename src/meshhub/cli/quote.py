@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 import click
-import msgspec
 
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
+from meshhub.cli.each_file import examine_each
+from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
@@ -78,20 +78,13 @@ def quote(
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
-    results: list[object] = []
-    status = 0
-    for path in files:
-        try:
-            result = registry.quote(read_from(path), rates=card, timeout=limit, **options)
-        except Exception as error:
-            status = report_error(error) if not is_several else BATCH_FAILED
-            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
-            if not as_json and is_several:
-                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
-            continue
-        results.append({"file": path, **msgspec.to_builtins(result)})
-        if not as_json:
-            _print_quote(path, result)
+    results, status = examine_each(
+        files,
+        lambda path: registry.quote(read_from(path), rates=card, timeout=limit, **options),
+        _print_quote,
+        as_json=as_json,
+        is_several=is_several,
+    )
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
