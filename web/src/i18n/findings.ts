@@ -8,6 +8,14 @@ export const findingMessages: Record<string, Record<string, string>> = {
     nonmanifold_edges: "An Kanten treffen sich mehr als zwei Flächen. Slicer lassen dort möglicherweise Wände weg.",
     flipped_faces: "Flächen zeigen nach innen. Slicer füllen dann möglicherweise die falsche Seite.",
     stray_fragments: "Neben dem Modell liegen winzige Stücke. Sie werden zu Krümeln oder gar nicht gedruckt.",
+    self_intersections:
+      "{amount} Flächen schneiden andere desselben Körpers. Slicer füllen dort möglicherweise die falsche Seite.",
+    overlapping_bodies:
+      "{amount} Körper überschneiden sich. Die meisten Slicer vereinigen sie; das gemeinsame Volumen zählt doppelt.",
+    nested_bodies:
+      "Körper liegen im Inneren eines anderen wie eine doppelte Wand. Slicer lassen dort möglicherweise einen Hohlraum.",
+    duplicate_faces: "{amount} Flächen liegen genau auf anderen. Slicer lassen die Stelle möglicherweise leer.",
+    duplicate_parts: "{amount} Teile liegen genau dort, wo schon eines liegt, und würden doppelt gedruckt.",
     thin_walls:
       "Wände sind dünner als {limit}, die dünnste {amount}. Solche Wände können brechen; Slicer lassen weg, was dünner als die Hälfte ist.",
     narrow_gaps:

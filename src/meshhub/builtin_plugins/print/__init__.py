@@ -227,6 +227,13 @@ def meshhub_checks() -> Iterable[Check]:
             run=f"{package}.mesh:run",
         ),
         Check(
+            id="overlaps",
+            label="Overlaps",
+            description="Faces that cross, bodies that overlap or lie in others, and what is there twice.",
+            options=PrintOptions,
+            run=f"{package}.overlaps:run",
+        ),
+        Check(
             id="walls",
             label="Walls",
             description="Walls that are too thin for the process.",

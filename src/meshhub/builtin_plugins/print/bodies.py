@@ -1,0 +1,148 @@
+"""Bodies of a placed scene, and the solids that two of them have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from manifold3d import Manifold, Mesh64
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64, Scene
+from meshhub.model.verdict import Place
+from meshhub.toolkit.crossings import pair_boxes
+from meshhub.toolkit.geometry import IntIndex, transformed, weld
+from meshhub.toolkit.scene_topology import SceneTopology
+
+MAX_PAIRS = 200
+"""Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
+
+MIN_COMMON_RATIO = 1e-3
+"""Volume of a common solid per volume of the smaller body; less is rounding, and all but so much is the whole body."""
+
+
+class Bodies(NamedTuple):
+    """Bodies and cavities of a placed scene: its connected shells.
+
+    corners: (m, 3, 3) corners of all faces but those that collapsed
+    body:    (m,) body of each face
+    part:    (m,) part of each face
+    parts:   (b,) part of each body
+    solid:   (b,) mask of bodies that are closed and face outward
+    hollow:  (b,) mask of cavities
+    """
+
+    corners: Float64
+    body: IntIndex
+    part: IntIndex
+    parts: IntIndex
+    solid: NDArray[np.bool_]
+    hollow: NDArray[np.bool_]
+
+
+class CommonSolid(NamedTuple):
+    """Solid that two bodies have in common; `is_nested` if it is one of them, and both are in the same part."""
+
+    pair: tuple[int, int]
+    place: Place
+    is_nested: bool
+
+
+def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
+    """Return the bodies of all parts of a scene; `topology` is that of its meshes."""
+    shells = topology.shells
+    ends = np.cumsum(np.bincount(topology.owner, minlength=len(scene.meshes)))
+    faces = topology.joined.faces[~topology.joined.collapsed]
+    corners: list[Float64] = [np.empty((0, 3, 3))]
+    label: list[IntIndex] = [np.empty(0, np.intp)]
+    part: list[IntIndex] = [np.empty(0, np.intp)]
+    for number, placed in enumerate(scene.parts):
+        rows = slice(ends[placed.mesh - 1] if placed.mesh else 0, ends[placed.mesh])
+        points = topology.joined.vertices[faces[rows].ravel()]
+        corners.append(transformed(points, placed.transform).reshape(-1, 3, 3))
+        label.append(shells.label[rows].astype(np.intp) + len(shells.owner) * number)
+        part.append(np.full(len(corners[-1]), number, np.intp))
+    used, body = np.unique(np.concatenate(label), return_inverse=True)
+    parts, shell = np.divmod(used, max(len(shells.owner), 1))
+    solid = shells.closed & (shells.volume > 0) & ~shells.hollow
+    return Bodies(
+        np.concatenate(corners), body.reshape(-1), np.concatenate(part), parts, solid[shell], shells.hollow[shell]
+    )
+
+
+def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[CommonSolid]:
+    """Find the solids that closed bodies have in common where their faces do not cross.
+
+    Edges that meet edges cross no face: boxes that overlap along a common side, a body inside another.
+
+    Args:
+        bodies: Bodies in millimeters.
+        known: (p, 2) pairs of bodies that are known to overlap.
+        depth: Thickness in millimeters that counts.
+    """
+    solids = _Solids(bodies)
+    skipped = set(map(tuple, np.sort(known, axis=1).tolist()))
+    found = []
+    for number, (a, b) in enumerate(solids.pairs(depth)):
+        if number == MAX_PAIRS:
+            break
+        if (a, b) in skipped:
+            continue
+        common = solids.intersect(a, b)
+        smaller = min(solids.get(a).volume(), solids.get(b).volume())
+        if common.volume() <= max(MIN_COMMON_RATIO * smaller, depth * common.surface_area() / 2):
+            continue
+        low, high = np.array(common.bounding_box()).reshape(2, 3)
+        x, y, z = ((low + high) / 2).tolist()
+        is_same_part = bool(bodies.parts[a] == bodies.parts[b])
+        place = Place(
+            position_mm=(x, y, z),
+            size_mm=float(np.linalg.norm(high - low)),
+            part=int(bodies.parts[a]) if is_same_part else None,
+        )
+        is_nested = is_same_part and common.volume() > (1 - MIN_COMMON_RATIO) * smaller
+        found.append(CommonSolid((a, b), place, is_nested))
+    return found
+
+
+class _Solids:
+    """Solids of bodies, made when they are needed."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        order = np.argsort(bodies.body, kind="stable")
+        begin = np.searchsorted(bodies.body[order], np.arange(len(bodies.parts)))
+        self._corners = bodies.corners[order]
+        self._begin = np.append(begin, len(order))
+        self._low = np.minimum.reduceat(self._corners.min(axis=1), begin)
+        self._high = np.maximum.reduceat(self._corners.max(axis=1), begin)
+        self._solids: dict[int, Manifold] = {}
+
+    def pairs(self, depth: float) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of closed bodies whose boxes overlap by a depth, the smaller number first."""
+        for first, second in pair_boxes(self._low + depth / 2, self._high - depth / 2):
+            is_solid = self._bodies.solid[first] & self._bodies.solid[second]
+            for a, b in zip(first[is_solid].tolist(), second[is_solid].tolist(), strict=True):
+                yield min(a, b), max(a, b)
+
+    def get(self, body: int) -> Manifold:
+        """Return the solid of a closed body, or the one that fills a cavity."""
+        if body not in self._solids:
+            corners = self._corners[self._begin[body] : self._begin[body + 1]].reshape(-1, 3)
+            first, index = weld(corners)
+            faces = index.reshape(-1, 3).astype(np.uint64)
+            if self._bodies.hollow[body]:
+                faces = faces[:, ::-1].copy()
+            self._solids[body] = Manifold(Mesh64(corners[first], faces))
+        return self._solids[body]
+
+    def intersect(self, a: int, b: int) -> Manifold:
+        """Return the material that two bodies have in common: without the cavities of their parts."""
+        common = self.get(a) ^ self.get(b)
+        low, high = np.array(common.bounding_box()).reshape(2, 3)
+        is_near = (self._low <= high).all(axis=1) & (self._high >= low).all(axis=1)
+        of_parts = np.isin(self._bodies.parts, self._bodies.parts[[a, b]])
+        for cavity in np.flatnonzero(self._bodies.hollow & of_parts & is_near).tolist():
+            common -= self.get(cavity)
+        return common

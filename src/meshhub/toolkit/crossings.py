@@ -1,0 +1,175 @@
+"""Faces that cross each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex, unit_vectors
+
+CHUNK_PAIRS = 1 << 15
+"""Pairs of boxes that are divided at once: their boxes fit into the cache of a processor."""
+
+SHALLOW_RATIO = 1e-3
+"""Height per depth from which the corners of both faces must lie on both sides of the other; less is rounding."""
+
+MORTON_BITS = 21
+"""Bits per axis of a place on the Morton curve."""
+
+_MORTON_STEPS = (
+    (32, 0x1F00000000FFFF),
+    (16, 0x1F0000FF0000FF),
+    (8, 0x100F00F00F00F00F),
+    (4, 0x10C30C30C30C30C3),
+    (2, 0x1249249249249249),
+)
+"""Shifts and masks that put two empty bits between the bits of a number."""
+
+
+class Crossings(NamedTuple):
+    """Pairs of faces that cross.
+
+    first, second: (p,) faces; each pair once, in no particular order
+    points: (p, 3) a point of both
+    """
+
+    first: IntIndex
+    second: IntIndex
+    points: Float64
+
+    def chosen(self, mask: NDArray[np.bool_]) -> Crossings:
+        """Return the pairs of a mask (p,)."""
+        return Crossings(self.first[mask], self.second[mask], self.points[mask])
+
+
+def find_crossings(corners: Float64, depth: float) -> Crossings:
+    """Find the pairs of faces that cross: an edge of one goes through the inside of the other.
+
+    Faces that only touch, share an edge or lie in one plane do not cross.
+
+    Args:
+        corners: (m, 3, 3) corners of the faces, in any length unit.
+        depth: An edge must reach this far to both sides of a face, and pass its edges at this distance.
+    """
+    if len(corners) < 2:
+        return Crossings(np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
+    order = np.argsort(_morton_codes(corners.mean(axis=1)), kind="stable")
+    # along the curve, the corners of close faces are close in memory
+    corners = corners[order]
+    normals = unit_vectors(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
+    boxes = pair_boxes(corners.min(axis=1), corners.max(axis=1))
+    pairs = [_choose_crossing(corners, normals, a, b, depth) for a, b in boxes]
+    first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return Crossings(order[first], order[second], points)
+
+
+def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Yield the pairs of boxes that overlap or touch, in batches; at least one batch, which may be empty.
+
+    Args:
+        low: (m, 3) low corners of the boxes. Boxes that are close in space should be close in this order.
+        high: (m, 3) high corners.
+    """
+    levels = _build_tree(low, high)
+    start = np.zeros(1, np.int32)
+    stack = [(0, start, start)]
+    while stack:
+        level, a, b = stack.pop()
+        if len(a) > CHUNK_PAIRS:
+            stack += [(level, a[i : i + CHUNK_PAIRS], b[i : i + CHUNK_PAIRS]) for i in range(0, len(a), CHUNK_PAIRS)]
+        elif level < len(levels):
+            stack.append((level + 1, *_divide(*levels[level], a, b)))
+        else:
+            is_pair = a != b
+            yield a[is_pair], b[is_pair]
+
+
+def _morton_codes(points: Float64) -> NDArray[np.uint64]:
+    """Return the place of each point on a curve on which neighbors are close."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    cell = max(float((high - low).max()), np.finfo(np.float64).tiny) / (2**MORTON_BITS - 1)
+    code = ((points - low) / cell).astype(np.uint64)
+    for shift, mask in _MORTON_STEPS:
+        code = (code | (code << np.uint64(shift))) & np.uint64(mask)
+    result: NDArray[np.uint64] = code[:, 0] | (code[:, 1] << np.uint64(1)) | (code[:, 2] << np.uint64(2))
+    return result
+
+
+def _build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return the low and high corners (3, 2^k) of the nodes of a binary tree of boxes, from both children of its root.
+
+    The leaves are the boxes in their order; empty boxes fill the last level.
+    """
+    size = max(2, 1 << (len(low) - 1).bit_length())
+    leaf_low, leaf_high = np.full((3, size), np.inf, np.float32), np.full((3, size), -np.inf, np.float32)
+    # rounding to float32 moves a box by less than the distance at which faces count as crossing
+    leaf_low[:, : len(low)], leaf_high[:, : len(low)] = low.T, high.T
+    levels = [(leaf_low, leaf_high)]
+    while levels[-1][0].shape[1] > 2:
+        a, b = levels[-1]
+        levels.append((np.minimum(a[:, ::2], a[:, 1::2]), np.maximum(b[:, ::2], b[:, 1::2])))
+    return levels[::-1]
+
+
+def _divide(
+    low: NDArray[np.float32], high: NDArray[np.float32], a: NDArray[np.int32], b: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the pairs of children whose boxes overlap; a box is a pair with itself, too."""
+    is_same = a == b
+    own, one, other = 2 * a[is_same], 2 * a[~is_same], 2 * b[~is_same]
+    a = np.concatenate([own, own, own + 1, one, one, one + 1, one + 1])
+    b = np.concatenate([own, own + 1, own + 1, other, other + 1, other, other + 1])
+    for axis_low, axis_high in zip(low, high, strict=True):
+        overlaps = (axis_low[a] <= axis_high[b]) & (axis_low[b] <= axis_high[a])
+        a, b = a[overlaps], b[overlaps]
+    return a, b
+
+
+def _choose_crossing(
+    corners: Float64, normals: Float64, a: NDArray[np.int32], b: NDArray[np.int32], depth: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64]:
+    """Return the pairs that cross, and a point (p, 3) of each."""
+    # almost all pairs are neighbors, of which few reach through the plane of each other
+    heights_b = _heights(corners, normals, a, b)
+    reaches = _straddles(heights_b, SHALLOW_RATIO * depth)
+    a, b, heights_b = a[reaches], b[reaches], heights_b[reaches]
+    heights_a = _heights(corners, normals, b, a)
+    reaches = _straddles(heights_a, SHALLOW_RATIO * depth)
+    a, b, heights_a, heights_b = a[reaches], b[reaches], heights_a[reaches], heights_b[reaches]
+    count, total = np.zeros(len(a)), np.zeros((len(a), 3))
+    for face, other, heights in ((a, b, heights_b), (b, a, heights_a)):
+        for start, end in ((0, 1), (1, 2), (2, 0)):
+            own = np.flatnonzero(_straddles(heights[:, [start, end]], depth))
+            p, q = corners[other[own], start], corners[other[own], end]
+            above, below = heights[own, start], heights[own, end]
+            points = p + (above / (above - below))[:, None] * (q - p)
+            is_within = _is_within(corners[face[own]], normals[face[own]], points, depth)
+            count[own] += is_within
+            total[own] += np.where(is_within[:, None], points, 0)
+    crosses = count > 0
+    return a[crosses], b[crosses], total[crosses] / count[crosses, None]
+
+
+def _heights(corners: Float64, normals: Float64, face: NDArray[np.int32], other: NDArray[np.int32]) -> Float64:
+    """Return the heights (p, 3) of the corners of the other faces over the planes of faces."""
+    result: Float64 = np.einsum("ijk,ik->ij", corners[other] - corners[face, :1], normals[face])
+    return result
+
+
+def _straddles(heights: Float64, depth: float) -> NDArray[np.bool_]:
+    result: NDArray[np.bool_] = (heights.min(axis=1) < -depth) & (heights.max(axis=1) > depth)
+    return result
+
+
+def _is_within(corners: Float64, normals: Float64, points: Float64, depth: float) -> NDArray[np.bool_]:
+    """Return which points (p, 3) lie in their face (p, 3, 3), at a distance from its edges."""
+    result = np.ones(len(points), np.bool_)
+    for corner in range(3):
+        start = corners[:, corner]
+        side = unit_vectors(np.cross(normals, corners[:, (corner + 1) % 3] - start))
+        result &= np.einsum("ij,ij->i", side, points - start) > depth
+    return result
