@@ -205,3 +205,26 @@ def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Re
     for finding in first.findings:
         for place in finding.places:
             assert all(-0.3 <= value <= side + 0.3 for value, side in zip(place.position_mm, (40, 10, 22), strict=True))
+
+
+def test_a_sheet_gets_a_thickness_by_its_remedy(registry: Registry) -> None:
+    points = np.array([[0, 0, 0], [30, 0, 0], [30, 20, 4], [0, 20, 0]], float)
+    sheet = Mesh(points, np.array([[0, 1, 2], [0, 2, 3]], np.int32))
+    model = scene(block(10, 10, 10, at=(50, 0, 0)))
+    model = Scene(meshes=(*model.meshes, sheet), parts=(*model.parts, Part(1)))
+    verdict = registry.check(model, checks="mesh")
+    finding = find(verdict, "open_surface")
+    assert finding is not None
+    assert (finding.severity, finding.amount, finding.places[0].part) == ("error", 1, 1)
+    assert find(verdict, "open_edges") is None
+    after = registry.check(model, checks="mesh,walls", **finding.remedy)
+    assert not after.findings
+
+
+def test_a_solid_with_a_hole_is_not_a_sheet(registry: Registry) -> None:
+    cup = scene(block(20, 20, 20) - block(16, 16, 20, at=(2, 2, 2))).meshes[0]
+    # a cup without its bottom
+    bottom = cup.vertices[cup.faces][:, :, 2].max(axis=1) < 1e-9
+    model = Scene(meshes=(Mesh(cup.vertices, cup.faces[~bottom]),), parts=(Part(0),))
+    verdict = registry.check(model, checks="mesh")
+    assert [finding.code for finding in verdict.findings] == ["open_edges"]

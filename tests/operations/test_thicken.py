@@ -10,12 +10,13 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import CrossSection, Manifold, Mesh64
+from scipy.spatial import cKDTree
 
 from meshhub import ConversionFailed, Registry
 from meshhub.builtin_plugins.thicken import ThickenOptions
 from meshhub.builtin_plugins.thicken.operation import run
 from meshhub.model.notes import collecting
-from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup, welded
 from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, scene_of, sphere, volume
@@ -173,3 +174,59 @@ def test_names_colors_and_instances_are_kept() -> None:
 def test_an_open_mesh_is_rejected_with_advice() -> None:
     with pytest.raises(ConversionFailed, match="repair"):
         thicken(scene_of(replace(sphere(), faces=sphere().faces[1:])), 1)
+
+
+def terrain(bend: float, step: float) -> Mesh:
+    """A wavy sheet of 40 × 30 mm with texture coordinates and two materials; `bend` is the height of its waves."""
+    x, y = np.meshgrid(np.arange(0, 40.1, step), np.arange(0, 30.1, step), indexing="ij")
+    points = np.stack([x, y, bend * np.sin(x / 6) * np.cos(y / 5)], axis=-1).reshape(-1, 3)
+    number = np.arange(x.size).reshape(x.shape)
+    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)]).astype(np.int32)
+    return Mesh(points, faces, uv=points[:, :2] / 40, face_material=(points[faces[:, 0], 0] > 20).astype(np.int32))
+
+
+@settings(max_examples=10)
+@given(bend=st.floats(0, 5), step=st.sampled_from([1.0, 2.5]), thickness=st.floats(0.8, 4))
+def test_a_sheet_gets_this_thickness(bend: float, step: float, thickness: float) -> None:
+    sheet = terrain(bend, step)
+    scene = replace(scene_of(sheet), materials=(Material("a"), Material("b")))
+    with collecting("thicken") as remarks:
+        result = thicken(scene, thickness)
+    assert "sheet_thickened" in {note.code for note in remarks.notes}
+    assert_valid(result)
+    area = trimesh.Trimesh(sheet.vertices, sheet.faces, process=False).area
+    assert volume(*soup(result)) == pytest.approx(area * thickness, rel=0.05)
+    # the sheet lies in the middle
+    mesh = trimesh.Trimesh(*soup(result), process=False)
+    middle = trimesh.Trimesh(sheet.vertices, sheet.faces, process=False)
+    inner = (np.abs(mesh.vertices[:, :2] - [20, 15]) < [17, 12]).all(axis=1)
+    for _ in range(4 if step == 1 else 5):
+        middle = middle.subdivide()
+    distance, _ = cKDTree(middle.vertices).query(mesh.vertices[inner])
+    assert distance == pytest.approx(np.full(inner.sum(), thickness / 2), rel=0.06)
+    part = result.meshes[0]
+    assert part.uv is not None and part.face_material is not None
+    centers = part.vertices[part.faces].mean(axis=1)
+    clear = np.abs(centers[:, 0] - 20) > thickness + step
+    assert (part.face_material == (centers[:, 0] > 20))[clear].all()
+
+
+def test_a_sheet_that_bends_too_much_for_its_thickness_is_rounded() -> None:
+    result = thicken(scene_of(terrain(5, 2)), 15)
+    assert_valid(result)
+    assert not trimesh.Trimesh(*soup(result), process=False).is_empty
+    assert np.ptp(bounds(result), axis=0)[2] == pytest.approx(15 + np.ptp(terrain(5, 2).vertices[:, 2]), rel=0.05)
+    low, high = bounds(result)
+    # half a ball around the corners
+    assert (high - low)[:2].tolist() == pytest.approx([55, 45], rel=0.02)
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_sheets_that_touch_in_a_point_become_one_solid(is_turned: bool) -> None:
+    points = np.array([[0, 0, 0], [20, 5, 0], [20, -5, 0], [-20, 5, 0], [-20, -5, 0]], float)
+    scene = scene_of(Mesh(points, np.array([(0, 1, 2), (0, 3, 4) if is_turned else (0, 4, 3)], np.int32)))
+    result = thicken(scene, 2)
+    assert_valid(result)
+    perimeter = 2 * (10 + 2 * np.hypot(20, 5))
+    assert volume(*soup(result)) == pytest.approx(2 * 200 + np.pi / 2 * perimeter, rel=0.03)

@@ -143,7 +143,8 @@ class ConvertOptions(TypedDict, total=False):
 
     thicken_mm: float | None
     """Least wall of mm (at least 0.1 and at most 20). Make walls that are thinner than this as thick as this, to
-    both sides; all other places stay as they are. Needs a closed mesh."""
+    both sides; all other places stay as they are. Open sheets become solids of this thickness. Needs closed meshes
+    or sheets."""
 
     hollow_wall_mm: float | None
     """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this

@@ -98,6 +98,7 @@ export const de: Catalog = {
   nextPlace: "Nächste Stelle: {what}",
   showPlace: "Stelle zeigen",
   placesMoved: "Die Einstellungen bewegen das Modell. Seine Stellen lassen sich nach dem Umwandeln zeigen.",
+  open_surface: ["Fläche ohne Volumen", "Flächen ohne Volumen"],
   self_intersections: ["Fläche, die andere schneidet", "Flächen, die andere schneiden"],
   overlapping_bodies: ["überlappender Körper", "überlappende Körper"],
   nested_bodies: ["doppelte Wand", "doppelte Wände"],

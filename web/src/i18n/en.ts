@@ -95,6 +95,7 @@ export const en = {
   nextPlace: "Next place: {what}",
   showPlace: "Show place",
   placesMoved: "The settings move the model. Its places can be shown after the conversion.",
+  open_surface: ["sheet without volume", "sheets without volume"],
   self_intersections: ["face that crosses others", "faces that cross others"],
   overlapping_bodies: ["overlapping body", "overlapping bodies"],
   nested_bodies: ["double wall", "double walls"],

@@ -8,6 +8,7 @@ export const findingMessages: Record<string, Record<string, string>> = {
     nonmanifold_edges: "An Kanten treffen sich mehr als zwei Flächen. Slicer lassen dort möglicherweise Wände weg.",
     flipped_faces: "Flächen zeigen nach innen. Slicer füllen dann möglicherweise die falsche Seite.",
     stray_fragments: "Neben dem Modell liegen winzige Stücke. Sie werden zu Krümeln oder gar nicht gedruckt.",
+    open_surface: "Teile sind Flächen ohne Volumen. Slicer lassen sie weg; sie brauchen eine Dicke.",
     self_intersections:
       "{amount} Flächen schneiden andere desselben Körpers. Slicer füllen dort möglicherweise die falsche Seite.",
     overlapping_bodies:

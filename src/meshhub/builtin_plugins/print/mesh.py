@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.model.notes import did
 from meshhub.model.report import DefectKind
 from meshhub.model.scene import Scene
-from meshhub.model.verdict import Finding, Place, Severity
+from meshhub.model.verdict import MAX_PLACES, Finding, Place, Severity
+from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import analyze
+from meshhub.toolkit.sheets import is_sheet
+
+SHEET_WALLS = 2.0
+"""Thickness that a sheet is advised to get, per least wall."""
 
 
 class _Wording(NamedTuple):
@@ -45,21 +53,46 @@ _WORDINGS: dict[DefectKind, _Wording] = {
 }
 
 
-def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
-    """Find the defects of all meshes.
+def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find the defects of all meshes, and those that are sheets.
 
     Args:
         scene: Millimeters, Z up.
+        options: The least wall.
     """
     topology = analyze(scene.meshes)
-    defects = find_defects(scene, topology)
+    open_meshes = np.unique(topology.shells.owner[~topology.shells.closed]).tolist()
+    sheets = {index for index in open_meshes if is_sheet(scene.meshes[index])}
+    flat = [number for number, part in enumerate(scene.parts) if part.mesh in sheets]
+    others = [number for number, part in enumerate(scene.parts) if part.mesh not in sheets]
+    defects = find_defects(replace(scene, parts=tuple(scene.parts[number] for number in others)), topology)
     counts = {defect.finding.kind: defect.finding.count for defect in defects}
-    did(bodies=int((~topology.shells.hollow).sum()), **counts)
+    did(bodies=int((~topology.shells.hollow).sum()), sheets=len(flat), **counts)
+    if flat:
+        yield _describe_sheets(scene, flat, SHEET_WALLS * options.min_wall_mm)
     for defect in defects:
-        yield _describe(defect)
+        yield _describe(defect, others)
 
 
-def _describe(defect: Defect) -> Finding:
+def _describe_sheets(scene: Scene, parts: list[int], thickness: float) -> Finding:
+    low, high = bounds_of_parts(scene)[parts[:MAX_PLACES]].transpose(1, 0, 2)
+    centers, sizes = (low + high) / 2, np.linalg.norm(high - low, axis=1)
+    rows = zip(parts, centers.tolist(), sizes.tolist(), strict=False)
+    return Finding(
+        code="open_surface",
+        severity="error",
+        message=f"{'1 part is a sheet' if len(parts) == 1 else f'{len(parts):,} parts are sheets'} without volume, "
+        "which slicers leave out; give it a thickness with {thicken_mm}",
+        options=("thicken_mm",),
+        amount=len(parts),
+        places=tuple(Place(position_mm=(x, y, z), size_mm=size, part=part) for part, (x, y, z), size in rows),
+        places_found=len(parts),
+        remedy={"repair": True, "thicken_mm": thickness},
+        picture={"color_by": "defects"},
+    )
+
+
+def _describe(defect: Defect, parts: list[int]) -> Finding:
     found = defect.finding
     wording = _WORDINGS[found.kind]
     subject = wording.one if found.count == 1 else wording.many.format(n=f"{found.count:,}")
@@ -70,7 +103,7 @@ def _describe(defect: Defect) -> Finding:
         options=("repair",),
         amount=found.count,
         places=tuple(
-            Place(position_mm=place.position_mm, size_mm=place.size_mm, part=place.part, amount=place.count)
+            Place(position_mm=place.position_mm, size_mm=place.size_mm, part=parts[place.part], amount=place.count)
             for place in found.places
         ),
         places_found=found.places_found,

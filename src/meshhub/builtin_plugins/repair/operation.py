@@ -223,7 +223,8 @@ def _finish(mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: Repai
         volume = measure_closed_volume(result.surface)
         note(
             "open_surface",
-            f"{name} is a sheet that encloses no volume, so it was left open; give it a thickness to print it.",
+            f"{name} is a sheet that encloses no volume, so it was left open; {{thicken_mm}} makes it a solid.",
+            options=("thicken_mm",),
         )
     elif not result.check.valid:
         second = meshlab.repair_with_meshlab(mesh, repaired)

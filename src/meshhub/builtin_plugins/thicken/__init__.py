@@ -20,7 +20,7 @@ class ThickenOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Least wall of mm",
                 description="Make walls that are thinner than this as thick as this, to both sides; all other places "
-                "stay as they are. Needs a closed mesh.",
+                "stay as they are. Open sheets become solids of this thickness. Needs closed meshes or sheets.",
                 ge=0.1,
                 le=20,
                 examples=[1.2],

@@ -1,4 +1,4 @@
-"""Make walls that are too thin thicker: add a layer to both of their sides."""
+"""Make walls that are too thin thicker: add a layer to both of their sides; give sheets a thickness."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.thicken import ThickenOptions
+from meshhub.builtin_plugins.thicken.sheets import thicken_sheet
 from meshhub.builtin_plugins.thicken.walls import MEASURED_RATIO, fill_strips, make_layers, measure_walls
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.geometry import face_normals
+from meshhub.toolkit.geometry import area, face_normals, signed_volume
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
+from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.solids import is_valid_in_file
 
 TARGET_TRIANGLES = 60_000
@@ -29,7 +31,7 @@ MAX_THIN_RATIO = 0.02
 
 
 def run(scene: Scene, options: ThickenOptions) -> Scene:
-    """Make all walls at least `thicken_mm` thick.
+    """Make all walls at least `thicken_mm` thick, and sheets exactly as thick.
 
     Args:
         scene: Millimeters, Z up.
@@ -38,7 +40,8 @@ def run(scene: Scene, options: ThickenOptions) -> Scene:
         Scene with layers on thin walls, which look like the nearest place of their mesh. Vertices of other places
         stay. Instances stay shared.
     Raises:
-        ConversionFailed: A part is not a closed solid.
+        ConversionFailed: A part is neither a closed solid nor a sheet.
+        ModelTooComplex: A sheet that bends more than its thickness allows is too large.
     """
     if options.thicken_mm is None:
         return scene
@@ -62,6 +65,8 @@ class _Thickening:
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh with thicker walls; itself if none is thin."""
+        if is_sheet(mesh):
+            return self._thicken_sheet(mesh, parts)
         solid = to_manifold(mesh, parts)
         points, faces, thickness = self._measure(_to_solid(*solid_surface(mesh, parts)))
         layers = make_layers(points, faces, fill_strips(points, faces, thickness, self.target), self.target)
@@ -84,6 +89,17 @@ class _Thickening:
                 options=("offset_mm",),
             )
         self.added += (body.volume() - solid.volume()) * len(parts)
+        return result
+
+    def _thicken_sheet(self, mesh: Mesh, parts: list[Part]) -> Mesh:
+        result = thicken_sheet(mesh, self.target)
+        note(
+            "sheet_thickened",
+            f"{name_of(mesh, parts)} had no volume; now it is {format_number(self.target, 3)} mm thick",
+        )
+        self.thinnest = 0.0
+        self.thin_area += area(mesh.vertices, mesh.faces) * len(parts)
+        self.added += signed_volume(result.vertices, result.faces) * len(parts)
         return result
 
     def _measure(self, solid: manifold3d.Manifold) -> tuple[Float64, Int32, Float64]:
