@@ -61,8 +61,9 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     # along the curve, the corners of close faces are close in memory
     corners = corners[order]
     normals = unit_vectors(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
+    faces = _Faces(corners, normals)
     boxes = pair_boxes(corners.min(axis=1), corners.max(axis=1))
-    pairs = [_choose_crossing(corners, normals, a, b, depth) for a, b in boxes]
+    pairs = [_choose_crossing(faces, a, b, depth) for a, b in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
     return Crossings(order[first], order[second], points)
 
@@ -129,40 +130,49 @@ def _divide(
     return a, b
 
 
+class _Faces(NamedTuple):
+    """Corners (m, 3, 3) and unit normals (m, 3) of faces."""
+
+    corners: Float64
+    normals: Float64
+
+    def heights(self, face: NDArray[np.int32], other: NDArray[np.int32]) -> Float64:
+        """Return the heights (p, 3) of the corners of the other faces over the planes of faces."""
+        offset = self.corners[other] - self.corners[face, :1]
+        result: Float64 = np.einsum("ijk,ik->ij", offset, self.normals[face])
+        return result
+
+    def reaches_through(self, face: NDArray[np.int32], other: NDArray[np.int32], depth: float) -> NDArray[np.bool_]:
+        """Return for which pairs the other face has corners on both sides of the plane of the face."""
+        a, b, c = self.heights(face, other).T
+        # a reduction along an axis of three is many times slower
+        low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+        result: NDArray[np.bool_] = (low < -depth) & (high > depth)
+        return result
+
+
 def _choose_crossing(
-    corners: Float64, normals: Float64, a: NDArray[np.int32], b: NDArray[np.int32], depth: float
+    faces: _Faces, a: NDArray[np.int32], b: NDArray[np.int32], depth: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64]:
     """Return the pairs that cross, and a point (p, 3) of each."""
     # almost all pairs are neighbors, of which few reach through the plane of each other
-    heights_b = _heights(corners, normals, a, b)
-    reaches = _straddles(heights_b, SHALLOW_RATIO * depth)
-    a, b, heights_b = a[reaches], b[reaches], heights_b[reaches]
-    heights_a = _heights(corners, normals, b, a)
-    reaches = _straddles(heights_a, SHALLOW_RATIO * depth)
-    a, b, heights_a, heights_b = a[reaches], b[reaches], heights_a[reaches], heights_b[reaches]
+    chosen = faces.reaches_through(a, b, SHALLOW_RATIO * depth)
+    a, b = a[chosen], b[chosen]
+    chosen = faces.reaches_through(b, a, SHALLOW_RATIO * depth)
+    a, b = a[chosen], b[chosen]
     count, total = np.zeros(len(a)), np.zeros((len(a), 3))
-    for face, other, heights in ((a, b, heights_b), (b, a, heights_a)):
+    for face, other in ((a, b), (b, a)):
+        heights, corners = faces.heights(face, other), faces.corners[other]
         for start, end in ((0, 1), (1, 2), (2, 0)):
-            own = np.flatnonzero(_straddles(heights[:, [start, end]], depth))
-            p, q = corners[other[own], start], corners[other[own], end]
-            above, below = heights[own, start], heights[own, end]
-            points = p + (above / (above - below))[:, None] * (q - p)
-            is_within = _is_within(corners[face[own]], normals[face[own]], points, depth)
+            above, below = heights[:, start], heights[:, end]
+            own = np.flatnonzero((np.minimum(above, below) < -depth) & (np.maximum(above, below) > depth))
+            share = above[own] / (above[own] - below[own])
+            points = corners[own, start] + share[:, None] * (corners[own, end] - corners[own, start])
+            is_within = _is_within(faces.corners[face[own]], faces.normals[face[own]], points, depth)
             count[own] += is_within
             total[own] += np.where(is_within[:, None], points, 0)
     crosses = count > 0
     return a[crosses], b[crosses], total[crosses] / count[crosses, None]
-
-
-def _heights(corners: Float64, normals: Float64, face: NDArray[np.int32], other: NDArray[np.int32]) -> Float64:
-    """Return the heights (p, 3) of the corners of the other faces over the planes of faces."""
-    result: Float64 = np.einsum("ijk,ik->ij", corners[other] - corners[face, :1], normals[face])
-    return result
-
-
-def _straddles(heights: Float64, depth: float) -> NDArray[np.bool_]:
-    result: NDArray[np.bool_] = (heights.min(axis=1) < -depth) & (heights.max(axis=1) > depth)
-    return result
 
 
 def _is_within(corners: Float64, normals: Float64, points: Float64, depth: float) -> NDArray[np.bool_]:
