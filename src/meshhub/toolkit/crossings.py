@@ -60,10 +60,10 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     order = np.argsort(_morton_codes(corners.mean(axis=1)), kind="stable")
     # along the curve, the corners of close faces are close in memory
     corners = corners[order]
-    normals = unit_vectors(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
-    faces = _Faces(corners, normals)
-    boxes = pair_boxes(corners.min(axis=1), corners.max(axis=1))
-    pairs = [_choose_crossing(faces, a, b, depth) for a, b in boxes]
+    a, b, c = corners.transpose(1, 0, 2)
+    faces = _Faces(corners, unit_vectors(np.cross(b - a, c - a)))
+    boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
+    pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
     return Crossings(order[first], order[second], points)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from manifold3d import Manifold, Mesh64
@@ -13,7 +14,7 @@ from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import IntIndex, transformed, weld
-from meshhub.toolkit.scene_topology import SceneTopology
+from meshhub.toolkit.scene_topology import SceneTopology, analyze
 
 MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
@@ -47,6 +48,18 @@ class CommonSolid(NamedTuple):
     pair: tuple[int, int]
     place: Place
     is_nested: bool
+
+
+_topologies: WeakKeyDictionary[Scene, SceneTopology] = WeakKeyDictionary()
+"""Topology of the scene that is checked, because several checks need it."""
+
+
+def topology_of(scene: Scene) -> SceneTopology:
+    """Return the topology of the meshes of a scene."""
+    known = _topologies.get(scene)
+    if known is None:
+        known = _topologies[scene] = analyze(scene.meshes)
+    return known
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:

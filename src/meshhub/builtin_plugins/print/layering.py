@@ -8,13 +8,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, slice_layers
-from meshhub.toolkit.scene_topology import analyze
 
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""
@@ -117,7 +117,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: Process, nozzle and layers.
     """
-    topology = analyze(scene.meshes)
+    topology = topology_of(scene)
     hollow = topology.shells.hollow
     owners = topology.shells.owner[hollow]
     closed = -topology.shells.volume[hollow]

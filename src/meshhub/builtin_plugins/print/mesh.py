@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import topology_of
 from meshhub.model.notes import did
 from meshhub.model.report import DefectKind
 from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place, Severity
 from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
-from meshhub.toolkit.scene_topology import analyze
 from meshhub.toolkit.sheets import is_sheet
 
 SHEET_WALLS = 2.0
@@ -60,7 +60,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: The least wall.
     """
-    topology = analyze(scene.meshes)
+    topology = topology_of(scene)
     open_meshes = np.unique(topology.shells.owner[~topology.shells.closed]).tolist()
     sheets = {index for index in open_meshes if is_sheet(scene.meshes[index])}
     flat = [number for number, part in enumerate(scene.parts) if part.mesh in sheets]

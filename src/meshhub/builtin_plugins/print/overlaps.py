@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies
+from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import Crossings, find_crossings
 from meshhub.toolkit.geometry import IntIndex, weld
-from meshhub.toolkit.scene_topology import SceneTopology, analyze
+from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.topology import components
 
 MIN_DEPTH_MM = 0.005
@@ -31,7 +31,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
     """
     distinct, copies = _without_copies(scene)
-    topology = analyze(scene.meshes)
+    topology = topology_of(scene)
     bodies = list_bodies(distinct, topology)
     corners, part = bodies.corners, bodies.part
     if len(corners) == 0:
