@@ -18,7 +18,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 
-SLIM = ("cluster", "draco", "http", "opentelemetry", "postgres", "redis", "text", "textures")
+SLIM = ("cluster", "draco", "http", "opentelemetry", "postgres", "redis", "report", "text", "textures")
 """Extras of the slim image: all that a service uses, except CAD files, and pymeshlab, which is GPL-3.0."""
 
 LOCKS: dict[str, Sequence[str]] = {
