@@ -166,8 +166,14 @@ def test_open_models_have_a_note_and_flat_ones_an_error(registry: Registry) -> N
     inside_out = Scene(meshes=(Mesh(cube.vertices, cube.faces[:, ::-1]),), parts=(Part(0),))
     with pytest.raises(ConversionFailed, match="'repair'"):
         registry.estimate(inside_out)
-    (failed,) = [finding for finding in registry.check(inside_out).findings if finding.code == "check_failed"]
-    assert failed.spelled(lambda name: f"--{name}").endswith("cannot be estimated; use --repair")
+    tilted = np.array([[0, 0, 7], [9, 0, 8], [9, 9, 9], [0, 9, 8]], np.float64) / 3
+    flat = Scene(meshes=(Mesh(tilted, np.array([[0, 1, 2], [0, 2, 3]], np.int32)),), parts=(Part(0),))
+    for model in (inside_out, flat):
+        verdict = registry.check(model)
+        (finding,) = [finding for finding in verdict.findings if finding.check == "estimate"]
+        assert (finding.code, finding.severity, verdict.estimate) == ("no_volume", "warning", None)
+        assert "cannot be estimated; use --repair" in finding.spelled(lambda name: f"--{name}")
+        assert "check_failed" not in {finding.code for finding in verdict.findings}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import manifold3d
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold
 
-from meshhub import Finding, Mesh, Part, Registry, Scene, Verdict
+from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
 
 RELATIVE = 0.03
 """Error that the measures may have."""
@@ -196,6 +197,46 @@ def test_the_printers_on_which_a_model_fits(registry: Registry) -> None:
     assert finding.severity == "error"
     assert registry.check(scene(block(200, 215, 100)), checks="size", options=small, **finding.remedy).source.parts > 1  # type: ignore[arg-type]
     assert find(registry.check(scene(block(900, 20, 20)), checks="size"), "does_not_fit") is not None
+
+
+@pytest.mark.parametrize(("side", "factor"), [(0.3, 1000), (1.5, 25.4), (5000, 0.001)])
+def test_the_size_of_a_wrong_unit_has_a_factor_and_a_reason(registry: Registry, side: float, factor: float) -> None:
+    finding = find(registry.check(scene(block(side, side / 2, side / 2)), checks="size"), "doubtful_unit")
+    assert finding is not None
+    assert f"factor is probably {factor} (" in finding.message
+    fixed = registry.check(scene(block(side, side / 2, side / 2)), checks="size", **finding.remedy)  # type: ignore[arg-type]
+    assert find(fixed, "doubtful_unit") is None
+    assert fixed.source.size_mm is not None
+    assert max(fixed.source.size_mm) == pytest.approx(side * factor)
+
+
+@pytest.mark.parametrize("side", [2, 300, 2000])
+def test_usual_sizes_have_no_doubtful_unit(registry: Registry, side: float) -> None:
+    assert find(registry.check(scene(block(side, 1, 1)), checks="size"), "doubtful_unit") is None
+
+
+def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
+    solids = scene(*(block(5, 5, 5, (6 * number, 0, 0)) for number in range(5)))
+    colors = tuple(Material(base_color=(number / 5, 0, 0, 1)) for number in range(5))
+    model = replace(solids, materials=colors, parts=tuple(replace(p, material=n) for n, p in enumerate(solids.parts)))
+
+    def check(printer: str, **options: object) -> Finding | None:
+        options |= {"print_printer": printer}
+        return find(registry.check(model, checks="size", options=options), "too_many_colors")
+
+    finding = check("bambu-a1")
+    assert finding is not None
+    assert (finding.amount, finding.limit, finding.remedy) == (5, 4, {"reduce_colors": 4})
+    assert check("bambu-a1", **finding.remedy) is None
+    assert check("prusa-xl") is None
+    assert check("prusa-xl", print_process="resin") is None
+    assert find(registry.check(model, checks="size"), "too_many_colors") is None
+    shaded = replace(
+        solids, meshes=tuple(replace(m, colors=np.full((len(m.vertices), 4), 9, np.uint8)) for m in solids.meshes)
+    )
+    found = find(registry.check(shaded, checks="size", options={"print_printer": "prusa-xl"}), "too_many_colors")
+    assert found is not None
+    assert found.amount is None
 
 
 def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Registry) -> None:

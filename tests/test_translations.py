@@ -57,6 +57,8 @@ def test_texts_are_english_by_default(registry: Registry) -> None:
         assert (schema["title"], schema["description"]) == (field.title, field.description)
     colors = listed["formats"]["step"]["options"]["properties"]["step_colors"]
     assert colors["oneOf"] == [{"const": choice, "title": choice} for choice in colors["enum"]]
+    processes = listed["checks"][0]["options"]["properties"]["print_process"]["oneOf"]
+    assert {"const": "resin", "title": "Resin"} in processes
 
 
 def test_listings_are_german_on_request(registry: Registry) -> None:

@@ -5,6 +5,7 @@ This module needs the chain, a source and a target, but no registry, because a w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -18,7 +19,7 @@ from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
 from meshhub.model.estimate import Estimate
 from meshhub.model.merging import merging_parts
-from meshhub.model.notes import Note, note, quote_options
+from meshhub.model.notes import Note, note, quote_options, spell_message
 from meshhub.model.report import FileReport, Inspection, Loss, Report
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
@@ -191,6 +192,8 @@ def _check(run: Run, ending: Judge) -> Verdict:
                     raise
                 findings.append(_describe_failed_check(position.step, error))
                 continue
+            if ending.needs_estimate and own_estimate is None:
+                raise _describe_missing_estimate(position, found)
             findings += found
             estimate = own_estimate or estimate
     return run.verdict(findings, estimate, scene)
@@ -227,6 +230,16 @@ def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
         options=error.options,
         check=step.id,
     )
+
+
+def _describe_missing_estimate(position: Position, findings: Sequence[Finding]) -> MeshhubError:
+    """Return the error of a quote without an estimate: the finding that says why."""
+    if not findings:
+        return PluginError(f"{position.step} made no estimate; {position.remedy}")
+    finding = findings[0]
+    # errors have names of options in braces
+    template = spell_message(finding.message, finding.options, lambda name: f"'{{{name}}}'")
+    return ConversionFailed(template, options=finding.options)
 
 
 def _operate(run: Run, scene: Scene) -> Scene:

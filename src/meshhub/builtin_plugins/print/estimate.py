@@ -18,10 +18,10 @@ from meshhub.builtin_plugins.print.deposits import (
     line_spacing,
     stand_columns,
 )
-from meshhub.errors import ConversionFailed
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
@@ -38,6 +38,9 @@ MAX_PARTS_COUNT = 100
 
 MAX_GRID_ERROR_RATIO = 0.05
 """Difference of the cells from the exact volume up to which they are scaled to it; overlaps of bodies are larger."""
+
+MIN_VOLUME_RATIO = 1e-6
+"""Volume per area and diagonal up to which a surface is flat; float32 rounds tilted sheets to such a volume."""
 
 SUPPORT_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
 """Filled share of support and of its dense layers, and lines around it; fitted."""
@@ -84,32 +87,44 @@ class _Deposit(NamedTuple):
         return float((outer + inner + solid + sparse).sum()) * self.scale
 
 
-def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate]:
+def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
     """Estimate the print of a scene.
 
     Args:
         scene: Millimeters, Z up.
         options: Process, material, layers, walls and infill.
     """
-    yield estimate_print(scene, options)
+    yield find_missing_volume(scene) or estimate_print(scene, options)
+
+
+def find_missing_volume(scene: Scene) -> Finding | None:
+    """Return the finding about a scene that cannot be estimated, because it encloses no volume; None if it does."""
+    vertices, faces = soup(scene)
+    low, high = extremes(vertices)
+    # seen from a vertex: from a point beside it, a flat sheet encloses a volume
+    volume = signed_volume(vertices - vertices[0], faces)
+    if volume > MIN_VOLUME_RATIO * area(vertices, faces) * float(np.linalg.norm(high - low)):
+        return None
+    return Finding(
+        code="no_volume",
+        severity="warning",
+        message="the model encloses no volume, because it is flat, open or inside out, so its weight and price cannot "
+        "be estimated; use {repair}, or give it a thickness",
+        options=("repair",),
+        remedy={"repair": True},
+    )
 
 
 def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     """Return the estimate of a scene.
 
     Args:
-        scene: Millimeters, Z up.
+        scene: Millimeters, Z up; it encloses a volume.
         options: Process, material, layers, walls and infill.
-    Raises:
-        ConversionFailed: The surface encloses no volume.
     """
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
     volume = signed_volume(vertices, faces)
-    if volume <= 0:
-        raise ConversionFailed(
-            "the surface encloses no volume, so its print cannot be estimated; use '{repair}'", options=("repair",)
-        )
     if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, analyze(scene.meshes))}:
         note(
             "open_estimate",

@@ -22,10 +22,12 @@ class Printer(Struct, frozen=True):
     """Printer.
 
     volume_mm: width, depth and height in which it prints
+    filaments: filaments of one print, with one changer of its maker
     """
 
     label: str
     volume_mm: tuple[float, float, float]
+    filaments: int = 1
 
     def fits(self, sides: Sequence[float], height: float) -> bool:
         """Return whether a box fits, also turned by 90°.
@@ -40,20 +42,20 @@ class Printer(Struct, frozen=True):
 
 PRINTERS: dict[PrinterName, Printer] = {
     "anycubic-kobra-2": Printer("Anycubic Kobra 2", (220, 220, 250)),
-    "anycubic-kobra-3": Printer("Anycubic Kobra 3", (250, 250, 260)),
+    "anycubic-kobra-3": Printer("Anycubic Kobra 3", (250, 250, 260), 4),
     "anycubic-m7-pro": Printer("Anycubic Photon Mono M7 Pro", (223, 126, 230)),
     "anycubic-mono-4": Printer("Anycubic Photon Mono 4", (153, 87, 165)),
-    "bambu-a1": Printer("Bambu Lab A1", (256, 256, 256)),
-    "bambu-a1-mini": Printer("Bambu Lab A1 mini", (180, 180, 180)),
-    "bambu-h2d": Printer("Bambu Lab H2D", (325, 320, 325)),
-    "bambu-p1s": Printer("Bambu Lab P1S", (256, 256, 256)),
-    "bambu-x1c": Printer("Bambu Lab X1 Carbon", (256, 256, 256)),
+    "bambu-a1": Printer("Bambu Lab A1", (256, 256, 256), 4),
+    "bambu-a1-mini": Printer("Bambu Lab A1 mini", (180, 180, 180), 4),
+    "bambu-h2d": Printer("Bambu Lab H2D", (325, 320, 325), 4),
+    "bambu-p1s": Printer("Bambu Lab P1S", (256, 256, 256), 4),
+    "bambu-x1c": Printer("Bambu Lab X1 Carbon", (256, 256, 256), 4),
     "creality-cr-10": Printer("Creality CR-10", (300, 300, 400)),
     "creality-ender-3": Printer("Creality Ender-3", (220, 220, 250)),
     "creality-ender-3-v3": Printer("Creality Ender-3 V3", (220, 220, 250)),
     "creality-k1": Printer("Creality K1", (220, 220, 250)),
     "creality-k1-max": Printer("Creality K1 Max", (300, 300, 300)),
-    "creality-k2-plus": Printer("Creality K2 Plus", (350, 350, 350)),
+    "creality-k2-plus": Printer("Creality K2 Plus", (350, 350, 350), 4),
     "elegoo-centauri": Printer("Elegoo Centauri Carbon", (256, 256, 256)),
     "elegoo-mars-4": Printer("Elegoo Mars 4", (153, 77, 175)),
     "elegoo-mars-5-ultra": Printer("Elegoo Mars 5 Ultra", (153, 77, 165)),
@@ -64,11 +66,11 @@ PRINTERS: dict[PrinterName, Printer] = {
     "flashforge-ad5m": Printer("Flashforge Adventurer 5M", (220, 220, 220)),
     "formlabs-form-4": Printer("Formlabs Form 4", (200, 125, 210)),
     "formlabs-fuse-1": Printer("Formlabs Fuse 1+", (165, 165, 300)),
-    "prusa-core-one": Printer("Prusa CORE One", (250, 220, 270)),
+    "prusa-core-one": Printer("Prusa CORE One", (250, 220, 270), 5),
     "prusa-mini": Printer("Prusa MINI+", (180, 180, 180)),
-    "prusa-mk4": Printer("Prusa MK4", (250, 210, 220)),
-    "prusa-xl": Printer("Prusa XL", (360, 360, 360)),
-    "qidi-plus-4": Printer("Qidi Plus4", (305, 305, 280)),
+    "prusa-mk4": Printer("Prusa MK4", (250, 210, 220), 5),
+    "prusa-xl": Printer("Prusa XL", (360, 360, 360), 5),
+    "qidi-plus-4": Printer("Qidi Plus4", (305, 305, 280), 4),
     "sovol-sv08": Printer("Sovol SV08", (350, 350, 345)),
     "voron-2.4-350": Printer("Voron 2.4 (350 mm)", (350, 350, 340)),
 }

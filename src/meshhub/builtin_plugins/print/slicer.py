@@ -14,11 +14,12 @@ import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.deposits import LINE_RATIO
-from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, replace_print
+from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, find_missing_volume, replace_print
 from meshhub.errors import ConversionFailed, InvalidOption, MissingDependency
 from meshhub.model.deadline import seconds_left
 from meshhub.model.estimate import Estimate
 from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import extremes, face_normals, soup, unit_vectors
 
 PROGRAMS = ("prusa-slicer", "PrusaSlicer", "prusa-slicer-console")
@@ -54,7 +55,7 @@ class Slice(NamedTuple):
     seconds: float
 
 
-def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate]:
+def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
     """Estimate the print of a scene by PrusaSlicer, with its own settings for all that the options leave open.
 
     Args:
@@ -67,6 +68,10 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate]:
     """
     if options.print_process != "fdm":
         raise InvalidOption("PrusaSlicer estimates the process fdm; omit '{slicer}'", options=("slicer",))
+    finding = find_missing_volume(scene)
+    if finding is not None:
+        yield finding
+        return
     figures = slice_model(*soup(scene), options)
     estimate = estimate_print(scene, options)
     yield replace_print(estimate, figures.program, figures.material_mm3, figures.support_mm3, figures.seconds)
