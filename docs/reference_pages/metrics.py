@@ -21,8 +21,9 @@ LABEL_VALUES = {
     "status": "HTTP status; 499 means that the client left",
     "source": "format id, or `other`",
     "target": "format id, or `other`; `none` for an inspection, `png` for a picture",
-    "outcome": "of a conversion: `ok`, an [error code](errors.md), or `canceled`; of a job: `done`, `failed`, "
-    "`released` to the queue, or `stale`: canceled, or running elsewhere",
+    "outcome": "of a conversion: `ok`, `cached`, an [error code](errors.md), or `canceled`; of a job: `done`, "
+    "`failed`, `released` to the queue, or `stale`: canceled, or running elsewhere",
+    "result": "`hit` or `miss`",
     "attempt": "number of the run of a job, from 1",
     "state": "`queued` or `running`",
     "kind": "why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 REPORT = "X-Meshhub-Report"
 CONVERTED = "X-Meshhub-Converted"
 FAILED = "X-Meshhub-Failed"
+CACHE = "X-Meshhub-Cache"
 
 _CONVERT = ("convert", "convert_many", "convert_batch", "download_result")
+_CACHED = ("convert", "convert_many", "convert_batch", "combine", "inspect", "check", "quote", "render", "preview")
 _BATCH = ("convert_many", "convert_batch", "download_result")
 
 COUNTED = ("conversion", "description", "jobs")
@@ -41,6 +43,10 @@ RESPONSE_HEADERS = (
     ),
     ResponseHeader(CONVERTED, "integer", "Files that were converted.", (200,), _BATCH),
     ResponseHeader(FAILED, "integer", "Files that failed; errors.json in the ZIP has the reasons.", (200,), _BATCH),
+    ResponseHeader(
+        CACHE, "string", "If the service has a cache: hit if nothing had to be converted, otherwise miss.",
+        (200,), _CACHED,
+    ),
     ResponseHeader(
         "Content-Disposition", "string", "The name of the file: that of the upload with the new extension.",
         (200,), (*_CONVERT, "combine", "render", "preview"),

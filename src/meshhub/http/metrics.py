@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -30,6 +30,9 @@ NO_TARGET = "none"
 
 PICTURE = "png"
 """Target label of a picture."""
+
+CACHED = "cached"
+"""Outcome of a conversion whose result is in the cache."""
 
 KILLS = {
     "conversion_timeout": "timeout",
@@ -66,12 +69,16 @@ class MetricDescription(NamedTuple):
 
 
 class Measurement:
-    """Labels and start time of one running conversion. Set `source` when the format is known."""
+    """Labels and start time of one running conversion.
+
+    Set `source` when the format is known, and `is_cached` if its result is in the cache.
+    """
 
     def __init__(self, target: str) -> None:
         self.source = OTHER
         self.target = target
         self.started: float | None = None
+        self.is_cached = False
 
     def start(self) -> None:
         """Start the time measurement; call this when the conversion has a worker."""
@@ -88,8 +95,17 @@ class JobMeasurement:
 class Metrics:
     """Metrics of one service; two services in one process do not share them."""
 
-    def __init__(self, registry: Registry, resources: Resources, paths: frozenset[str]) -> None:
-        """Count requests by endpoint in `paths`; all other paths count as `other`."""
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Resources,
+        paths: frozenset[str],
+        cache_bytes: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Count requests by endpoint in `paths`; all other paths count as `other`.
+
+        `cache_bytes` returns the size of the cache of results.
+        """
         self._formats = frozenset((*registry.declarations.formats, PICTURE))
         self._paths = paths
         self._hooks = registry.hooks
@@ -115,8 +131,10 @@ class Metrics:
         gauges = {
             "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.slots.waiting),
             "meshhub_workers_busy": ("Conversions that run.", lambda: resources.slots.running),
+            "meshhub_cache_bytes": ("Size of the cache of results.", cache_bytes),
             "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
+        self._lookups = self._add(Counter, "meshhub_cache_lookups", "Lookups in the cache of results.", ("result",))
         self._add_job_metrics()
         for name, (description, read) in gauges.items():
             self._add(Gauge, name, description).set_function(read)
@@ -126,6 +144,8 @@ class Metrics:
             self._kills.labels(kind)
         for direction in ("in", "out"):
             self._bytes.labels(direction)
+        for result in ("hit", "miss"):
+            self._lookups.labels(result)
 
     def _add(self, kind: type[_Kind], name: str, meaning: str, labels: tuple[str, ...] = (), **keywords: Any) -> _Kind:
         full_name = f"{name}_total" if kind is Counter else name
@@ -191,6 +211,10 @@ class Metrics:
         self._bytes.labels("in").inc(bytes_in)
         self._bytes.labels("out").inc(bytes_out)
 
+    def count_lookup(self, *, is_hit: bool) -> None:
+        """Count a lookup in the cache."""
+        self._lookups.labels("hit" if is_hit else "miss").inc()
+
     @contextlib.contextmanager
     def measure(self, target: str | None) -> Iterator[Measurement]:
         """Count the conversion in the `with` block by its outcome; `target`: format id, None for an inspection."""
@@ -198,6 +222,8 @@ class Metrics:
         outcome = "ok"
         try:
             yield measurement
+            if measurement.is_cached:
+                outcome = CACHED
         except MeshhubError as error:
             outcome = error.code if error.code in STATUS or error.code in KILLS else OTHER
             raise
@@ -210,7 +236,7 @@ class Metrics:
         finally:
             source = self._format_label(measurement.source)
             self._conversions.labels(source, measurement.target, outcome).inc()
-            if measurement.started is not None:
+            if measurement.started is not None and outcome != CACHED:
                 self._seconds.labels(source, measurement.target).observe(time.monotonic() - measurement.started)
                 if outcome in KILLS:
                     self._kills.labels(KILLS[outcome]).inc()

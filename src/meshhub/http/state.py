@@ -14,6 +14,7 @@ from meshhub.http.admission.published_origins import PublishedOrigins
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
+from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.jobs.service import Jobs
 from meshhub.http.metrics import Metrics
@@ -39,6 +40,7 @@ class ServiceState:
     failed_keys: FailedKeys
     published_origins: PublishedOrigins
     conversions: Conversions
+    cache: ResultCache | None
     jobs: Jobs
     probe: Probe
     metrics: Metrics

@@ -118,6 +118,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep_free_bytes: int = 512 << 20
     """Disk space that uploads must leave free."""
 
+    cache_bytes: int = 0
+    """Size of the cache of results, by which a repeated request is answered without a conversion; 0: no cache."""
+
+    cache_seconds: float = 3600.0
+    """Age at which results leave the cache; 0: no cache."""
+
+    cache_folder: str | None = None
+    """Folder of the cache, only for it, which processes may share; default: in `temporary_folder`, until the end."""
+
     jobs_folder: str | None = None
     """Folder of jobs: their database, inputs and results; default: `jobs` in the user's data folder."""
 

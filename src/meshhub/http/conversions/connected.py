@@ -10,6 +10,7 @@ from meshhub.engine.contract import Cancel
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.conversions.runner import Execution
 from meshhub.http.errors import ClientGone
+from meshhub.http.headers import CACHE
 from meshhub.http.intake.conversion_requests import ConversionRequest
 from meshhub.http.intake.reception import Reception
 
@@ -24,13 +25,17 @@ async def run_while_connected(
     The framework does not stop the handler when the client has left. Raises ClientGone.
     """
     cancel, context = Cancel(), reception.context
-    task = asyncio.ensure_future(work(Execution(conversion, Ticket(context.identity), context.deadline, cancel)))
+    execution = Execution(conversion, Ticket(context.identity), context.deadline, cancel)
+    task = asyncio.ensure_future(work(execution))
     disconnect = asyncio.ensure_future(_wait_for_disconnect(reception.request.receive))
     try:
         await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGone
-        return task.result()
+        result = task.result()
+        if execution.hits:
+            context.headers[CACHE] = "hit" if all(execution.hits) else "miss"
+        return result
     finally:
         disconnect.cancel()
         if not task.done():

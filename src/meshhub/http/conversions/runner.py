@@ -6,18 +6,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Canceled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
+from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
+from meshhub.model.chain import Chain, Preview, Write
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
@@ -25,6 +28,8 @@ from meshhub.model.source import Target
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
+
+R = TypeVar("R", Report, Inspection | Verdict)
 
 log = logging.getLogger("meshhub.http")
 
@@ -43,6 +48,7 @@ class Execution:
         cancel: Stops the conversions when the client leaves.
         holds_slot: Whether the caller of `Conversions` holds a slot; all files then use it one after the other.
         on_progress: Called with the progress of each file, in the thread of its conversion.
+        hits: For each file that was looked up in the cache, whether it was there.
     """
 
     conversion: ConversionRequest
@@ -51,6 +57,7 @@ class Execution:
     cancel: Cancel
     holds_slot: bool = False
     on_progress: Callable[[InputFile, Progress], None] | None = None
+    hits: list[bool] = field(default_factory=list)
 
     def listener(self, file: InputFile) -> Listener | None:
         """Return the callback for the progress of a file."""
@@ -76,12 +83,20 @@ class Execution:
 class Conversions:
     """Runner of conversions on a registry."""
 
-    def __init__(self, registry: Registry, resources: Resources, metrics: Metrics, batch_size: int) -> None:
-        """Convert up to `batch_size` files of one batch in parallel."""
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Resources,
+        metrics: Metrics,
+        batch_size: int,
+        cache: ResultCache | None = None,
+    ) -> None:
+        """Convert up to `batch_size` files of one batch in parallel; find repeated requests in a cache."""
         self._registry = registry
         self._resources = resources
         self._metrics = metrics
         self._batch_size = batch_size
+        self._cache = cache
 
     async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
         """Convert one file into the folder, or draw a picture of it. Raises MeshhubError."""
@@ -168,7 +183,8 @@ class Conversions:
         measurement.source = chain.source_format
         extension = ".png" if request.writer is None else request.writer.capability.format.extensions[0]
         target = Target("model" + extension, folder=folder)
-        report = self._registry.run(
+        run = partial(
+            self._registry.run,
             chain,
             source,
             target,
@@ -176,7 +192,7 @@ class Conversions:
             cancel=execution.cancel,
             progress=execution.listener(file),
         )
-        return report, target
+        return self._find_or_run(execution, file, chain, target, measurement, run), target
 
     def _examine(
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
@@ -185,9 +201,43 @@ class Conversions:
         with naming_archive_endpoint(source):
             chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
-        return self._registry.examine(
-            chain, source, timeout=timeout_s, cancel=execution.cancel, progress=execution.listener(file)
+        run = partial(
+            self._registry.examine,
+            chain,
+            source,
+            timeout=timeout_s,
+            cancel=execution.cancel,
+            progress=execution.listener(file),
         )
+        return self._find_or_run(execution, file, chain, None, measurement, run)
+
+    def _find_or_run(
+        self,
+        execution: Execution,
+        file: InputFile,
+        chain: Chain,
+        target: Target | None,
+        measurement: Measurement,
+        run: Callable[[], R],
+    ) -> R:
+        """Return the result of the cache, or run the chain and store its result.
+
+        Entitlements and reviews have been checked, because the chain is resolved. Listeners receive both results.
+        """
+        key = None if self._cache is None else self._cache.identify(chain, file)
+        if self._cache is None or key is None:
+            return run()
+        cached: R | None = self._cache.find(key, chain, target)
+        measurement.is_cached = cached is not None
+        execution.hits.append(measurement.is_cached)
+        self._metrics.count_lookup(is_hit=measurement.is_cached)
+        if cached is None:
+            result = run()
+            self._cache.store(key, result, target)
+            return result
+        if isinstance(cached, Report) and isinstance(chain.ending, Write | Preview):
+            self._registry.hooks.inform(cached)
+        return cached
 
     def _deadline_passed(self, execution: Execution, file: InputFile) -> ConversionTimeout:
         request, caller = execution.request_of(file), execution.conversion.caller

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.admission.threads import Threads
-from meshhub.http.jobs.loops import Loops
 from meshhub.http.jobs.runner import POLL_S
 from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
+from meshhub.http.loops import Loops
 from meshhub.service.jobs.delivery import JobDelivery
 from meshhub.service.jobs.job import Placement, WorkerNode
 from meshhub.service.jobs.store import BEAT_S, SWEEP_S, ClusterStore

@@ -9,10 +9,10 @@ from typing import Protocol
 
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
-from meshhub.http.jobs.loops import Loops
 from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
+from meshhub.http.loops import Loops
 from meshhub.service.jobs.store import BEAT_S, SWEEP_S, JobStore
 
 POLL_S = 1.0

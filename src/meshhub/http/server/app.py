@@ -20,6 +20,7 @@ from meshhub.http.admission.published_origins import PublishedOrigins
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
+from meshhub.http.conversions.result_cache import measure_cache, open_cache
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
 from meshhub.http.description.page_assets import PAGE, load_assets
@@ -150,6 +151,8 @@ def create_app(
     async def close() -> None:
         state.resources.stop()
         await state.jobs.close()
+        if state.cache is not None:
+            await state.cache.close()
         await state.rates.close()
         if owns_registry:
             state.registry.close()
@@ -157,11 +160,15 @@ def create_app(
         if owns_keys:
             state.keys.close()
 
+    def start_cache() -> None:
+        if state.cache is not None:
+            state.cache.start(state.resources.threads)
+
     app = MeshhubApp(
         route_handlers=[*_HANDLERS, page_handler(state.page_files)],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
-        on_startup=[state.jobs.resume],
+        on_startup=[state.jobs.resume, start_cache],
         on_shutdown=[close],
         # description/openapi.py creates the document, because the framework cannot see the options of plug-ins
         openapi_config=None,
@@ -184,8 +191,9 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         raise InvalidSettings(str(error)) from error
     resources = Resources(settings)
     schema = document(registry, settings.base_url or settings.root_path or "/")
-    service_metrics = Metrics(registry, resources, frozenset(schema["paths"]))
-    conversions = Conversions(registry, resources, service_metrics, settings.batch_worker_count)
+    cache = open_cache(settings)
+    service_metrics = Metrics(registry, resources, frozenset(schema["paths"]), measure_cache(cache))
+    conversions = Conversions(registry, resources, service_metrics, settings.batch_worker_count, cache)
     return ServiceState(
         settings=settings,
         registry=registry,
@@ -195,6 +203,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
         published_origins=PublishedOrigins(keys, resources.threads),
         conversions=conversions,
+        cache=cache,
         jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys), service_metrics),
         probe=Probe(registry, resources),
         metrics=service_metrics,

@@ -14,6 +14,7 @@ from meshhub.errors import InvalidSettings, MeshhubError, ShuttingDown
 from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
+from meshhub.http.conversions.result_cache import measure_cache, open_cache
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.jobs.cluster import ClusterWorker, Placer
 from meshhub.http.jobs.execution import JobConversions
@@ -80,8 +81,11 @@ class _Worker:
         self._resources = Resources(settings, SlotLimits(shared=settings.most_at_once))
         self._store = cast(ClusterStore, open_store(settings))
         self._files = open_files(settings)
-        self._metrics = Metrics(self._registry, self._resources, frozenset())
-        conversions = Conversions(self._registry, self._resources, self._metrics, settings.batch_worker_count)
+        self._cache = open_cache(settings)
+        self._metrics = Metrics(self._registry, self._resources, frozenset(), measure_cache(self._cache))
+        conversions = Conversions(
+            self._registry, self._resources, self._metrics, settings.batch_worker_count, self._cache
+        )
         self._conversions = JobConversions(self._registry, self._resources, conversions, self._files, plans)
         self._probe = Probe(self._registry, self._resources)
         self._signal_count = 0
@@ -107,6 +111,8 @@ class _Worker:
                 with contextlib.suppress(MeshhubError):
                     await self._probe.check()
                 runner.start()
+                if self._cache is not None:
+                    self._cache.start(self._resources.threads)
                 log.info("meshhub runs jobs as %s: %d slots", node.worker, node.slots)
                 while not self._signal_count:
                     await asyncio.sleep(_POLL_INTERVAL_S)
@@ -135,6 +141,8 @@ class _Worker:
             await asyncio.sleep(_POLL_INTERVAL_S)
         self._resources.stop()
         await runner.stop()
+        if self._cache is not None:
+            await self._cache.close()
         self._registry.close()
         self._store.close()
         self._resources.close()

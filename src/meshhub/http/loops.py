@@ -18,7 +18,7 @@ Step = tuple[Callable[[], Awaitable[None]], float]
 
 
 class Loops:
-    """Steps of the runner of jobs; for one event loop."""
+    """Steps that repeat; for one event loop."""
 
     def __init__(self) -> None:
         """Begin without steps."""
@@ -61,4 +61,4 @@ class Loops:
                 log.warning("%s; jobs wait until it is available", error.message)
             self._is_failing = True
         else:
-            log.error("the runner of jobs failed, and continues", exc_info=error)
+            log.error("a repeated step failed, and continues", exc_info=error)
