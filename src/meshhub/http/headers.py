@@ -49,13 +49,13 @@ RESPONSE_HEADERS = (
     ),
     ResponseHeader(
         "Content-Disposition", "string", "The name of the file: that of the upload with the new extension.",
-        (200,), (*_CONVERT, "combine", "render", "preview"),
+        (200,), (*_CONVERT, "combine", "render", "preview", "check"),
     ),
     ResponseHeader(
         "ETag", "string", "The version of the response, for If-None-Match.", (200, 206, 304),
         ("supported", "download_result"),
     ),
-    ResponseHeader("Content-Language", "string", "Language of the texts.", (200,), ("supported", "plan")),
+    ResponseHeader("Content-Language", "string", "Language of the texts.", (200,), ("supported", "plan", "check")),
     ResponseHeader("Location", "string", "Path of the job.", (202,), ("submit_job",)),
     ResponseHeader(
         "Content-Range", "string", "Bytes of the response, and of the whole.", (206, 416), ("download_result",)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from meshhub.engine.contract import Cancel
 from meshhub.model.options import Value, flag_of, option_fields
+from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.report import ModelInspection
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
@@ -25,6 +28,9 @@ PICTURE_SIZE = "720x540"
 
 VIEWS = ("iso", "front", "right")
 """Views in the colors of the model."""
+
+MIN_TIMEOUT_S = 0.05
+"""Seconds; an engine needs a positive timeout, even if the time is up."""
 
 FIXED_NAME = "fixed.3mf"
 """Name of the file that remedies write."""
@@ -64,7 +70,12 @@ class CheckedModel(Struct, frozen=True, kw_only=True):
 
 
 def read_as_checked(
-    registry: Registry, source: Source | str, options: Mapping[str, object], timeout_s: float | None = None
+    registry: Registry,
+    source: Source | str,
+    options: Mapping[str, object],
+    timeout_s: float | None = None,
+    cancel: Cancel | None = None,
+    caller: Caller = LOCAL,
 ) -> Scene:
     """Read a model, and run the operations after which it was checked. Raises MeshhubError.
 
@@ -73,14 +84,22 @@ def read_as_checked(
         source: The file or its address.
         options: Options of the check.
         timeout_s: Seconds to read it.
+        cancel: Stops the reading.
+        caller: Its plan decides about entitlements.
     """
     of_checks = {field.name for field in option_fields(VerdictOptions)} | registry.declarations.check_fields().keys()
     reading = {key: value for key, value in options.items() if key not in of_checks}
-    return registry.read(source, timeout=timeout_s, options=reading)
+    return registry.read(source, caller=caller, timeout=timeout_s, cancel=cancel, options=reading)
 
 
 def collect_model(
-    registry: Registry, scene: Scene, name: str, verdict: Verdict, timeout_s: float | None = None
+    registry: Registry,
+    scene: Scene,
+    name: str,
+    verdict: Verdict,
+    timeout_s: float | None = None,
+    cancel: Cancel | None = None,
+    caller: Caller = LOCAL,
 ) -> CheckedModel:
     """Draw the pictures of a model and measure it.
 
@@ -89,10 +108,17 @@ def collect_model(
         scene: The model as it was checked; see `read_as_checked`.
         name: File name for the report.
         verdict: Result of its check.
-        timeout_s: Seconds for each picture.
+        timeout_s: Seconds for all pictures.
+        cancel: Stops the drawing.
+        caller: Sender of the request, for reviews.
     Raises:
         MeshhubError: The pictures cannot be drawn.
     """
+    end = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def remaining_s() -> float | None:
+        return None if end is None else max(MIN_TIMEOUT_S, end - time.monotonic())
+
     numbered = (item.place.position_mm for places in number_places(verdict) for item in places)
     look: dict[str, Value] = {"size": PICTURE_SIZE, "marks": ";".join(",".join(map(repr, place)) for place in numbered)}
     shown = next((finding for finding in verdict.findings if finding.picture), None)
@@ -100,10 +126,10 @@ def collect_model(
     pictures = []
     for view, colors in (*((view, {"view": view}) for view in VIEWS), ("", colored)):
         target = Target()
-        registry.render(scene, target, timeout=timeout_s, options={**look, **colors})
+        registry.render(scene, target, caller=caller, timeout=remaining_s(), cancel=cancel, options={**look, **colors})
         check = shown.check if shown is not None and not view else ""
         pictures.append(Picture(view, target.read(), check))
-    model = registry.inspect(scene, timeout=timeout_s).model
+    model = registry.inspect(scene, caller=caller, timeout=remaining_s(), cancel=cancel).model
     return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures))
 
 

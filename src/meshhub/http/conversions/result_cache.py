@@ -9,7 +9,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -114,12 +114,15 @@ class ResultCache:
         if self._scratch is not None:
             self._scratch.remove()
 
-    def identify(self, chain: Chain, file: InputFile) -> str | None:
-        """Return the key of a result; None for callers that may be several people. Reads the files."""
+    def identify(self, chain: Chain, file: InputFile, variant: Sequence[str] = ()) -> str | None:
+        """Return the key of a result; None for callers that may be several people. Reads the files.
+
+        `variant` distinguishes results of the same chain.
+        """
         caller = CALLER.get()
         if not caller:
             return None
-        content = [caller, self._environment, chain, _describe(file)]
+        content = [caller, self._environment, chain, variant, _describe(file)]
         return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
     def find(self, key: str, chain: Chain, target: Target | None) -> Any:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Canceled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
+from meshhub.http.conversions.check_reports import CheckReport
 from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
@@ -118,6 +121,15 @@ class Conversions:
                     self._examine, execution, file, execution.remaining_s(), measurement
                 )
 
+    async def report_check(self, execution: Execution, file: InputFile, report: CheckReport, folder: Path) -> Target:
+        """Check one file, and write the report to the folder. Raises MeshhubError."""
+        with self._metrics.measure(None) as measurement:
+            async with self._slot(execution):
+                measurement.start()
+                return await self._resources.threads.run(
+                    self._report_check, execution, file, report, folder, execution.remaining_s(), measurement
+                )
+
     async def convert_batch(self, execution: Execution, files: Sequence[InputFile], folder: Path) -> list[FileResult]:
         """Convert every file; return the results in the same order. A failure does not affect the other files.
 
@@ -211,6 +223,32 @@ class Conversions:
         )
         return self._find_or_run(execution, file, chain, None, measurement, run)
 
+    def _report_check(
+        self,
+        execution: Execution,
+        file: InputFile,
+        report: CheckReport,
+        folder: Path,
+        timeout_s: float | None,
+        measurement: Measurement,
+    ) -> Target:
+        source, conversion = file.source(), execution.conversion
+        with naming_archive_endpoint(source):
+            chain = self._registry.resolve(conversion.request, source, conversion.caller)
+        measurement.source = chain.source_format
+        target = Target(report.file_name, folder=folder)
+
+        def check() -> Verdict:
+            started = time.monotonic()
+            verdict = cast(Verdict, self._registry.examine(chain, source, timeout=timeout_s, cancel=execution.cancel))
+            left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
+            report.write(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
+            return verdict
+
+        variant = (report.kind, report.language, date.today().isoformat())
+        self._find_or_run(execution, file, chain, target, measurement, check, variant)
+        return target
+
     def _find_or_run(
         self,
         execution: Execution,
@@ -219,12 +257,15 @@ class Conversions:
         target: Target | None,
         measurement: Measurement,
         run: Callable[[], R],
+        variant: Sequence[str] = (),
     ) -> R:
         """Return the result of the cache, or run the chain and store its result.
 
+        `variant` distinguishes results of the same chain.
+
         Entitlements and reviews have been checked, because the chain is resolved. Listeners receive both results.
         """
-        key = None if self._cache is None else self._cache.identify(chain, file)
+        key = None if self._cache is None else self._cache.identify(chain, file, variant)
         if self._cache is None or key is None:
             return run()
         cached: R | None = self._cache.find(key, chain, target)

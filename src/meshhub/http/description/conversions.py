@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from msgspec import Struct
 
+from meshhub.http.conversions.check_reports import MEDIA_TYPES
 from meshhub.http.description.forms import (
+    CHECK_REPORT,
     FILE_OPTIONS,
     REPORT,
     OwnedOptions,
@@ -13,6 +18,7 @@ from meshhub.http.description.forms import (
     list_check_structs,
 )
 from meshhub.http.description.parts import (
+    BYTES,
     CONVERT_CODES,
     EXAMPLES,
     FORM_CODES,
@@ -111,8 +117,9 @@ def _inspect(registry: Registry) -> Json:
 
 
 def _check(registry: Registry) -> Json:
-    body = _describe_print_form(registry, VerdictOptions)
+    body = _describe_print_form(registry, VerdictOptions, CHECK_REPORT)
     response = describe_json("The verdict and its findings.", refer_to("Verdict"), EXAMPLES["verdict"])
+    response["content"] |= {media_type: {"schema": BYTES} for media_type in MEDIA_TYPES.values()}
     return describe_operation("check", "Will it print?", "conversion", response, FORM_CODES, body)
 
 
@@ -122,10 +129,13 @@ def _quote(registry: Registry) -> Json:
     return describe_operation("quote", "What does the print cost?", "conversion", response, FORM_CODES, body)
 
 
-def _describe_print_form(registry: Registry, own: type[Struct]) -> Json:
+def _describe_print_form(
+    registry: Registry, own: type[Struct], more: Mapping[str, Json] = MappingProxyType({})
+) -> Json:
     structs = list_check_structs(registry, own)
     structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
-    return describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
+    main = {"file": describe_binary("The model")}
+    return describe_form(registry, main, ["file"], converts=False, more=more, structs=structs)
 
 
 def _render(registry: Registry) -> Json:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from meshhub.http.conversions.check_reports import MEDIA_TYPES
 from meshhub.http.description.parts import BYTES, EXAMPLES, Json
 from meshhub.http.intake.file_options import FIELD
 from meshhub.model.options import HostOptions, option_fields
@@ -17,6 +18,16 @@ OwnedOptions = tuple[str | None, type[Struct]]
 """Options Struct with the label of its owner; None for the host."""
 
 REPORT = {"report": {"type": "boolean", "title": "Report", "description": "Add report.json to the ZIP."}}
+
+CHECK_REPORT = {
+    "report": {
+        "type": "string",
+        "enum": list(MEDIA_TYPES),
+        "title": "Report",
+        "description": "Answer a report for people instead of JSON, in the language of the query `language` or of "
+        "`Accept-Language`.",
+    }
+}
 
 FILE_OPTIONS = {
     FIELD: {

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from litestar import Response, post
 
+from meshhub.http.conversions.check_reports import FIELD, MEDIA_TYPES, parse_report
 from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import input_file
 from meshhub.http.intake.reception import Reception
-from meshhub.http.state import AnyRequest, state_of
+from meshhub.http.responses.results import FileResponse, file_response
+from meshhub.http.state import AnyRequest, language_of, state_of
 
 
 @post("/check", status_code=200, request_max_body_size=None, opt=METERED)
-async def check(request: AnyRequest) -> Response[bytes]:
-    """Check one file, after the operations that are requested."""
+async def check(request: AnyRequest) -> FileResponse:
+    """Check one file, after the operations that are requested; answer JSON, or a report as HTML or PDF."""
     state = state_of(request)
     async with Reception(request, state.resources, "file") as reception:
-        conversion = await reception.receive_conversion(state.registry, "check")
+        conversion = await reception.receive_conversion(state.registry, "check", _without_report)
+        language = state.registry.texts(language_of(request)).language
+        report = parse_report(reception.form.texts, language)
         file = input_file(reception.form)
-        verdict = await run_while_connected(
-            reception, conversion, lambda execution: state.conversions.examine(execution, file)
+        if report is None:
+            verdict = await run_while_connected(
+                reception, conversion, lambda execution: state.conversions.examine(execution, file)
+            )
+            return Response(msgspec.json.encode(verdict), media_type="application/json")
+        target = await run_while_connected(
+            reception,
+            conversion,
+            lambda execution: state.conversions.report_check(execution, file, report, reception.folder),
         )
-    return Response(msgspec.json.encode(verdict), media_type="application/json")
+    headers: dict[str, str] = {"Content-Language": report.language}
+    name = f"{file.stem}-check.{report.kind}"
+    path = reception.folder / target.name
+    return file_response(state.resources.threads, path, MEDIA_TYPES[report.kind], name, headers)
+
+
+def _without_report(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the options of the check itself."""
+    return {name: value for name, value in options.items() if name != FIELD}

@@ -1,0 +1,95 @@
+"""Reports of checks for people, as the answer of /check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import get_args
+
+from meshhub.engine.contract import Cancel
+from meshhub.errors import InvalidOption, MissingDependency, quote
+from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
+from meshhub.model.source import Target
+from meshhub.model.verdict import Verdict
+from meshhub.registry import Registry
+from meshhub.reporting.collecting import MIN_TIMEOUT_S, collect_model, read_as_checked
+from meshhub.reporting.texts import Language
+from meshhub.reporting.writing import check_report_name, render_report
+
+FIELD = "report"
+"""Name of the field that asks for a report."""
+
+MEDIA_TYPES = {"html": "text/html", "pdf": "application/pdf"}
+"""Media types of reports by the value of the field."""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Report that a request asks for.
+
+    Attributes:
+        kind: "html" or "pdf".
+        language: Language of headings and labels.
+    """
+
+    kind: str
+    language: Language
+
+    @property
+    def file_name(self) -> str:
+        """Return the name of its file in the folder of the request."""
+        return f"report.{self.kind}"
+
+    def write(
+        self,
+        registry: Registry,
+        conversion: ConversionRequest,
+        file: InputFile,
+        verdict: Verdict,
+        target: Target,
+        timeout_s: float | None,
+        cancel: Cancel,
+    ) -> None:
+        """Draw the pictures of a checked file, and write the report. Raises MeshhubError.
+
+        Args:
+            registry: Reads and draws.
+            conversion: Request of the check.
+            file: The file as it was sent.
+            verdict: Result of the check.
+            target: File to write.
+            timeout_s: Seconds for all pictures; None for no limit.
+            cancel: Stops the drawing.
+        """
+        started, caller = time.monotonic(), conversion.caller
+        scene = read_as_checked(registry, file.source(), conversion.request.options, timeout_s, cancel, caller)
+        if timeout_s is not None:
+            timeout_s = max(MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
+        model = collect_model(registry, scene, file.name, verdict, timeout_s, cancel, caller)
+        with target.open() as output:
+            output.write(render_report([model], self.file_name, registry, self.language, date.today()))
+
+
+def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
+    """Return the report that the fields of a form ask for; None if they ask for JSON.
+
+    Args:
+        texts: Fields of the form.
+        language: Language of the service's texts for the request.
+    Raises:
+        InvalidOption: There is no such report.
+        MissingDependency: A package for it is not installed.
+    """
+    kind = texts.get(FIELD, "").strip().lower()
+    if not kind:
+        return None
+    if kind not in MEDIA_TYPES:
+        raise InvalidOption(f"option '{FIELD}' must be one of {', '.join(MEDIA_TYPES)}, got {quote(kind)}")
+    report = CheckReport(kind, next((known for known in get_args(Language) if known == language), "en"))
+    try:
+        check_report_name(report.file_name)
+    except MissingDependency as error:
+        raise MissingDependency(error.message, code=InvalidOption.code) from None
+    return report
