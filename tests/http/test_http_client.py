@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from http_serving import ASCII_STL, Running, zip_files
-from meshhub import InProcess, Registry
+from meshhub import InProcess, Part, Registry, Scene
 from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
 from meshhub.client.companions import find_companions
@@ -40,7 +40,9 @@ from meshhub.errors import (
     UnreadableFile,
     exit_status_of,
 )
+from meshhub.model.quote import Quote
 from meshhub.model.verdict import Verdict
+from models import brick
 from threemf_models import png
 from waiting import wait_until
 
@@ -267,6 +269,36 @@ def test_convert_uses_a_service_as_if_it_were_local(
     assert run("convert", "--watch", str(tmp_path), "--to", "stl", "-o", "x", "--server", service.url).exit_code == 2
     assert run(*command, "--force", "--dry-run").exit_code == 2
     assert run(*command, "--force", "--timeout", "5").exit_code == 2
+
+
+def test_a_print_is_quoted(service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, _ = service.keys.create("pro")
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    path, flat = tmp_path / "brick.stl", tmp_path / "flat.stl"
+    flat.write_bytes(ASCII_STL.replace(b"vertex 0 0 30", b"vertex 9 9 0"))
+    with Registry(entry_points=False) as registry:
+        path.write_bytes(registry.convert_bytes(Scene((brick(),), (Part(0),)), "stl"))
+
+    async def work() -> Quote:
+        async with AsyncClient(service.url) as client:
+            return await client.quote(path, quantity=3, print_infill_percent=50)
+
+    with Client(service.url) as client:
+        quote = client.quote(path, quantity=3, print_infill_percent=50)
+        with pytest.raises(ConversionFailed, match="no volume"):
+            client.quote(flat)
+    assert quote.estimate.volume_mm3 == pytest.approx(6000)
+    assert [note.code for note in quote.notes] == ["no_rates"]
+    assert asyncio.run(work()).estimate == quote.estimate
+    local, remote = (run("quote", str(path), *more) for more in ((), ("--server", service.url)))
+    assert (remote.exit_code, remote.stdout) == (local.exit_code, local.stdout)
+    assert remote.exit_code == 0, remote.output
+    card = Path(__file__).parents[2] / "examples" / "rates.toml"
+    for arguments in (("-",), (str(path), "--timeout", "5"), (str(path), "--rates", str(card))):
+        assert run("quote", *arguments, "--server", service.url).exit_code == 2
+    several = json.loads(run("quote", str(path), str(flat), "--json", "--server", service.url).stdout)
+    assert several[0]["estimate"]["weight_g"] == pytest.approx(quote.estimate.weight_g, rel=0.6)
+    assert several[1]["error_code"] == "conversion_failed"
 
 
 def test_checks_on_the_command_line(

@@ -28,7 +28,17 @@ CORNERS = [(0, 0, 0), (10, 0, 0), (10, 20, 0), (0, 20, 0), (0, 0, 30), (10, 0, 3
 QUADS = [(4, 3, 2, 1), (5, 6, 7, 8), (1, 2, 6, 5), (2, 3, 7, 6), (3, 4, 8, 7), (4, 1, 5, 8)]
 BRICK = "".join([f"v {x} {y} {z}\n" for x, y, z in CORNERS] + [f"f {a} {b} {c} {d}\n" for a, b, c, d in QUADS])
 
-TOOLS = {"check_model", "convert", "explain", "inspect", "list_models", "plan_limits", "render", "supported"}
+TOOLS = {
+    "check_model",
+    "convert",
+    "explain",
+    "inspect",
+    "list_models",
+    "plan_limits",
+    "quote_model",
+    "render",
+    "supported",
+}
 
 
 def call(server: Server, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
@@ -86,11 +96,12 @@ def test_every_tool_over_standard_input_and_output(environment: dict[str, str], 
 
 def test_every_tool_over_http(server: Server, brick: str) -> None:
     target = brick.replace(".obj", ".3mf")
-    convert, inspect, check, explain, render, supported = call(
+    convert, inspect, check, quote, explain, render, supported = call(
         server,
         ("convert", {"source": brick, "target": target, "options": {"repair": True}}),
         ("inspect", {"source": target}),
         ("check_model", {"source": brick, "options": {"checks": "mesh", "place_on_bed": True}}),
+        ("quote_model", {"source": brick, "options": {"print_process": "sls"}}),
         ("explain", {"source": brick, "to": "stl", "options": {"place_on_bed": "true"}}),
         ("render", {"source": brick, "options": {"size": "320x240"}}),
         ("supported", {}),
@@ -101,6 +112,8 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
     assert inspect.structured_content["model"]["volume_mm3"] == pytest.approx(6000)
     assert check.structured_content["verdict"] == "pass"
     assert [step["step"] for step in check.structured_content["checks"]] == ["mesh"]
+    assert quote.structured_content["estimate"]["volume_mm3"] == pytest.approx(6000)
+    assert quote.structured_content["price"] is None
     assert [step["id"] for step in explain.structured_content["steps"]] == ["obj", "place-on-bed", "stl"]
     picture = render.content[0]
     assert picture.type == "image"
@@ -123,6 +136,7 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
         ("inspect", {"source": "missing.stl"}, "not_found"),
         ("check_model", {"source": "missing.stl"}, "not_found"),
         ("check_model", {"source": "{brick}", "options": {"checks": "paint"}}, "invalid_option"),
+        ("quote_model", {"source": "{brick}", "options": {"material": "gold"}}, "invalid_option"),
         ("render", {"source": "missing.stl"}, "not_found"),
         ("explain", {"source": "missing.stl", "to": "stl"}, "not_found"),
         ("list_models", {"folder": "/"}, "path_not_allowed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,13 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.remote import (
+    check_remote_sources,
+    check_remote_timeout,
+    open_client,
+    server_option,
+    waiting_at_limits,
+)
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
@@ -50,14 +58,16 @@ class QuoteCommand(ReadingCommand):
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
+@server_option
 @verbosity
 @click.pass_context
-def quote(
+def quote(  # noqa: PLR0913 - click passes each flag as a keyword
     ctx: click.Context,
     paths: tuple[str, ...],
     rates: str | None,
     as_json: bool,
     timeout: float,
+    server: str | None,
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
@@ -70,24 +80,48 @@ def quote(
     meshhub quote bracket.stl
     meshhub quote bracket.stl --rates rates.toml --material pla --quantity 10
     meshhub quote bracket.stl --print-infill-percent 40 --slicer
+    meshhub quote bracket.stl --server https://meshhub.example
     """
-    card = read_rates(rates) if rates is not None else None
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
-    limit = parse_timeout(timeout)
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
-    # a program that calls this command may continue afterwards
-    ctx.call_on_close(registry.close)
-    results, status = examine_each(
-        files,
-        lambda path: registry.quote(read_from(path), rates=card, timeout=limit, **options),
-        _print_quote,
-        as_json=as_json,
-        is_several=is_several,
-    )
+    with terminal.errors_as_json(as_json):
+        quote_model = (
+            _open_service(ctx, registry, files, server, rates, options)
+            if server
+            else _open_registry(ctx, registry, parse_timeout(timeout), rates, options)
+        )
+    results, status = examine_each(files, quote_model, _print_quote, as_json=as_json, is_several=is_several)
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
+
+
+def _open_registry(
+    ctx: click.Context, registry: Registry, timeout_s: float | None, rates: str | None, options: dict[str, Any]
+) -> Callable[[str], Quote]:
+    """Return a function that quotes a model on this machine. Raises MeshhubError."""
+    card = read_rates(rates) if rates is not None else None
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(timeout_s))
+    # a program that calls this command may continue afterwards
+    ctx.call_on_close(registry.close)
+    return lambda path: registry.quote(read_from(path), rates=card, timeout=timeout_s, **options)
+
+
+def _open_service(
+    ctx: click.Context,
+    registry: Registry,
+    files: Sequence[str],
+    server: str,
+    rates: str | None,
+    options: dict[str, Any],
+) -> Callable[[str], Quote]:
+    """Return a function that quotes one of the files on a service. Raises click.UsageError, MeshhubError."""
+    if rates is not None:
+        raise click.UsageError("--server uses the rate card of the service; omit --rates")
+    check_remote_timeout(ctx)
+    check_remote_sources(registry, *files)
+    client = ctx.with_resource(open_client(server))
+    return lambda path: waiting_at_limits(lambda: client.quote(path, options=options))
 
 
 def _print_quote(path: str, result: Quote) -> None:

@@ -16,6 +16,7 @@ from meshhub.client import protocol
 from meshhub.client.companions import ModelInput, ModelInputs
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
+from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
@@ -24,7 +25,7 @@ from meshhub.service.jobs.job import JobKind
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from meshhub.client.protocol import JobOptions
+    from meshhub.client.protocol import JobOptions, OrderOptions
     from meshhub.model.convert_options import ConvertOptions
 
 
@@ -97,6 +98,17 @@ class AsyncClient:
         It waits in one request; submit a job of the kind "check" for a model that takes minutes.
         """
         call = await asyncio.to_thread(protocol.check_model, source, {**options, **keywords})
+        return await self._send(call)
+
+    async def quote(
+        self,
+        source: ModelInput,
+        *,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[OrderOptions],
+    ) -> Quote:
+        """Estimate the print of one model, and its price; see `Client.quote`."""
+        call = await asyncio.to_thread(protocol.quote_model, source, {**options, **keywords})
         return await self._send(call)
 
     async def submit(

@@ -39,7 +39,8 @@ from meshhub.errors import (
     SourceError,
     quote,
 )
-from meshhub.model.convert_options import CheckOptions, ConvertOptions
+from meshhub.model.convert_options import CheckOptions, ConvertOptions, QuoteOptions
+from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription, summarize_report
@@ -70,12 +71,17 @@ class JobOptions(ConvertOptions, CheckOptions, total=False):
     """Built-in options of conversions, inspections and checks."""
 
 
+class OrderOptions(ConvertOptions, QuoteOptions, total=False):
+    """Built-in options of quotes."""
+
+
 OnChange = Callable[[JobDescription], None]
 """Callback for each change of a job."""
 
 _JOBS = msgspec.json.Decoder(JobDescription)
 _INSPECTIONS = msgspec.json.Decoder(Inspection)
 _VERDICTS = msgspec.json.Decoder(Verdict)
+_QUOTES = msgspec.json.Decoder(Quote)
 
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
@@ -215,6 +221,12 @@ def check_model(source: ModelInput, options: Mapping[str, object]) -> Call[Verdi
     return Call("POST", "/check", read_verdict, arguments)
 
 
+def quote_model(source: ModelInput, options: Mapping[str, object]) -> Call[Quote]:
+    """Return the request that quotes the print of a model alone. Raises OSError if the file cannot be read."""
+    arguments = {**_build_form(read_models(source), options), "timeout": CHECK_TIMEOUT}
+    return Call("POST", "/quote", read_quote, arguments)
+
+
 def _build_form(upload: Upload, fields: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments of a request with a form; a field that is None is left out."""
     return {
@@ -274,6 +286,12 @@ def read_verdict(response: httpx.Response) -> Verdict:
     """Return the verdict in a response. Raises MeshhubError."""
     check(response)
     return decode(_VERDICTS, response)
+
+
+def read_quote(response: httpx.Response) -> Quote:
+    """Return the quote in a response. Raises MeshhubError."""
+    check(response)
+    return decode(_QUOTES, response)
 
 
 def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:

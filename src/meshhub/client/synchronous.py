@@ -16,6 +16,7 @@ from meshhub.client import protocol
 from meshhub.client.companions import ModelInput, ModelInputs
 from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
+from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
@@ -24,7 +25,7 @@ from meshhub.service.jobs.job import JobKind
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from meshhub.client.protocol import JobOptions
+    from meshhub.client.protocol import JobOptions, OrderOptions
     from meshhub.model.convert_options import ConvertOptions
 
 
@@ -109,6 +110,19 @@ class Client:
         It waits in one request; submit a job of the kind "check" for a model that takes minutes.
         """
         return self._send(protocol.check_model(source, {**options, **keywords}))
+
+    def quote(
+        self,
+        source: ModelInput,
+        *,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[OrderOptions],
+    ) -> Quote:
+        """Estimate on the service the print of one model, and its price by the rate card of the service.
+
+        Takes the options of `convert`, and those of quotes.
+        """
+        return self._send(protocol.quote_model(source, {**options, **keywords}))
 
     def submit(
         self,

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meshhub import LOCAL, Caller, Isolated, Registry
+from meshhub import LOCAL, Caller, Isolated, MeshhubError, Registry
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -40,6 +40,7 @@ def main() -> None:
     if host is not None and host not in LOOPBACK_HOSTS and not os.environ.get(TOKEN_VARIABLE):
         parser.error(f"other machines can reach {host}: set {TOKEN_VARIABLE}, or serve on 127.0.0.1")
     # heavy imports follow the check of the arguments
+    from meshhub.pipeline.rates import read_rates
     from meshhub_mcp.folders import Folders
     from meshhub_mcp.server import Tools, create_server
 
@@ -52,9 +53,12 @@ def main() -> None:
         timeout_s = min(arguments.timeout, limits.conversion_timeout_seconds or arguments.timeout)
         try:
             folders = Folders(arguments.folder or [Path()], max_bytes)
+            rates = None if arguments.rates is None else read_rates(arguments.rates)
         except OSError as error:
             parser.error(f"{error.filename}: {error.strerror}")
-        server = create_server(Tools(registry, folders, caller, max_bytes, timeout_s), version("meshhub-mcp"))
+        except MeshhubError as error:
+            parser.error(error.message)
+        server = create_server(Tools(registry, folders, caller, max_bytes, timeout_s, rates), version("meshhub-mcp"))
         try:
             if host is None:
                 server.run("stdio")
@@ -77,6 +81,7 @@ def create_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP (default: standard input and output)")
     parser.add_argument("--plan", metavar="ID", help="plan whose entitlements and limits apply (default: no limits)")
+    parser.add_argument("--rates", metavar="FILE", help="rate card (TOML) for prices (default: quotes have no price)")
     parser.add_argument(
         "--timeout", type=_positive(float), default=DEFAULT_TIMEOUT_S, metavar="SECONDS",
         help="limit of one conversion (default: %(default)g)",

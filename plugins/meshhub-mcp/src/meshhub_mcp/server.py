@@ -17,6 +17,7 @@ from pydantic import Field
 from meshhub import Caller, MeshhubError, Progress, Registry, Request, Target
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.progress import Listener
+from meshhub.pipeline.rates import RateCard
 from meshhub_mcp.folders import Folders
 
 P = ParamSpec("P")
@@ -34,6 +35,7 @@ INSTRUCTIONS = """\
 Convert, inspect and draw 3D model files for printing. Paths are relative to the allowed folder. Results are new files:
 an existing file is never replaced. Inspect a model before you convert it: 'watertight' shows whether it can be printed.
 The tool 'check_model' lists what is wrong with a model, where, and the options of 'convert' that repair it ('remedy').
+The tool 'quote_model' estimates weight, time and price of a print.
 Options, such as repair=true or target_height_mm=40, are listed by the tool 'supported'. A failed call has an
 'error_code', which stays the same between versions."""
 
@@ -80,7 +82,7 @@ class SupportResult(TypedDict):
     formats: list[dict[str, Any]]
     operations: list[dict[str, Any]]
     checks: list[dict[str, Any]]
-    """With the options that only 'check_model' takes."""
+    """With the options that only 'check_model' and 'quote_model' take."""
 
     options: list[dict[str, Any]]
 
@@ -98,9 +100,17 @@ class LimitsResult(TypedDict):
 class Tools:
     """The tools; a method is a tool, and its docstring is the description that assistants read."""
 
-    def __init__(self, registry: Registry, folders: Folders, caller: Caller, max_bytes: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        folders: Folders,
+        caller: Caller,
+        max_bytes: int,
+        timeout_s: float,
+        rates: RateCard | None = None,
+    ) -> None:
         self._registry, self._folders, self._caller = registry, folders, caller
-        self._max_bytes, self._timeout_s = max_bytes, timeout_s
+        self._max_bytes, self._timeout_s, self._rates = max_bytes, timeout_s, rates
 
     async def list_models(self, folder: PathText = ".") -> ListResult:
         """List the model files in an allowed folder and below."""
@@ -164,6 +174,27 @@ class Tools:
             ),
         )
         result: dict[str, Any] = msgspec.to_builtins(verdict)
+        return result
+
+    async def quote_model(self, source: PathText, context: Context, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        """Estimate a print: weight, support and time of one piece, and the price if the server has a rate card.
+
+        Amounts of money are texts. With options of operations, the model is quoted after them. Further options:
+        'quantity', 'material' (of the rate card), and those of checks, such as 'print_infill_percent'.
+        """
+        model = await asyncio.to_thread(self._folders.read, source)
+        quote = await self._with_progress(
+            context,
+            lambda listener: self._registry.quote_async(
+                model,
+                rates=self._rates,
+                caller=self._caller,
+                timeout=self._timeout_s,
+                progress=listener,
+                options=options,
+            ),
+        )
+        result: dict[str, Any] = msgspec.to_builtins(quote)
         return result
 
     async def explain(self, source: PathText, to: str, options: Options = NO_OPTIONS) -> dict[str, Any]:
@@ -300,6 +331,7 @@ def create_server(tools: Tools, version: str) -> MCPServer:
         tools.list_models,
         tools.inspect,
         tools.check_model,
+        tools.quote_model,
         tools.explain,
         tools.render,
         tools.supported,
