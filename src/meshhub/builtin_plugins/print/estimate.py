@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import topology_of
 from meshhub.builtin_plugins.print.deposits import (
     LINE_RATIO,
     Columns,
@@ -25,7 +26,6 @@ from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
-from meshhub.toolkit.scene_topology import analyze
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
 """Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
@@ -109,8 +109,8 @@ def find_missing_volume(scene: Scene) -> Finding | None:
         code="no_volume",
         severity="warning",
         message="the model encloses no volume, because it is flat, open or inside out, so its weight and price cannot "
-        "be estimated; use {repair}, or give it a thickness",
-        options=("repair",),
+        "be estimated; use {repair}, or give a sheet a thickness with {thicken_mm}",
+        options=("repair", "thicken_mm"),
         remedy={"repair": True},
     )
 
@@ -125,7 +125,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
     volume = signed_volume(vertices, faces)
-    if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, analyze(scene.meshes))}:
+    if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, topology_of(scene))}:
         note(
             "open_estimate",
             "the surface is open or inside out, so volume, weight and time may be wrong; use {repair}",
