@@ -30,6 +30,11 @@ export const findingMessages: Record<string, Record<string, string>> = {
     trapped_volume: "In geschlossenen Hohlräumen bleiben {amount} Material.",
     suction_cups: "Hohlräume mit bis zu {amount} saugen an der Folie des Druckers.",
     does_not_fit: "Das Modell mit {amount} ist zu groß. Es lässt sich verkleinern oder teilen.",
+    doubtful_unit:
+      "Die längste Seite misst {amount}; üblich sind 2 mm bis 2 m. Vielleicht wurde die Datei in der falschen Einheit gelesen.",
+    too_many_colors: "Das Modell hat mehr als die {limit} Farben, die der Drucker zugleich druckt.",
+    no_volume:
+      "Das Modell umschließt kein Volumen, weil es flach, offen oder nach innen gewendet ist. Gewicht und Preis lassen sich nicht schätzen.",
     too_detailed: "Kanten sind etwa {amount} lang, viel feiner als die Düse. Weniger Flächen machen die Datei kleiner.",
   },
 };
