@@ -109,6 +109,30 @@ def test_the_budget_is_respected(service: Running) -> None:
     assert read_report(answer)["faces_out"] == facts["triangles"]
 
 
+def test_a_measure_colors_the_surface(service: Running) -> None:
+    plate = write_model(scene_of(brick(20, 20, 1)), "stl")
+    document, _ = preview(service, ("plate.stl", plate))
+    assert document["asset"]["extras"]["meshhub"]["scale"] is None
+    document, _ = preview(service, ("plate.stl", plate), color_by="thickness", color_limit="1.5", max_triangles="3000")
+    facts = document["asset"]["extras"]["meshhub"]
+    scale = facts["scale"]
+    assert (scale["measure"], scale["title"], scale["unit"]) == ("thickness", "wall thickness", "mm")
+    assert (scale["limit"], scale["top"], scale["is_open"]) == (1.5, 6.0, True)
+    assert (scale["colors"][0], scale["colors"][-1], len(scale["colors"])) == ("#440154", "#fde725", 16)
+    assert 12 < facts["triangles"] <= 3000
+    assert not facts["is_reduced"]
+    assert facts["inspection"]["model"]["faces"] == 12
+    (mesh,) = document["meshes"]
+    assert "COLOR_0" in mesh["primitives"][0]["attributes"]
+
+
+def test_a_measure_has_a_default_limit(service: Running) -> None:
+    document, _ = preview(service, ("part.stl", ASCII_STL), color_by="overhang")
+    scale = document["asset"]["extras"]["meshhub"]["scale"]
+    assert (scale["unit"], scale["limit"], scale["top"], scale["is_open"]) == ("degrees", 45.0, 90.0, False)
+    assert "COLOR_0" in document["meshes"][0]["primitives"][0]["attributes"]
+
+
 def test_textures_are_kept_and_made_smaller(service: Running) -> None:
     noise = np.random.default_rng(1).integers(0, 256, (1500, 1200, 3), dtype=np.uint8)
     png = io.BytesIO()
@@ -161,7 +185,15 @@ def test_options_of_readers_apply_and_operations_do_not(service: Running) -> Non
 
 
 @pytest.mark.parametrize(
-    "fields", [{"max_triangles": "10"}, {"max_triangles": "many"}, {"target": "glb"}, {"view": "top"}]
+    "fields",
+    [
+        {"max_triangles": "10"},
+        {"max_triangles": "many"},
+        {"target": "glb"},
+        {"view": "top"},
+        {"color_by": "part"},
+        {"color_limit": "0"},
+    ],
 )
 def test_wrong_options_are_errors(service: Running, fields: dict[str, str]) -> None:
     body = check_error(service.post("/preview", {"files": ("a.stl", ASCII_STL)}, fields), 400, "invalid_option")

@@ -134,7 +134,7 @@ def _preview(run: Run, target: Target) -> Report:
     """Reduce the scene for display, and write a GLB with its defects."""
     with IMPORTING.held():
         from meshhub.pipeline.inspection import examine
-        from meshhub.pipeline.preview import PreviewFacts, annotate_glb, reduce_scene
+        from meshhub.pipeline.preview import PreviewFacts, annotate_glb, color_scene, reduce_scene
 
     scene, project = read_scene(run)
     run.note_losses(project)
@@ -142,11 +142,14 @@ def _preview(run: Run, target: Target) -> Report:
         options = cast(PreviewOptions, build_step_options(position.step))
         model, defects = examine(scene)
         reduced = reduce_scene(scene, options.max_triangles)
+        is_reduced = reduced.face_count < scene.face_count
+        reduced, scale = color_scene(scene, reduced, options)
     facts = PreviewFacts(
         triangles=reduced.face_count,
-        is_reduced=reduced.face_count < scene.face_count,
+        is_reduced=is_reduced,
         max_triangles=options.max_triangles,
         inspection=run.inspection(model),
+        scale=scale,
     )
     plain = Target(target.name)
     with run.step() as position:

@@ -1,4 +1,7 @@
-"""Previews: a GLB that also carries the defects of the model as lines and triangles, and its facts as `extras`."""
+"""Previews: a GLB that also carries the defects of the model as lines and triangles, and its facts as `extras`.
+
+Its colors are those of the model, or of a measure.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,14 @@ from msgspec import Struct
 
 from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.report import Inspection
-from meshhub.model.scene import Scene
+from meshhub.model.scene import Scene, UInt8
+from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.toolkit.clustering import reduce_for_display
 from meshhub.toolkit.geometry import frame_matrix, transformed
 from meshhub.toolkit.images import shrink_image
+from meshhub.toolkit.rendering.heat_maps import map_measure
+from meshhub.toolkit.rendering.options import Measure
+from meshhub.toolkit.rendering.scales import ANCHORS, NEUTRAL
 from meshhub.toolkit.scene_defects import Defect
 
 DEFECTS_NODE = "meshhub:defects"
@@ -35,6 +42,34 @@ _MODES = {2: 1, 3: 4}
 Object = dict[str, Any]
 
 
+class MeasureScale(Struct, frozen=True, kw_only=True):
+    """Scale of a measure that colors a preview, for a legend."""
+
+    measure: Measure
+    """What is measured."""
+
+    title: str
+    """Its name."""
+
+    unit: str
+    """Unit of the values."""
+
+    top: float
+    """Value of the last color; the first one is 0."""
+
+    limit: float
+    """Value that a legend marks."""
+
+    is_open: bool
+    """Whether there are values above the last one, which have its color."""
+
+    colors: tuple[str, ...]
+    """Colors at equal distances, such as "#440154"."""
+
+    neutral: str
+    """Color of surfaces without a value."""
+
+
 class PreviewFacts(Struct, frozen=True, kw_only=True):
     """Facts in `asset.extras.meshhub` of a preview."""
 
@@ -50,6 +85,9 @@ class PreviewFacts(Struct, frozen=True, kw_only=True):
     inspection: Inspection
     """Inspection of the model, as `/inspect` returns it."""
 
+    scale: MeasureScale | None = None
+    """Scale of the colors; None for those of the model."""
+
 
 def reduce_scene(scene: Scene, max_triangles: int) -> Scene:
     """Return the scene with few triangles and small textures."""
@@ -58,6 +96,33 @@ def reduce_scene(scene: Scene, max_triangles: int) -> Scene:
         shrink_image(image, MAX_TEXTURE_SIDE) if index in used else image for index, image in enumerate(scene.images)
     )
     return reduce_for_display(replace(scene, images=tuple(images)), max_triangles)
+
+
+def color_scene(scene: Scene, reduced: Scene, options: PreviewOptions) -> tuple[Scene, MeasureScale | None]:
+    """Return the reduced scene in the colors of the requested measure, and the scale; without one, the scene itself.
+
+    Args:
+        scene: Scene to measure. Millimeters, Z up.
+        reduced: The same scene with fewer triangles, or the same.
+    """
+    if options.color_by == "model":
+        return reduced, None
+    heat_map = map_measure(scene, reduced, options.color_by, options.color_limit, options.max_triangles)
+    scale = heat_map.scale
+    return heat_map.scene, MeasureScale(
+        measure=options.color_by,
+        title=scale.title,
+        unit=scale.unit,
+        top=scale.top,
+        limit=scale.limit,
+        is_open=scale.is_open,
+        colors=tuple(_name_color(color) for color in ANCHORS),
+        neutral=_name_color(NEUTRAL),
+    )
+
+
+def _name_color(color: UInt8) -> str:
+    return f"#{color.tobytes().hex()}"
 
 
 def annotate_glb(content: bytes, facts: PreviewFacts, defects: Iterable[Defect]) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+from meshhub.toolkit.rendering.options import Limit
 
 PREVIEW_FORMAT = "glb"
 """Id of the format that previews have."""
@@ -22,3 +24,16 @@ class PreviewOptions(Struct, frozen=True, kw_only=True):
             le=2_000_000,
         ),
     ] = 100_000
+
+    color_by: Annotated[
+        Literal["model", "thickness", "overhang"],
+        Meta(
+            title="Colors",
+            description=(
+                "model shows the colors, materials and textures of the file; thickness of walls and overhang are "
+                "scales, which the facts describe."
+            ),
+        ),
+    ] = "model"
+
+    color_limit: Limit | None = None

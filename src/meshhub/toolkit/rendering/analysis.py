@@ -13,7 +13,7 @@ from meshhub.model.report import DefectKind
 from meshhub.model.scene import Float64, Int32, Scene, UInt8
 from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
 from meshhub.toolkit.layers import find_islands, slice_layers
-from meshhub.toolkit.rendering.options import RenderOptions
+from meshhub.toolkit.rendering.options import Measure, RenderOptions
 from meshhub.toolkit.rendering.scales import NEUTRAL, Scale
 from meshhub.toolkit.rendering.triangles import PlacedTriangles
 from meshhub.toolkit.scene_defects import find_defects
@@ -82,12 +82,14 @@ class Analysis:
 
     scale:   scale of the values; None if there are only marks
     field:   values; None if there are only marks
+    detail:  length within which the values hardly change; infinite if each face has one value
     entries: of the legend
     shapes:  marks
     """
 
     scale: Scale | None = None
     field: Field | None = None
+    detail: float = np.inf
     entries: Entries | None = None
     shapes: tuple[Shapes, ...] = ()
 
@@ -100,15 +102,26 @@ def analyze_scene(scene: Scene, triangles: PlacedTriangles, options: RenderOptio
         triangles: Its triangles.
         options: The measure and the limit.
     """
-    if options.color_by == "thickness":
-        return _measure_thickness(triangles, options.color_limit or WALL_LIMIT_MM)
-    if options.color_by == "overhang":
-        return _measure_overhangs(triangles, options.color_limit or OVERHANG_LIMIT_DEG)
+    if options.color_by in ("thickness", "overhang"):
+        return measure_surface(triangles, options.color_by, options.color_limit)
     if options.color_by == "defects":
         return _find_defects(scene)
     if options.color_by == "islands":
         return _find_islands(triangles)
     return None
+
+
+def measure_surface(triangles: PlacedTriangles, measure: Measure, limit: float | None) -> Analysis:
+    """Return a measure of a surface, which has a scale and a field.
+
+    Args:
+        triangles: Millimeters, Z up.
+        measure: What is measured.
+        limit: Limit that the scale marks; None: the default of the measure.
+    """
+    if measure == "thickness":
+        return _measure_thickness(triangles, limit or WALL_LIMIT_MM)
+    return _measure_overhangs(triangles, limit or OVERHANG_LIMIT_DEG)
 
 
 def _measure_thickness(triangles: PlacedTriangles, limit: float) -> Analysis:
@@ -136,7 +149,7 @@ def _measure_thickness(triangles: PlacedTriangles, limit: float) -> Analysis:
             values[chosen] = (known[near] * weight).sum(axis=1) / weight.sum(axis=1)
         return values
 
-    return Analysis(Scale("wall thickness", "mm", top, limit, is_open=True), field)
+    return Analysis(Scale("wall thickness", "mm", top, limit, is_open=True), field, samples.spacing)
 
 
 def _find_directions(normals: Float64) -> Int32:
@@ -157,7 +170,7 @@ def _measure_overhangs(triangles: PlacedTriangles, limit: float) -> Analysis:
     return Analysis(
         Scale("overhang, angle from the bed", "degrees", 90.0, limit, is_open=False),
         lambda face, _: angle[face],
-        [("no overhang", _opaque(NEUTRAL))],
+        entries=[("no overhang", _opaque(NEUTRAL))],
     )
 
 

@@ -27,6 +27,21 @@ MAX_MARKS = 99
 
 _SIZE = re.compile(r"(\d{1,5})[x×](\d{1,5})", re.ASCII | re.IGNORECASE)
 
+Measure = Literal["thickness", "overhang"]
+"""Measure of a surface."""
+
+Limit = Annotated[
+    float,
+    Meta(
+        title="Limit that the legend marks",
+        description="For thickness in mm (default: 0.8; the scale ends at four times the limit), for overhang "
+        "in degrees from the bed (default: 45).",
+        ge=0.05,
+        le=90,
+    ),
+]
+"""Limit of a measure, in its unit."""
+
 
 class RenderOptions(Struct, frozen=True, kw_only=True):
     """Options of a picture."""
@@ -60,19 +75,7 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = "model"
-    color_limit: (
-        Annotated[
-            float,
-            Meta(
-                title="Limit that the legend marks",
-                description="For thickness in mm (default: 0.8; the scale ends at four times the limit), for overhang "
-                "in degrees from the bed (default: 45).",
-                ge=0.05,
-                le=90,
-            ),
-        ]
-        | None
-    ) = None
+    color_limit: Limit | None = None
     marks: (
         Annotated[
             str,

@@ -9,7 +9,7 @@ import numpy as np
 from meshhub.errors import format_number
 from meshhub.model.scene import Float64, UInt8
 
-_ANCHORS = np.frombuffer(
+ANCHORS = np.frombuffer(
     bytes.fromhex(
         "440154 481A6C 472F7D 414487 39568C 31688E 2A788E 23888E "
         "1F988B 22A884 35B779 54C568 7AD151 A5DB36 D2E21B FDE725"
@@ -41,11 +41,11 @@ class Scale(NamedTuple):
     def colors(self, values: Float64) -> UInt8:
         """Return the (k, 3) colors of values (k,); NaN has none and becomes `NEUTRAL`."""
         with np.errstate(invalid="ignore"):
-            place = np.clip(values / self.top, 0, 1) * (len(_ANCHORS) - 1)
+            place = np.clip(values / self.top, 0, 1) * (len(ANCHORS) - 1)
         place = np.nan_to_num(place)
-        first = np.minimum(place.astype(np.intp), len(_ANCHORS) - 2)
+        first = np.minimum(place.astype(np.intp), len(ANCHORS) - 2)
         share = (place - first)[:, None]
-        colors: UInt8 = np.rint(_ANCHORS[first] * (1 - share) + _ANCHORS[first + 1] * share).astype(np.uint8)
+        colors: UInt8 = np.rint(ANCHORS[first] * (1 - share) + ANCHORS[first + 1] * share).astype(np.uint8)
         colors[np.isnan(values)] = NEUTRAL
         return colors
 
