@@ -6,7 +6,7 @@ import type { Job } from "./job-events";
 import { runJob } from "./jobs";
 import { ApiError, getJson, send } from "./requests";
 import { keyOf, toFields, type Settings } from "./settings";
-import type { Explanation, Plan, Report, Supported, Verdict } from "./types";
+import type { Explanation, Measure, Plan, Report, Supported, Verdict } from "./types";
 
 export const getSupported = (language: string) => getJson<Supported>(`supported?language=${language}`);
 export const getPlan = (language: string) => getJson<Plan>(`plan?language=${language}`);
@@ -57,6 +57,10 @@ export function explain(models: Model[], settings: Settings, signal: AbortSignal
 export interface PreviewRequest {
   options: [name: string, value: string][];
   maxTriangles: number;
+  /** What to color the surface by, in place of its own colors. */
+  measure?: Measure;
+  /** Limit that the scale marks; null for that of the service. */
+  limit?: number | null;
   signal: AbortSignal;
   onUpload?: (share: number) => void;
 }
@@ -66,6 +70,8 @@ export async function preview(model: Model, request: PreviewRequest): Promise<Ar
   const body = new FormData();
   for (const [name, value] of request.options) body.set(name, value);
   body.set("max_triangles", String(request.maxTriangles));
+  if (request.measure) body.set("color_by", request.measure);
+  if (request.limit) body.set("color_limit", String(request.limit));
   body.append("files", model.file, model.name);
   for (const { path, file } of model.companions) body.append("files", file, path);
   const { data } = await send("POST", "preview", { body, signal: request.signal, onUpload: request.onUpload });

@@ -7,6 +7,7 @@ import { language } from "./i18n";
 import { start } from "./store";
 import "./style.css";
 import { App } from "./ui/app";
+import { watchColoring } from "./ui/heat-maps";
 
 effect(() => {
   document.documentElement.lang = language.value;
@@ -16,6 +17,7 @@ if (root) render(<App isEmbedded={isEmbedded()} />, root);
 void start().then(() => {
   startEmbedding();
   watchOptions();
+  watchColoring();
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");

@@ -294,12 +294,12 @@ function checkSize(model: Model): void {
   throw new ApiError(t("tooLarge", { ...values, plan: plan.value?.label ?? "" }), "file_too_large");
 }
 
-function previewTriangles(): number {
+export function previewTriangles(): number {
   if (hasSlowWebGl()) return PREVIEW_TRIANGLES_CPU;
   return window.innerWidth < 600 ? PREVIEW_TRIANGLES_PHONE : PREVIEW_TRIANGLES;
 }
 
-function readerFields(model: Model): [string, string][] {
+export function readerFields(model: Model): [string, string][] {
   const format = formatOf(model);
   const names = new Set([
     ...Object.keys(supported.value?.options.properties ?? {}),

@@ -119,6 +119,8 @@ export interface Issue {
   places_found?: number;
   /** Options of a conversion that fixes it. */
   remedy?: Record<string, string | number | boolean>;
+  /** Options of a picture that shows it. */
+  picture?: { color_by?: string; color_limit?: number };
 }
 
 export interface Verdict {
@@ -171,11 +173,31 @@ export interface Inspection {
   notes: Note[];
 }
 
+/** What the surface can be colored by. */
+export type Measure = "thickness" | "overhang";
+
+/** Scale of a measure that colors a preview. */
+export interface MeasureScale {
+  measure: Measure;
+  unit: string;
+  /** Value of the last color; the first one is 0. */
+  top: number;
+  limit: number;
+  /** Whether there are greater values, which have the last color. */
+  is_open: boolean;
+  /** At equal distances. */
+  colors: string[];
+  /** Color of surfaces without a value. */
+  neutral: string;
+}
+
 /** Facts in `asset.extras.meshhub` of a preview. */
 export interface PreviewFacts {
   triangles: number;
   is_reduced: boolean;
   inspection: Inspection;
+  /** Null for the colors of the model. */
+  scale: MeasureScale | null;
 }
 
 export interface Step {

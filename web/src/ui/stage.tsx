@@ -12,6 +12,8 @@ import { stemOf } from "../intake";
 import { SLIDER_INSET_PIXELS } from "../viewer/look";
 import type { Tool } from "../viewer/measure";
 import type { Mode, Section, ViewName } from "../viewer/viewer";
+import { Coloring } from "./coloring";
+import { heatPictures } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
 import { changeView, hasWebGl, shownPlace, viewer, viewOptions } from "./view-state";
 
@@ -61,6 +63,7 @@ export function Stage() {
       {isShown && hasWebGl.value && (
         <>
           {item.outputPicture && <Compare />}
+          <Coloring item={item} />
           <Toolbar sheet={sheet} open={open} item={item} />
           {sheet && (
             <div
@@ -137,10 +140,12 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
     };
   }, []);
   const current = viewer.value;
+  const heatMaps = heatPictures.value;
   const hasOutput = item.outputPicture !== null;
   useEffect(() => {
-    current?.setPictures(item.picture, item.outputPicture);
-  }, [current, item.picture, item.outputPicture]);
+    if (item.picture) heatMaps[0]?.copyVisibility(item.picture);
+    current?.setPictures(item.picture, item.outputPicture, heatMaps);
+  }, [current, item.picture, item.outputPicture, heatMaps]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   useEffect(() => {
     shownPlace.value = null;
@@ -465,6 +470,7 @@ function PartsSheet({ item }: { item: Item }) {
               checked={object.visible}
               onChange={({ currentTarget }) => {
                 object.visible = currentTarget.checked;
+                if (item.picture) heatPictures.value[0]?.copyVisibility(item.picture);
                 viewer.value?.invalidate();
                 redraw((count) => count + 1);
               }}

@@ -11,10 +11,11 @@ import type { Issue, IssuePlace, Operation, Severity, Supported, Verdict } from 
 import { isMoved, listOperations, listRemedy } from "../verdict";
 import { SEVERITY_COLORS } from "../viewer/look";
 import { formatVolume } from "./facts";
+import { coloring } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
 import { Problem } from "./problem";
 import { FieldRow, LockReason } from "./settings";
-import { showMark, shownPlace } from "./view-state";
+import { changeView, hasWebGl, showMark, shownPlace } from "./view-state";
 
 /** Options that are always visible; the others are behind "Limits". */
 const MAIN_OPTIONS = ["print_process", "print_printer", "print_nozzle_mm"];
@@ -186,6 +187,7 @@ function IssueRow({ issue, item, hasPlaces, capabilities, onRemedy }: IssueRowPr
       <p class="hint figures-line">{figures.filter(Boolean).join(" · ")}</p>
       <div class="row">
         {hasPlaces && places.length > 0 && <Places issue={issue} title={title} places={places} item={item} />}
+        <ColoringButton issue={issue} item={item} />
         <RemedyButton issue={issue} capabilities={capabilities} onRemedy={onRemedy} />
       </div>
     </li>
@@ -257,6 +259,23 @@ function Places({ issue, title, places, item }: PlacesProps) {
         </button>
       )}
     </span>
+  );
+}
+
+/** Button that colors the model by what a finding is about, with its limit marked. */
+function ColoringButton({ issue: { picture = {} }, item }: { issue: Issue; item: Item }) {
+  const { color_by: measure, color_limit: limit = null } = picture;
+  if (!hasWebGl.value || (measure !== "thickness" && measure !== "overhang")) return null;
+  const isOn = coloring.value?.measure === measure && coloring.value.limit === limit;
+  const show = (): void => {
+    coloring.value = isOn ? null : { measure, limit };
+    // What was checked is the result, if it was made with these settings.
+    if (!isOn && item.outputPicture) changeView({ mode: isFresh.value ? "after" : "before" });
+  };
+  return (
+    <button class="button small" aria-pressed={isOn} aria-label={`${t("showInColor")}: ${t(measure)}`} onClick={show}>
+      {t("showInColor")}
+    </button>
   );
 }
 

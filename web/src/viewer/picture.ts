@@ -126,6 +126,12 @@ export class Picture {
     this.box.translate(offset);
   }
 
+  /** Hide the parts that another picture of the same model hides. */
+  copyVisibility({ parts }: Picture): void {
+    if (parts.length !== this.parts.length) return;
+    this.parts.forEach(({ object }, index) => (object.visible = parts[index]?.object.visible ?? true));
+  }
+
   private collectParts(object: Object3D, depth: number): void {
     for (const child of object.children) {
       const triangles = countTriangles(child);
@@ -229,7 +235,8 @@ export class Picture {
     this.edge.color.set(display.edge);
     for (const { mesh, colored, wire, inside } of this.surfaces) {
       const clay = "normal" in mesh.geometry.attributes ? this.smoothClay : this.clay;
-      mesh.material = display.textures && [colored].flat().some((material) => isColored(material)) ? colored : clay;
+      const isColorShown = display.textures || this.facts.scale !== null;
+      mesh.material = isColorShown && [colored].flat().some((material) => isColored(material)) ? colored : clay;
       wire.visible = display.wireframe;
       inside.visible = isCut;
       for (const material of [mesh.material].flat()) {

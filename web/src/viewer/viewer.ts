@@ -130,6 +130,7 @@ export class Viewer {
   private marked: MarkedPlace | null = null;
   private readonly labels: HTMLElement;
   private readonly planes: Plane[] = [];
+  private model: Picture | null = null;
   private before: Picture | null = null;
   private after: Picture | null = null;
   private options: ViewOptions = {
@@ -225,21 +226,24 @@ export class Viewer {
     this.labels.remove();
   }
 
-  /** Show a model, and its conversion if there is one. The camera stays if only the conversion changes. */
-  setPictures(before: Picture | null, after: Picture | null): void {
+  /**
+   * Show a model, and its conversion if there is one. The camera stays if only the conversion or a heat map changes.
+   * @param heatMaps Pictures that stand for those of the model and of its conversion.
+   */
+  setPictures(model: Picture | null, output: Picture | null, heatMaps: (Picture | null)[]): void {
+    const before = heatMaps[0] ?? model;
+    const after = output && (heatMaps[1] ?? output);
     if (before === this.before && after === this.after) return;
-    const isNew = before !== this.before;
+    const isNew = model !== this.model;
     this.before?.root.removeFromParent();
     this.after?.root.removeFromParent();
+    this.model = model;
     this.before = before;
     this.after = after;
     this.motionRatio = 1;
     this.box.makeEmpty();
-    for (const picture of [before, after]) {
-      if (!picture) continue;
-      this.scene.add(picture.root);
-      this.box.union(picture.box);
-    }
+    for (const picture of [before, after]) if (picture) this.scene.add(picture.root);
+    for (const picture of [model, output]) if (picture) this.box.union(picture.box);
     this.box.getBoundingSphere(this.sphere);
     if (isNew) {
       this.measurements = [];

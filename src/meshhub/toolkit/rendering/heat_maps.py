@@ -26,7 +26,7 @@ MIN_STEP_RATIO = 0.04
 can distinguish."""
 
 NORMAL_RATIO = 0.05
-"""Distance of opposite normals, per size of the model, where triangles of a reduced scene are looked up in the whole."""
+"""Distance of opposite normals, per size of the model, where triangles of a reduced scene are looked up."""
 
 LOOKUP_DETAIL_MM = 0.01
 """Detail of the points of that lookup: so fine that their number is the greatest that is allowed."""
