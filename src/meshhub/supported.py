@@ -13,6 +13,7 @@ from meshhub.model.plans import Caller, Objection
 from meshhub.model.recipes import Recipe
 from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
+from meshhub.pipeline.rates import RateCard
 from meshhub.registry import Registry
 
 
@@ -173,6 +174,16 @@ class FaultSupport(TypedDict):
     hook: str
 
 
+class RatesSupport(TypedDict):
+    """What a caller may know about the rate card of the service."""
+
+    currency: str
+    """Currency of prices."""
+
+    materials: list[str]
+    """Names for the option `material`; the first is the default."""
+
+
 class Supported(TypedDict):
     """Capabilities of a registry for one caller."""
 
@@ -203,6 +214,9 @@ class Supported(TypedDict):
     recipes: dict[str, RecipeSupport]
     """Every recipe by id."""
 
+    rates: RatesSupport | None
+    """Rate card by which quotes have prices; None without one."""
+
     plugins: list[PluginSupport]
     """Loaded plug-ins."""
 
@@ -210,13 +224,14 @@ class Supported(TypedDict):
     """Faults of plug-ins."""
 
 
-def supported(registry: Registry, caller: Caller, language: str = ENGLISH) -> Supported:
+def supported(registry: Registry, caller: Caller, language: str = ENGLISH, rates: RateCard | None = None) -> Supported:
     """Return the capabilities of a registry for a caller.
 
     Args:
         registry: Its declarations.
         caller: Its entitlements affect only `plan`, `output_formats` and each `allowed`.
         language: Language of labels, titles and descriptions, as for `Registry.texts`.
+        rates: Rate card of the service.
     """
     caller = registry.entitled(caller)
     texts = registry.texts(language)
@@ -243,6 +258,7 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH) -> Su
         "checks": [_describe_check(check, caller, texts) for check in declarations.checks],
         "options": _describe_options((HostOptions,), texts),
         "recipes": {recipe.id: _describe_recipe(recipe, texts) for recipe in declarations.recipes.values()},
+        "rates": None if rates is None else {"currency": rates.currency, "materials": list(rates.materials)},
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
             for plugin in registry.plugins

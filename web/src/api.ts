@@ -6,7 +6,7 @@ import type { Job } from "./job-events";
 import { runJob } from "./jobs";
 import { ApiError, getJson, send } from "./requests";
 import { keyOf, toFields, type Settings } from "./settings";
-import type { Explanation, Measure, Plan, Report, Supported, Verdict } from "./types";
+import type { Explanation, Measure, Plan, Quote, Report, Supported, Verdict } from "./types";
 
 export const getSupported = (language: string) => getJson<Supported>(`supported?language=${language}`);
 export const getPlan = (language: string) => getJson<Plan>(`plan?language=${language}`);
@@ -80,11 +80,20 @@ export async function preview(model: Model, request: PreviewRequest): Promise<Ar
 
 /** Return whether the model prints, after the operations among the options. */
 export function check(model: Model, options: [name: string, value: string][], signal: AbortSignal): Promise<Verdict> {
+  return getJson<Verdict>("check", { body: toForm(model, options), signal });
+}
+
+/** Return the estimate and the price of a print. */
+export function quote(model: Model, options: [name: string, value: string][], signal: AbortSignal): Promise<Quote> {
+  return getJson<Quote>("quote", { body: toForm(model, options), signal });
+}
+
+function toForm(model: Model, options: [name: string, value: string][]): FormData {
   const body = new FormData();
   for (const [name, value] of options) body.set(name, value);
   body.append("file", model.file, model.name);
   for (const { path, file } of model.companions) body.append("file", file, path);
-  return getJson<Verdict>("check", { body, signal });
+  return body;
 }
 
 /** Return a picture of the model. */

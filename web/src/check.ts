@@ -28,8 +28,11 @@ const ASK_DELAY_MS = 800;
 /** Values of the options of checks, which conversions do not have. */
 export const checkOptions = signal<Record<string, Value>>({});
 export const optionsOfChecks = computed(() => (supported.value ? listCheckFields(supported.value) : {}));
-const request = computed(() => toCheckFields(settings.value, checkOptions.value, checkFields.value ?? new Set()));
-const key = computed(() => JSON.stringify(request.value));
+/** Fields that are sent. */
+export const checkRequest = computed(() =>
+  toCheckFields(settings.value, checkOptions.value, checkFields.value ?? new Set()),
+);
+const key = computed(() => JSON.stringify(checkRequest.value));
 /** Whether the service would accept the options. */
 export const isAskable = computed(() =>
   Object.entries({ ...settings.value.options, ...checkOptions.value }).every(([name, value]) => {
@@ -78,7 +81,7 @@ export async function ask(): Promise<void> {
   update(item.id, { answer: { key: item.answer?.key ?? "", isAsking: true, verdict, failure: null } });
   announcement.value = t("asking", { name: item.model.name });
   try {
-    const answer = await api.check(item.model, request.peek(), current.abort.signal);
+    const answer = await api.check(item.model, checkRequest.peek(), current.abort.signal);
     update(item.id, { answer: { key: asked, isAsking: false, verdict: answer, failure: null } });
     announcement.value = `${item.model.name}: ${summarize(answer)}`;
   } catch (error) {

@@ -62,6 +62,8 @@ export interface Supported {
   checks?: Check[];
   options: FieldGroup;
   recipes: Record<string, Recipe>;
+  /** Null for a service without a rate card; absent on a server without `/quote`. */
+  rates?: Rates | null;
 }
 
 /** Named list of options. */
@@ -127,7 +129,47 @@ export interface Verdict {
   verdict: "pass" | "warn" | "fail";
   /** The worst first. */
   findings: Issue[];
+  /** Null if no check made one. */
+  estimate: Estimate | null;
   notes: Note[];
+}
+
+/** Estimate of a print, as far as the page shows it. */
+export interface Estimate {
+  material: string;
+  weight_g: number;
+  support_weight_g: number;
+  /** Null if the time depends on what else is in the printer. */
+  seconds: number | null;
+  /** Share of the time by which nine of ten parts differ at most. */
+  seconds_error: number | null;
+}
+
+/** Price of a number of pieces. Amounts are texts, so that nothing rounds them. */
+export interface Price {
+  currency: string;
+  quantity: number;
+  material: string;
+  machine_time: string;
+  setup: string;
+  quantity_discount: string;
+  margin: string;
+  minimum_surcharge: string;
+  tax: string;
+  total: string;
+  per_piece: string;
+}
+
+export interface Quote {
+  estimate: Estimate;
+  price: Price | null;
+}
+
+/** What a caller may know about the rate card of the operator. */
+export interface Rates {
+  currency: string;
+  /** The first is the default. */
+  materials: string[];
 }
 
 export interface Note {

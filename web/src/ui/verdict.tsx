@@ -14,6 +14,7 @@ import { formatVolume } from "./facts";
 import { coloring } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
 import { Problem } from "./problem";
+import { QuoteBlock } from "./quote";
 import { FieldRow, LockReason } from "./settings";
 import { changeView, hasWebGl, showMark, shownPlace } from "./view-state";
 
@@ -70,7 +71,7 @@ export function VerdictBlock({ item }: { item: Item }) {
       {answer?.failure && <Problem failure={answer.failure} onRetry={() => void ask()} />}
       {!answer && (
         <p class="hint" id="ask-help">
-          {t("askHelp", { checks })}
+          {t(capabilities.rates ? "askHelpPrice" : "askHelp", { checks })}
         </p>
       )}
     </section>
@@ -123,7 +124,8 @@ interface FindingsProps {
   onRemedy: () => void;
 }
 
-function Findings({ item, verdict: { verdict, findings }, capabilities, onRemedy }: FindingsProps) {
+function Findings({ item, verdict: answer, capabilities, onRemedy }: FindingsProps) {
+  const { verdict, findings } = answer;
   const [color, icon] = WORDS[verdict];
   const operations = listOperations(settings.value, capabilities);
   const isPlaceless = isMoved(settings.value, capabilities) && !(isFresh.value && item.outputPicture);
@@ -141,6 +143,7 @@ function Findings({ item, verdict: { verdict, findings }, capabilities, onRemedy
           {operations.length > 0 && <p>{t("checkedAfter", { operations: operations.join(", ") })}</p>}
         </div>
       </div>
+      <QuoteBlock item={item} verdict={answer} />
       {isPlaceless && findings.some(({ places }) => places) && <p class="hint">{t("placesMoved")}</p>}
       {findings.length > 0 && (
         <ul class="issues" aria-label={t("issues")}>

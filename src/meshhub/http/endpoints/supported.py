@@ -16,7 +16,8 @@ from meshhub.supported import supported as list_supported
 @get("/supported")
 async def supported(request: AnyRequest) -> Response[bytes]:
     """Return the formats, operations and options for this caller."""
-    listed = list_supported(state_of(request).registry, caller_of(request), language_of(request))
+    state = state_of(request)
+    listed = list_supported(state.registry, caller_of(request), language_of(request), state.rate_card)
     body = msgspec.json.encode(listed)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key, Accept-Language"}

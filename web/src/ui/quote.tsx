@@ -1,0 +1,181 @@
+/** Estimate of the print beside the verdict, and its price if the operator has a rate card. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import * as api from "../api";
+import { checkRequest } from "../check";
+import { formatNumber, language, t, type Key } from "../i18n";
+import type { Model } from "../intake";
+import { isCancelled, supported, toFailure, type Failure, type Item } from "../store";
+import type { Estimate, Price, Quote, Rates, Verdict } from "../types";
+import { Problem } from "./problem";
+
+/** Milliseconds without a change before the price is asked for again; each answer counts as a request. */
+const ASK_DELAY_MS = 800;
+const MAX_QUANTITY = 1_000_000;
+
+/** Summands of a price, in the order in which they are added. */
+const SUMMANDS = [
+  "material",
+  "machine_time",
+  "setup",
+  "quantity_discount",
+  "margin",
+  "minimum_surcharge",
+  "tax",
+] as const;
+
+/** The last quote of each model, so that a model that is chosen again costs no request. */
+const known = new WeakMap<Model, { key: string; quote: Quote }>();
+
+export function QuoteBlock({ item, verdict }: { item: Item; verdict: Verdict }) {
+  const rates = supported.value?.rates ?? null;
+  if (rates) return <Quoted key={item.id} item={item} verdict={verdict} rates={rates} />;
+  return verdict.estimate ? <EstimateList estimate={verdict.estimate} /> : null;
+}
+
+function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates: Rates }) {
+  const quantity = useSignal("1");
+  const material = useSignal(rates.materials[0] ?? "");
+  const failure = useSignal<Failure | null>(null);
+  const attempt = useSignal(0);
+  const { model } = item;
+  const last = useSignal(known.get(model) ?? null);
+  const isValid = /^\d+$/.test(quantity.value) && Number(quantity.value) >= 1 && Number(quantity.value) <= MAX_QUANTITY;
+  const fields: [string, string][] = [
+    ...checkRequest.value,
+    ["quantity", quantity.value],
+    ["material", material.value],
+  ];
+  const key = JSON.stringify(fields);
+  const isWaiting = isValid && last.value?.key !== key && !failure.value;
+  const isReady = isValid && item.answer?.isAsking === false;
+  useEffect(() => {
+    failure.value = null;
+    if (!isReady || known.get(model)?.key === key) return;
+    const abort = new AbortController();
+    const ask = async (): Promise<void> => {
+      try {
+        last.value = { key, quote: await api.quote(model, fields, abort.signal) };
+        known.set(model, last.value);
+      } catch (error) {
+        if (!isCancelled(error)) failure.value = toFailure(error);
+      }
+    };
+    const timer = setTimeout(() => void ask(), known.has(model) ? ASK_DELAY_MS : 0);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [model, key, isReady, attempt.value]);
+  const estimate = last.value?.quote.estimate ?? verdict.estimate;
+  return (
+    <>
+      {estimate && <EstimateList estimate={estimate} />}
+      <div class="print-options">
+        <label class="stack tight">
+          <span class="hint">{t("quantity")}</span>
+          <input
+            class="input"
+            type="number"
+            min="1"
+            max={MAX_QUANTITY}
+            step="1"
+            value={quantity.value}
+            aria-invalid={!isValid}
+            onInput={({ currentTarget }) => (quantity.value = currentTarget.value.trim())}
+          />
+        </label>
+        <label class="stack tight">
+          <span class="hint">{t("printMaterial")}</span>
+          <select
+            class="input"
+            value={material.value}
+            onChange={({ currentTarget }) => (material.value = currentTarget.value)}
+          >
+            {rates.materials.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {last.value?.quote.price && <PriceList price={last.value.quote.price} isOutdated={last.value.key !== key} />}
+      {isWaiting && (
+        <p class="row hint" role="status">
+          <span class="spinner small" aria-hidden="true" />
+          {t("pricing")}
+        </p>
+      )}
+      {failure.value && <Problem failure={failure.value} onRetry={() => attempt.value++} />}
+    </>
+  );
+}
+
+function PriceList({ price, isOutdated }: { price: Price; isOutdated: boolean }) {
+  const format = (amount: string): string => `${formatAmount(amount)} ${price.currency}`;
+  return (
+    <div class={`price ${isOutdated ? "outdated" : ""}`}>
+      <p class="row between">
+        <span>{t("price", { n: price.quantity })}</span>
+        <strong>{format(price.total)}</strong>
+      </p>
+      {price.quantity > 1 && (
+        <p class="row between hint">
+          <span>{t("perPiece")}</span>
+          <span>{format(price.per_piece)}</span>
+        </p>
+      )}
+      <details class="more">
+        <summary>{t("summands")}</summary>
+        <dl>
+          {SUMMANDS.map((name) => (
+            <div key={name} class="row between">
+              <dt>{t(`price_${name}`)}</dt>
+              <dd>{format(price[name])}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </div>
+  );
+}
+
+function EstimateList({ estimate }: { estimate: Estimate }) {
+  const { weight_g: weight, support_weight_g: support, material, seconds, seconds_error: error } = estimate;
+  const rows: [Key, string][] = [
+    ["weight", `${withUnit(weight, "g")}${material ? ` ${material.toUpperCase()}` : ""}`],
+    ...(support > 0 ? ([["supportWeight", withUnit(support, "g")]] as [Key, string][]) : []),
+    ["printTime", seconds === null ? t("timeDepends") : formatTime(seconds, error)],
+  ];
+  return (
+    <dl class="facts" aria-label={t("estimate")}>
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{t(name)}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function withUnit(value: number, unit: string): string {
+  return `${formatNumber(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit}`;
+}
+
+/** Return a time with the error of nine of ten parts. */
+export function formatTime(seconds: number, error: number | null): string {
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  const text = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return error === null ? `≈ ${text}` : `≈ ${text} ± ${formatNumber(100 * error, 0)} %`;
+}
+
+/** Return an amount, which is text so that nothing rounds it, with all its digits. */
+export function formatAmount(amount: string): string {
+  const digits = amount.split(".")[1]?.length ?? 0;
+  return Number(amount).toLocaleString(language.value, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}
