@@ -27,9 +27,9 @@ from scipy.stats import spearmanr
 
 from meshhub import MeshhubError, Registry
 from meshhub.builtin_plugins.print import PrintOptions, estimate
-from meshhub.builtin_plugins.print.deposits import stand_columns
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import extremes, signed_volume, soup
+from meshhub.toolkit.support_material import stand_columns
 
 SUFFIXES = (".3mf", ".obj", ".ply", ".stl")
 
@@ -213,7 +213,7 @@ def _prepare(vertices: NDArray[np.float64], faces: NDArray[np.int32], options: P
     layers = estimate._slice(vertices, faces, options, estimate.MAX_CELLS_COUNT)
     deposit = estimate._fill(layers, signed_volume(vertices, faces), options)
     columns = stand_columns(vertices, faces, layers, options.print_overhang_deg, options.layer_mm)
-    support = estimate._fill_columns(columns, options)
+    support = columns.material(options.print_nozzle_mm)
     return lambda: estimate._time(deposit, support, options)
 
 

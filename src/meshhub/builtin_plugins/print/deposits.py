@@ -8,15 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import extremes, face_normals
-from meshhub.toolkit.layers import Layers
-from meshhub.toolkit.supports import cross_columns
-
-Cells = NDArray[np.bool_]
-
-LINE_RATIO = 1.125
-"""Width of a line per diameter of the nozzle."""
+from meshhub.model.scene import Float64
+from meshhub.toolkit.layers import Cells, Layers, grow
+from meshhub.toolkit.support_material import LINE_RATIO
 
 SURFACE_MARGIN_MM = 3.0
 """Millimeters by which slicers extend visible surfaces under the walls."""
@@ -29,15 +23,6 @@ MIN_INFILL_MM2 = 70.0
 
 WALL_OVERLAP_RATIO = 0.3
 """Infill that runs along walls and into them, per line of wall; fitted."""
-
-SUPPORT_MARGIN_MM = 1.5
-"""Millimeters by which slicers extend the support beyond an overhang."""
-
-SUPPORT_GAP_MM = 0.3
-"""Millimeters between support and the walls beside it."""
-
-INTERFACE_LAYERS = 3
-"""Dense layers between support and overhang."""
 
 
 class Shells(NamedTuple):
@@ -127,66 +112,3 @@ def _find_surfaces(filled: Cells, inside: NDArray[np.float32], cell: float, *, a
         own = inside[number] > 0.5
         flats[number] = grow(visible & own, SURFACE_MARGIN_MM / cell) & own
     return _Surfaces(flats, slopes | flats)
-
-
-class Columns(NamedTuple):
-    """Support of each layer, (l,) each.
-
-    space:     mm³ that it takes up
-    interface: mm³ of it beside an overhang, which are dense
-    border:    mm² of its sides
-    """
-
-    space: Float64
-    interface: Float64
-    border: Float64
-
-
-def stand_columns(vertices: Float64, faces: Int32, layers: Layers, angle_deg: float, layer_mm: float) -> Columns:
-    """Let columns grow from overhangs down to the bed, or to the model below.
-
-    Args:
-        vertices: (n, 3) mm, Z up.
-        faces: (m, 3) oriented outward.
-        layers: Layers of the same model.
-        angle_deg: An overhang needs support if its angle with the bed is smaller.
-        layer_mm: Gap between overhang and support.
-    """
-    _, low, cell, height = layers
-    # the support may be wider than the model
-    margin = int(np.ceil(SUPPORT_MARGIN_MM / cell))
-    filled = np.pad(layers.filled, ((0, 0), (margin, margin), (margin, margin)))
-    space, interface, border = np.zeros((3, len(filled)))
-    normals = face_normals(vertices, faces)
-    steep = -normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * np.linalg.norm(normals, axis=1)
-    hanging = faces[steep & (vertices[:, 2][faces].max(axis=1) > extremes(vertices)[0][2] + layer_mm)]
-    if len(hanging) == 0:
-        return Columns(space, interface, border)
-    column, _, z = cross_columns(vertices, hanging, low, cell)
-    level = np.floor((z - low[2] - layer_mm) / height).astype(np.int64)
-    known = (level >= 0) & (level < len(filled))
-    begins = np.zeros(filled.shape, np.bool_)
-    begins[level[known], (column[known] >> 20) + margin, (column[known] & ((1 << 20) - 1)) + margin] = True
-    own = np.zeros(filled.shape[1:], np.bool_)
-    age = np.full(own.shape, np.inf)
-    for number in range(len(filled) - 1, -1, -1):
-        new = grow(begins[number], SUPPORT_MARGIN_MM / cell)
-        age[new] = 0
-        own |= new
-        if not own.any():
-            continue
-        own &= ~grow(filled[number], SUPPORT_GAP_MM / cell)
-        space[number] = np.count_nonzero(own)
-        interface[number] = np.count_nonzero(own & (age < INTERFACE_LAYERS * layer_mm / height))
-        border[number] = np.count_nonzero(own ^ ndimage.binary_erosion(own))
-        age += 1
-    volume = cell**2 * height
-    return Columns(space * volume, interface * volume, border * cell * height)
-
-
-def grow(cells: Cells, distance: float) -> Cells:
-    """Return the cells of a layer within a distance in cells."""
-    if not cells.any():
-        return cells
-    result: Cells = ndimage.distance_transform_edt(~cells) <= distance
-    return result

@@ -11,14 +11,7 @@ from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import topology_of
-from meshhub.builtin_plugins.print.deposits import (
-    LINE_RATIO,
-    Columns,
-    Shells,
-    fill_shells,
-    line_spacing,
-    stand_columns,
-)
+from meshhub.builtin_plugins.print.deposits import Shells, fill_shells, line_spacing
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Scene
@@ -26,6 +19,7 @@ from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
+from meshhub.toolkit.support_material import stand_columns
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
 """Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
@@ -41,9 +35,6 @@ MAX_GRID_ERROR_RATIO = 0.05
 
 MIN_VOLUME_RATIO = 1e-6
 """Volume per area and diagonal up to which a surface is flat; float32 rounds tilted sheets to such a volume."""
-
-SUPPORT_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
-"""Filled share of support and of its dense layers, and lines around it; fitted."""
 
 RESIN_SUPPORT_RATIO = 0.1
 """Share of the space of support that pillars of resin fill; an assumption."""
@@ -143,7 +134,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             support_material = RESIN_SUPPORT_RATIO * support
             seconds = float(np.ceil((high - low)[2] / options.layer_mm)) * RESIN_LAYER_S
         else:
-            deposit, filaments = _fill(layers, volume, options), _fill_columns(columns, options)
+            deposit, filaments = _fill(layers, volume, options), columns.material(options.print_nozzle_mm)
             material, support_material = deposit.material_mm3, float(filaments.sum())
             seconds = _time(deposit, filaments, options)
             error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
@@ -212,17 +203,6 @@ def _fill(layers: Layers, volume_mm3: float, options: PrintOptions) -> _Deposit:
     cells = np.count_nonzero(layers.filled) * layers.cell**2 * layers.height
     ratio = volume_mm3 / float(cells) if cells else 0.0
     return _Deposit(layers, shells, ratio if abs(ratio - 1) <= MAX_GRID_ERROR_RATIO else 1.0)
-
-
-def _fill_columns(columns: Columns, options: PrintOptions) -> Float64:
-    """Return the material of the support of each layer in mm³."""
-    sheath = SHEATH_LINES * LINE_RATIO * options.print_nozzle_mm
-    result: Float64 = (
-        SUPPORT_RATIO * (columns.space - columns.interface)
-        + INTERFACE_RATIO * columns.interface
-        + sheath * columns.border
-    )
-    return result
 
 
 def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:

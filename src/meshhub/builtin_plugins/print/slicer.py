@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.deposits import LINE_RATIO
 from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, find_missing_volume, replace_print
 from meshhub.errors import ConversionFailed, InvalidOption, MissingDependency
 from meshhub.model.deadline import seconds_left
@@ -21,6 +20,7 @@ from meshhub.model.estimate import Estimate
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import extremes, face_normals, soup, unit_vectors
+from meshhub.toolkit.support_material import LINE_RATIO
 
 PROGRAMS = ("prusa-slicer", "PrusaSlicer", "prusa-slicer-console")
 """Names of the program."""
