@@ -29,7 +29,7 @@ from meshhub import MeshhubError, Registry
 from meshhub.builtin_plugins.print import PrintOptions, estimate
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import extremes, signed_volume, soup
-from meshhub.toolkit.support_material import stand_columns
+from meshhub.toolkit.support_material import Skin, stand_columns
 
 SUFFIXES = (".3mf", ".obj", ".ply", ".stl")
 
@@ -212,7 +212,7 @@ def _prepare(vertices: NDArray[np.float64], faces: NDArray[np.int32], options: P
     """Return a function that computes the time of a part by the current constants."""
     layers = estimate._slice(vertices, faces, options, estimate.MAX_CELLS_COUNT)
     deposit = estimate._fill(layers, signed_volume(vertices, faces), options)
-    columns = stand_columns(vertices, faces, layers, options.print_overhang_deg, options.layer_mm)
+    columns = stand_columns(Skin.of(vertices, faces), layers, options.print_overhang_deg, options.layer_mm)
     support = columns.material(options.print_nozzle_mm)
     return lambda: estimate._time(deposit, support, options)
 

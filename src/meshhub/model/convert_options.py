@@ -88,22 +88,24 @@ class ConvertOptions(TypedDict, total=False):
     """Mirror. Make the mirror image of the whole scene along this axis, in place."""
 
     orient: bool | None
-    """Orient for printing. Turn the whole scene so that it needs little support, stands safely and is low."""
+    """Orient for printing. Turn the whole scene so that it stands safely and needs little support; a pose that is
+    as good stays."""
 
     orient_angle_deg: float | None
     """Steepest overhang without support, degrees (at least 5 and at most 85). Surfaces need support where they
     overhang at less than this angle from the bed."""
 
     orient_support_weight: float | None
-    """Weight of support (at least 0 and at most 100). How much the volume of the support counts, as a share of the
-    volume of the hull."""
+    """Weight of support (at least 0 and at most 100). How much the filament of the support counts, as a share of
+    the volume of the hull."""
 
     orient_contact_weight: float | None
-    """Weight of contact (at least 0 and at most 100). How much it counts that little of the model touches the bed."""
+    """Weight of contact (at least 0 and at most 100). How much it counts that little of the model touches the bed;
+    by default, it decides between equal support."""
 
     orient_height_weight: float | None
     """Weight of height (at least 0 and at most 100). How much the height counts, as a share of the longest
-    diagonal."""
+    diagonal; by default, it decides between equal support."""
 
     rotate_x_deg: float | None
     """Rotate about X, degrees (at least -360 and at most 360). Turn the whole scene about the X axis; positive

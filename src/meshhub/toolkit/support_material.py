@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import extremes, face_normals
+from meshhub.toolkit.geometry import IntIndex, face_normals, weld
 from meshhub.toolkit.layers import Layers, grow
 from meshhub.toolkit.supports import cross_columns
+from meshhub.toolkit.topology import Index, edges, following
 
 MARGIN_MM = 1.5
 """Millimeters by which slicers extend the support beyond an overhang."""
@@ -25,6 +26,44 @@ FILL_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
 
 LINE_RATIO = 1.125
 """Width of a line per diameter of the nozzle."""
+
+MIN_RISE = 1e-6
+"""Sine of the least angle with the bed at which a face rises; smaller angles are rounding."""
+
+
+class Skin(NamedTuple):
+    """Surface that is measured in several poses.
+
+    vertices: (n, 3) distinct positions in mm, Z up
+    faces:    (m, 3) oriented outward
+    ends:     (e, 2) vertices of each edge between two faces, in the direction of the first face
+    sides:    (e, 2) faces of each edge
+    """
+
+    vertices: Float64
+    faces: Int32
+    ends: IntIndex
+    sides: Index
+
+    @classmethod
+    def of(cls, vertices: Float64, faces: Int32) -> Skin:
+        """Return the skin of a surface: (n, 3) positions, (m, 3) faces."""
+        first, index = weld(vertices)
+        faces = index[faces]
+        half = np.stack(edges(faces).pairs(), axis=1)
+        corners = faces.ravel()
+        ends = np.stack([corners[half[:, 0]], corners[following(half[:, 0])]], axis=1)
+        return cls(vertices[first], faces, ends, half // 3)
+
+    def turned(self, rotation: Float64) -> Skin:
+        """Return the skin in another pose."""
+        return self._replace(vertices=self.vertices @ rotation.T)
+
+    def contact(self, layer_mm: float) -> float:
+        """Return the area in mm² that touches the bed: faces that look down within the first layer."""
+        z = self.vertices[:, 2]
+        own = self.faces[z[self.faces].max(axis=1) <= z[self.faces].min() + layer_mm]
+        return float(np.maximum(-face_normals(self.vertices, own)[:, 2], 0).sum()) / 2
 
 
 class Columns(NamedTuple):
@@ -48,30 +87,30 @@ class Columns(NamedTuple):
         return result
 
 
-def stand_columns(vertices: Float64, faces: Int32, layers: Layers, angle_deg: float, layer_mm: float) -> Columns:
+def stand_columns(
+    skin: Skin, layers: Layers, angle_deg: float, layer_mm: float, *, with_edges: bool = False
+) -> Columns:
     """Let columns grow from overhangs down to the bed, or to the model below.
 
     Args:
-        vertices: (n, 3) mm, Z up.
-        faces: (m, 3) oriented outward.
+        skin: Surface of the model.
         layers: Layers of the same model.
         angle_deg: An overhang needs support if its angle with the bed is smaller.
         layer_mm: Gap between overhang and support.
+        with_edges: Whether edges and corners that point down need support, too. Poses on a corner have no other
+            overhangs; the constants of the material were fitted without them.
     """
     _, low, cell, height = layers
     # the support may be wider than the model
     margin = int(np.ceil(MARGIN_MM / cell))
     filled = np.pad(layers.filled, ((0, 0), (margin, margin), (margin, margin)))
-    normals = face_normals(vertices, faces)
-    steep = -normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * np.linalg.norm(normals, axis=1)
-    hanging = faces[steep & (vertices[:, 2][faces].max(axis=1) > extremes(vertices)[0][2] + layer_mm)]
-    if len(hanging) == 0:
-        return Columns(*np.zeros((3, len(filled))))
-    column, _, z = cross_columns(vertices, hanging, low, cell)
+    column, row, z = _find_overhangs(skin, angle_deg, low, cell, with_edges)
     level = np.floor((z - low[2] - layer_mm) / height).astype(np.int64)
-    known = (level >= 0) & (level < len(filled))
-    begins = np.zeros(filled.shape, np.bool_)
-    begins[level[known], (column[known] >> 20) + margin, (column[known] & ((1 << 20) - 1)) + margin] = True
+    known = (z > low[2] + layer_mm) & (level < len(filled))
+    if not known.any():
+        return Columns(*np.zeros((3, len(filled))))
+    begins = np.zeros_like(filled)
+    begins[level[known], row[known] + margin, column[known] + margin] = True
     begins = grow(begins, MARGIN_MM / cell)
     free = ~grow(filled, GAP_MM / cell)
     dense = max(1, int(np.ceil(INTERFACE_LAYERS * layer_mm / height)))
@@ -88,3 +127,53 @@ def stand_columns(vertices: Float64, faces: Int32, layers: Layers, angle_deg: fl
     border = space - np.count_nonzero(inner, axis=(1, 2))
     volume = cell**2 * height
     return Columns(space * volume, interface * volume, border * cell * height)
+
+
+def _find_overhangs(
+    skin: Skin, angle_deg: float, low: Float64, cell: float, with_edges: bool
+) -> tuple[IntIndex, IntIndex, Float64]:
+    """Return column, row and height of the places that need support."""
+    normals = face_normals(skin.vertices, skin.faces)
+    length = np.linalg.norm(normals, axis=1)
+    hanging = skin.faces[-normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * length]
+    key, z = np.empty(0, np.int64), np.empty(0)
+    if len(hanging):
+        key, _, z = cross_columns(skin.vertices, hanging, low, cell)
+    column, row = key & ((1 << 20) - 1), key >> 20
+    if with_edges:
+        points = np.concatenate([_find_keels(skin, normals, length, angle_deg, cell), _find_tips(skin, normals)])
+        cells = np.floor((points[:, :2] - low[:2]) / cell).astype(np.int64)
+        column, row = np.concatenate([column, cells[:, 0]]), np.concatenate([row, cells[:, 1]])
+        z = np.concatenate([z, points[:, 2]])
+    return column, row, z
+
+
+def _find_keels(skin: Skin, normals: Float64, length: Float64, angle_deg: float, step: float) -> Float64:
+    """Return points on flat edges from which both faces rise, at most a step apart."""
+    begin, end = (skin.vertices[skin.ends[:, side]] for side in (0, 1))
+    along = end - begin
+    size = np.linalg.norm(along, axis=1)
+    is_keel = np.abs(along[:, 2]) < np.sin(np.deg2rad(angle_deg)) * size
+    for side, sign in ((0, 1), (1, -1)):
+        face = skin.sides[:, side]
+        rise = sign * (normals[face, 0] * along[:, 1] - normals[face, 1] * along[:, 0])
+        is_keel &= (rise > MIN_RISE * size * length[face]) & (normals[face, 2] < 0)
+    chosen = np.flatnonzero(is_keel)
+    count = np.ceil(np.abs(along[chosen, :2]).max(axis=1, initial=0) / step).astype(np.int64) + 1
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    chosen = np.repeat(chosen, count)
+    share = number / np.maximum(np.repeat(count, count) - 1, 1)
+    points: Float64 = begin[chosen] + share[:, None] * along[chosen]
+    return points
+
+
+def _find_tips(skin: Skin, normals: Float64) -> Float64:
+    """Return the corners below all their neighbors, if the material is above them."""
+    z = skin.vertices[:, 2]
+    is_above = np.zeros(len(z), np.bool_)
+    for a, b in (skin.ends.T, skin.ends.T[::-1]):
+        is_above[a[z[a] > z[b]]] = True
+    tip = np.flatnonzero(~is_above)
+    facing = np.bincount(skin.faces.ravel(), np.repeat(normals[:, 2], 3), len(z))
+    points: Float64 = skin.vertices[tip[facing[tip] < 0]]
+    return points

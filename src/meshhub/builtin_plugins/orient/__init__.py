@@ -18,7 +18,8 @@ class OrientOptions(Struct, frozen=True, kw_only=True):
         bool,
         Meta(
             title="Orient for printing",
-            description="Turn the whole scene so that it needs little support, stands safely and is low.",
+            description="Turn the whole scene so that it stands safely and needs little support; a pose that is as "
+            "good stays.",
         ),
     ] = False
 
@@ -36,7 +37,7 @@ class OrientOptions(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             title="Weight of support",
-            description="How much the volume of the support counts, as a share of the volume of the hull.",
+            description="How much the filament of the support counts, as a share of the volume of the hull.",
             ge=0,
             le=100,
         ),
@@ -46,21 +47,23 @@ class OrientOptions(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             title="Weight of contact",
-            description="How much it counts that little of the model touches the bed.",
+            description="How much it counts that little of the model touches the bed; by default, "
+            "it decides between equal support.",
             ge=0,
             le=100,
         ),
-    ] = 0.1
+    ] = 0.002
 
     orient_height_weight: Annotated[
         float,
         Meta(
             title="Weight of height",
-            description="How much the height counts, as a share of the longest diagonal.",
+            description="How much the height counts, as a share of the longest diagonal; by default, "
+            "it decides between equal support.",
             ge=0,
             le=100,
         ),
-    ] = 0.1
+    ] = 0.002
 
 
 @hookimpl

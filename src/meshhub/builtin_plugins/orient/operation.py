@@ -1,5 +1,6 @@
 """Turn the whole scene, as one rigid body, so that it prints with little support."""
 
+# why this way: docs/decisions/0037-orientation.md
 from __future__ import annotations
 
 import itertools
@@ -11,10 +12,12 @@ from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.orient import OrientOptions
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.toolkit.geometry import extremes, face_normals, soup, turned, unit_vectors
+from meshhub.toolkit.layers import slice_layers
 from meshhub.toolkit.poses import center_of_mass, find_sides, rotation_to_bed
-from meshhub.toolkit.supports import measure_support
+from meshhub.toolkit.support_material import Skin, stand_columns
 
 MAX_SIDES = 24
 """Maximum sides of the hull to try, the largest first."""
@@ -26,22 +29,34 @@ NORMAL_BIN = 8
 """Steps of a component of a normal; directions in one step, about 7 degrees wide, count as one."""
 
 MAX_FACES = 60_000
-"""Maximum faces of the sample on which many poses are compared; the best poses are measured on all faces."""
+"""Maximum faces on which poses are measured; more faces are smaller than the cells of a printer."""
 
-MAX_FINALISTS = 4
-"""Poses that are measured on all faces."""
+MAX_COARSE_FACES = 15_000
+"""Maximum faces of the sample on which all poses are compared."""
+
+COARSE_CELLS, CELLS = 56, 96
+"""Cells along the longest diagonal, for all poses and for the best of them."""
+
+MAX_FINALISTS = 6
+"""Poses that are measured on the finer grid."""
 
 MAX_SAME_COSINE = float(np.cos(np.deg2rad(1.0)))
 """Cosine of the angle below which two directions count as one."""
 
-MIN_GAIN = 0.005
-"""Score by which another pose must be better than the original pose."""
+MIN_SIZE_MM = 40.0
+"""Shortest diagonal in millimeters; smaller models are compared at this size, because later steps may enlarge them."""
+
+LAYER_MM, NOZZLE_MM = 0.2, 0.4
+"""Layers and nozzle of usual printers of filament."""
+
+LIMIT_DEG = 1.0
+"""Degrees beyond the steepest overhang at which slicers still add support."""
+
+MIN_GAIN, MIN_GAIN_RATIO = 0.001, 0.05
+"""Score, and share of the score, by which another pose must be better than the original pose."""
 
 CONTACT_MM = 0.2
 """Millimeters above the bed within which a point touches it: the first layer."""
-
-TIP_PENALTY = 1.0
-"""Added to the score of a pose in which the model tips over: as much as a support of the size of the hull."""
 
 _AXES = [np.array(step, np.float64) for step in itertools.product((-1, 0, 1), repeat=3) if any(step)]
 
@@ -60,14 +75,15 @@ class Pose(NamedTuple):
 class _Model(NamedTuple):
     """What poses are compared by.
 
+    scale: size at which it is measured per size of the model
     volume_mm3: of the hull
     shadow_mm2: the area of the largest side of the bounding box
     """
 
-    vertices: Float64
-    faces: Int32
+    skin: Skin
     hull: Float64
     center: Float64
+    scale: float
     volume_mm3: float
     shadow_mm2: float
     diagonal_mm: float
@@ -82,20 +98,26 @@ class _Model(NamedTuple):
             hull = ConvexHull((used - low) / sides.max())
         except (QhullError, ValueError):
             return None
-        volume = float(hull.volume) * float(sides.max()) ** 3
-        shadow = float(np.sort(sides)[1:].prod())
-        corners = used[hull.vertices]
+        diagonal = float(np.linalg.norm(sides))
+        scale = max(1.0, MIN_SIZE_MM / diagonal)
+        sides, diagonal, vertices = scale * sides, scale * diagonal, scale * (vertices - low)
         return cls(
-            vertices, faces, corners, center_of_mass(vertices, faces), volume, shadow, float(np.linalg.norm(sides))
+            _simplify(vertices, faces, MAX_FACES),
+            scale * (used[hull.vertices] - low),
+            center_of_mass(vertices, faces),
+            scale,
+            float(hull.volume) * float(sides.max()) ** 3,
+            float(np.sort(sides)[1:].prod()),
+            diagonal,
         )
 
 
 def run(scene: Scene, options: OrientOptions) -> Scene:
     """Turn the scene to the best of many poses: on the sides of its hull, on its main surfaces, and along the axes.
 
-    The score of a pose adds the volume of its support, the share of the shadow that does not touch the bed, and the
-    height, each with its weight; a pose in which the model tips over costs TIP_PENALTY. The original pose is one of
-    them, and wins if it is as good.
+    Poses in which the model does not tip over are better than others. Among them, the score adds the support that a
+    slicer prints, the share of the shadow that does not touch the bed, and the height, each with its weight. The
+    original pose is one of them, and stays unless another one is clearly better.
 
     Args:
         scene: Millimeters, Z up.
@@ -107,19 +129,21 @@ def run(scene: Scene, options: OrientOptions) -> Scene:
     """
     if not options.orient:
         return scene
-    vertices, faces = soup(scene)
-    model = _Model.of(vertices, faces)
+    model = _Model.of(*soup(scene))
     if model is None:
         note("not_oriented", "the model is flat or a line, and was not turned")
         return scene
-    coarse = _simplify(model)
     as_drawn = np.array([0.0, 0.0, -1.0])
-    rough = sorted((_measure(coarse, down, options) for down in _list_directions(model)), key=_rank)
-    finalists = [pose.down for pose in rough[:MAX_FINALISTS]]
-    drawn = _measure(model, as_drawn, options)
-    poses = sorted([drawn, *(_measure(model, down, options) for down in finalists)], key=_rank)
+    coarse = model._replace(skin=_simplify(model.skin.vertices, model.skin.faces, MAX_COARSE_FACES))
+    rough = sorted(
+        (_measure(coarse, down, options, COARSE_CELLS) for down in track(_list_directions(model))), key=_rank
+    )
+    drawn = _measure(model, as_drawn, options, CELLS)
+    poses = sorted([drawn, *(_measure(model, pose.down, options, CELLS) for pose in rough[:MAX_FINALISTS])], key=_rank)
+    best = poses[0]
     # a turn must be worth it
-    best = drawn if drawn.score <= poses[0].score + MIN_GAIN else poses[0]
+    if drawn.is_stable == best.is_stable and drawn.score <= (1 + MIN_GAIN_RATIO) * best.score + MIN_GAIN:
+        best = drawn
     did(
         support_before_mm3=drawn.support_mm3,
         support_mm3=best.support_mm3,
@@ -132,9 +156,9 @@ def run(scene: Scene, options: OrientOptions) -> Scene:
     return scene if best is drawn else turned(scene, rotation_to_bed(best.down))
 
 
-def _rank(pose: Pose) -> tuple[float, float]:
-    """Return the sort key of poses: the rounded score, then how little they turn the model."""
-    return round(pose.score, 6), float(pose.down[2])
+def _rank(pose: Pose) -> tuple[bool, float, float]:
+    """Return the sort key of poses: whether they tip over, the rounded score, then how little they turn the model."""
+    return not pose.is_stable, round(pose.score, 6), float(pose.down[2])
 
 
 def _describe(pose: Pose) -> str:
@@ -149,7 +173,7 @@ def _list_directions(model: _Model) -> list[Float64]:
     """Return the unit vectors that may point down, without repetitions."""
     sides = find_sides(model.hull, model.center)
     directions = [] if sides is None else list(sides.normals[sides.stable][:MAX_SIDES])
-    normals = face_normals(model.vertices, model.faces)
+    normals = face_normals(model.skin.vertices, model.skin.faces)
     area = np.linalg.norm(normals, axis=1)
     bins, number = np.unique(np.rint(unit_vectors(normals) * NORMAL_BIN), axis=0, return_inverse=True)
     total = np.bincount(number.reshape(-1), area, len(bins))
@@ -166,30 +190,34 @@ def _list_directions(model: _Model) -> list[Float64]:
     return kept
 
 
-def _simplify(model: _Model) -> _Model:
-    """Return the model with at most about MAX_FACES faces."""
-    if len(model.faces) <= MAX_FACES:
-        return model
-    vertices, faces = simplify(
-        model.vertices.astype(np.float32), model.faces, target_reduction=1 - MAX_FACES / len(model.faces)
-    )
-    return model._replace(vertices=vertices.astype(np.float64), faces=faces.astype(np.int32))
+def _simplify(vertices: Float64, faces: Int32, max_faces: int) -> Skin:
+    """Return the skin of a surface with at most about this many faces."""
+    if len(faces) > max_faces:
+        points, faces = simplify(vertices.astype(np.float32), faces, target_reduction=1 - max_faces / len(faces))
+        vertices, faces = points.astype(np.float64), faces.astype(np.int32)
+    return Skin.of(vertices, faces)
 
 
-def _measure(model: _Model, down: Float64, options: OrientOptions) -> Pose:
-    """Measure a pose."""
+def _measure(model: _Model, down: Float64, options: OrientOptions, cells: int) -> Pose:
+    """Measure a pose on a grid of this many cells along the longest diagonal."""
     rotation = rotation_to_bed(down)
-    support = measure_support(model.vertices @ rotation.T, model.faces, options.orient_angle_deg)
+    skin = model.skin.turned(rotation)
+    cell = model.diagonal_mm / cells
+    layers = slice_layers(skin.vertices, skin.faces, cell, cell)
+    columns = stand_columns(skin, layers, options.orient_angle_deg + LIMIT_DEG, LAYER_MM, with_edges=True)
+    support = float(columns.material(NOZZLE_MM).sum())
     hull = model.hull @ rotation.T
     height = float(np.ptp(hull[:, 2]))
-    is_stable = _stands(hull, rotation @ model.center)
+    contact = skin.contact(CONTACT_MM)
     score = (
-        options.orient_support_weight * support.volume_mm3 / model.volume_mm3
-        + options.orient_contact_weight * max(0.0, 1 - support.contact_mm2 / model.shadow_mm2)
+        options.orient_support_weight * support / model.volume_mm3
+        + options.orient_contact_weight * max(0.0, 1 - contact / model.shadow_mm2)
         + options.orient_height_weight * height / model.diagonal_mm
-        + (0.0 if is_stable else TIP_PENALTY)
     )
-    return Pose(score, down, support.volume_mm3, support.contact_mm2, height, is_stable)
+    scale = model.scale
+    return Pose(
+        score, down, support / scale**3, contact / scale**2, height / scale, _stands(hull, rotation @ model.center)
+    )
 
 
 def _stands(hull: Float64, center: Float64) -> bool:

@@ -19,7 +19,7 @@ from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
-from meshhub.toolkit.support_material import stand_columns
+from meshhub.toolkit.support_material import Skin, stand_columns
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
 """Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
@@ -128,7 +128,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     error: float | None = None
     if options.print_process != "sls":
         layers = _slice(vertices, faces, options, MAX_CELLS_COUNT)
-        columns = stand_columns(vertices, faces, layers, options.print_overhang_deg, options.layer_mm)
+        columns = stand_columns(Skin.of(vertices, faces), layers, options.print_overhang_deg, options.layer_mm)
         support = float(columns.space.sum())
         if options.print_process == "resin":
             support_material = RESIN_SUPPORT_RATIO * support
