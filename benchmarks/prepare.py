@@ -1,6 +1,6 @@
 """Pairs of print-preparation operations on real files: closed in, closed out, and sliced.
 
-    python benchmarks/prepare.py CORPUS RESULT.csv [--seconds 1200] [--slice 60]
+    python benchmarks/prepare.py CORPUS RESULT.csv [--seconds 1200] [--slice 60] [--seed 7]
 
 The files are those of the corpus that manifold3d accepts as solids when they are shrunk into a box of 40 mm. All
 pairs of operations run on one of them after the other, again and again until the time is over. A result counts as
@@ -30,20 +30,32 @@ from meshhub.engine.isolated import Isolated
 from meshhub.toolkit.geometry import welded
 
 OPERATIONS: Mapping[str, Mapping[str, object]] = {
+    "arrange": {"arrange_bed": "220x220"},
     "boolean": {"boolean": "union"},
     "chamfer-base": {"chamfer_base_mm": 0.5},
+    "copies": {"copies": 2},
     "cut-plane": {"cut_plane": "z=50%"},
     "drain": {"drain_holes_mm": 2},
     "emboss": {"emboss_text": "A1", "emboss_size_mm": 4},
     "fill-holes": {"fill_holes_mm": 4},
+    "fit": {"fit_mm": "30x35x35"},
     "flatten-base": {"flatten_base_mm": 1},
     "hollow": {"hollow_wall_mm": 1.5},
     "lay-flat": {"lay_flat": True},
+    "merge-parts": {"merge_parts": True},
+    "mirror": {"mirror": "x"},
     "offset": {"offset_mm": 0.5},
+    "optimize": {"optimize_target_faces": 1000},
     "orient": {"orient": True},
+    "place-on-bed": {"place_on_bed": True},
     "plinth": {"plinth_mm": 2},
+    "reduce-colors": {"reduce_colors": 4},
+    "repair": {"repair": True},
+    "rotate": {"rotate_x_deg": 30},
+    "scale": {"scale_percent": 90},
     "split-for-bed": {"split_for_bed": "30x30x30"},
     "split-parts": {"split_parts": True},
+    "target-height": {"target_height_mm": 25},
     "thicken": {"thicken_mm": 1},
 }
 """Operations with options for models of 40 mm."""
@@ -54,7 +66,6 @@ FACES = range(100, 20_001)
 
 MAX_FILE_BYTES = 5_000_000
 TIMEOUT_S = 90
-SEED = 7
 
 
 def is_solid(scene: Scene) -> bool:
@@ -68,11 +79,11 @@ def is_solid(scene: Scene) -> bool:
     return bool(scene.parts)
 
 
-def choose_files(registry: Registry, corpus: Path, folder: Path) -> list[Path]:
+def choose_files(registry: Registry, corpus: Path, folder: Path, seed: int) -> list[Path]:
     """Write the files that are solids as small 3MF files, and return these."""
     with (corpus / "INDEX.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    random.Random(SEED).shuffle(rows)
+    random.Random(seed).shuffle(rows)
     chosen: list[Path] = []
     for row in rows:
         path = corpus / row["file"]
@@ -113,9 +124,10 @@ def main() -> None:
     parser.add_argument("result", type=Path)
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--slice", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=7, help="draws the files and the pairs")
     arguments = parser.parse_args()
     pairs = list(itertools.combinations(OPERATIONS, 2))
-    random.Random(SEED).shuffle(pairs)
+    random.Random(arguments.seed).shuffle(pairs)
     outcomes: Counter[str] = Counter()
     slicings: Counter[str] = Counter()
     folder = Path(tempfile.mkdtemp())
@@ -125,7 +137,7 @@ def main() -> None:
     ):
         table = csv.writer(file)
         table.writerow(["first", "second", "file", "outcome", "seconds", "slicer"])
-        files = choose_files(registry, arguments.corpus, folder)
+        files = choose_files(registry, arguments.corpus, folder, arguments.seed)
         deadline = time.monotonic() + arguments.seconds
         for number, (first, second) in enumerate(itertools.cycle(pairs)):
             if time.monotonic() > deadline:
