@@ -42,7 +42,7 @@ OPERATIONS: Mapping[str, Mapping[str, object]] = {
     "flatten-base": {"flatten_base_mm": 1},
     "hollow": {"hollow_wall_mm": 1.5},
     "lay-flat": {"lay_flat": True},
-    "merge-parts": {"merge_parts": True},
+    "merge-parts": {"merge_parts": "union"},
     "mirror": {"mirror": "x"},
     "offset": {"offset_mm": 0.5},
     "optimize": {"optimize_target_faces": 1000},

@@ -32,7 +32,7 @@ from meshhub.engine.run_options import (
 from meshhub.engine.run_task import run_task
 from meshhub.errors import UnsupportedTarget, quote
 from meshhub.model.capabilities import Format, Operation, Writer
-from meshhub.model.chain import Chain, Request
+from meshhub.model.chain import Chain, Request, Write
 from meshhub.model.estimate import Estimate
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
@@ -50,7 +50,7 @@ from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, Inputs, describe_archive, is_several, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.outputs import Output, open_output, target_format
+from meshhub.pipeline.outputs import Output, open_output, place_first_bed, target_format
 from meshhub.pipeline.program_scenes import decode
 from meshhub.pipeline.rates import RateCard, complete_options, make_quote, read_rates
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
@@ -281,7 +281,8 @@ class Registry:
             source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
                 companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
                 A list of these becomes one scene, each file an object of its own.
-            target: Path, address of a storage, binary file, or a target in memory or in a folder.
+            target: Path, address of a storage, binary file, or a target in memory or in a folder. With `each_bed`, a
+                path "NAME.EXT" stands for the files "NAME-bed1.EXT", "NAME-bed2.EXT", ….
             to: Target format (default: the target's extension).
             overwrite: Whether to replace an existing target. An existing file that has the name of a companion and
                 other content is never replaced.
@@ -453,11 +454,11 @@ class Registry:
         self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: bool
     ) -> Report:
         """Run a request, and write its result to an output."""
-        with (
-            self._resolved(source, request, run) as task,
-            open_output(output, self.declarations.storages, overwrite=overwrite) as target,
-        ):
-            return cast(Report, self._run(structs.replace(task, target=target), run.timeout, run.cancel))
+        with self._resolved(source, request, run) as task:
+            if isinstance(task.chain.ending, Write) and task.chain.ending.each_bed:
+                output = place_first_bed(output)
+            with open_output(output, self.declarations.storages, overwrite=overwrite) as target:
+                return cast(Report, self._run(structs.replace(task, target=target), run.timeout, run.cancel))
 
     def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Result:
         return run_task(self._engine, self._hooks, task, self.options, timeout, cancel)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,7 @@ from meshhub.errors import (
     RequestError,
     ServerBusy,
     UnreadableFile,
+    UnsupportedTarget,
     exit_status_of,
 )
 from meshhub.model.quote import Quote
@@ -82,6 +84,19 @@ def test_the_asynchronous_client_does_the_same(service: Running, model: Path, tm
 
     assert asyncio.run(work()).state == "done"
     assert (tmp_path / "out.glb").read_bytes().startswith(b"glTF")
+
+
+def test_files_of_beds_come_as_the_zip_of_a_job(service: Running, model: Path, tmp_path: Path) -> None:
+    beds: Any = {"arrange_bed": "100x100", "each_bed": True}
+    with Client(service.url) as client:
+        with pytest.raises(UnsupportedTarget, match="submit a job"):
+            client.convert(model, tmp_path / "out.3mf", **beds)
+        job = client.wait(client.submit(model, to="3mf", **beds).id)
+        assert job.result is not None
+        assert (job.result.name, job.result.media_type) == ("my model-beds.zip", "application/zip")
+        client.download(job.id, tmp_path / "beds.zip")
+    with zipfile.ZipFile(tmp_path / "beds.zip") as archive:
+        assert archive.namelist() == ["my model-bed1.3mf"]
 
 
 def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> None:

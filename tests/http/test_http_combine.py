@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 from http_serving import Running, check_error
 from meshhub import Registry
@@ -41,3 +42,23 @@ def test_the_service_rejects_too_many_files_and_options_of_files(service: Runnin
     broken = ("files", ("broken.stl", b"solid x\nfacet normal 0 0 x\n"))
     error = check_error(service.post("/combine", [part, broken], {"target": "stl"}), 422, "unreadable_file")
     assert "broken.stl" in str(error)
+
+
+def test_each_bed_becomes_a_file_in_a_zip(service: Running) -> None:
+    large = Registry(entry_points=False).convert_bytes(scene_of(brick(70, 60, 5)), "stl")
+    fields = {"target": "3mf", "arrange_bed": "100x100", "each_bed": "true"}
+    parts = [("files", (name, large)) for name in ("a.stl", "b.stl")]
+    answer = service.post("/combine", parts, fields)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/zip"
+    assert 'filename="a-beds.zip"' in answer.headers["content-disposition"]
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert sorted(archive.namelist()) == ["a-bed1.3mf", "a-bed2.3mf"]
+        scenes = [Registry(entry_points=False).read(archive.read(name)) for name in archive.namelist()]
+    assert [len(scene.parts) for scene in scenes] == [1, 1]
+    single = service.post("/convert", {"file": ("a.stl", large)}, fields)
+    with zipfile.ZipFile(io.BytesIO(single.content)) as archive:
+        assert archive.namelist() == ["a-bed1.3mf"]
+    many = service.post("/convert-many", parts, {**fields, "copies": "2"})
+    with zipfile.ZipFile(io.BytesIO(many.content)) as archive:
+        assert sorted(archive.namelist()) == ["a-bed1.3mf", "a-bed2.3mf", "b-bed1.3mf", "b-bed2.3mf"]

@@ -26,7 +26,7 @@ from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
-from meshhub.model.source import Source
+from meshhub.model.source import Source, name_bed
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
@@ -79,6 +79,8 @@ class Batch(msgspec.Struct, frozen=True):
         """Convert, skip or preview a file; an error becomes part of the result."""
         if conversion.error is not None:
             return conversion
+        if self.options.get("each_bed"):
+            conversion.target = conversion.target.with_name(name_bed(conversion.target.name, 1))
         try:
             if not (self.flags.skip_existing and conversion.target.is_file()):
                 try:

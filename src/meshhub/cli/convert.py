@@ -109,6 +109,8 @@ def convert(
     _check_flags(paths, parsed)
     if parsed.server:
         _check_server_flags(ctx, parsed)
+        if options.get("each_bed"):
+            raise click.UsageError("--server returns one file; --each-bed needs a conversion on this machine")
     convert_one = convert_remote if parsed.server else convert_single
     if parsed.combine:
         if parsed.output_dir or parsed.watch or parsed.name:

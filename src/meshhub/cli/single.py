@@ -26,7 +26,7 @@ from meshhub.model.chain import Request
 from meshhub.model.progress import Listener
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
-from meshhub.pipeline.outputs import target_format
+from meshhub.pipeline.outputs import place_first_bed, target_format
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
@@ -55,6 +55,10 @@ def convert_single(
     registry: Registry, inputs: Inputs, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
     """Convert one file, or several into one scene, and print the report."""
+    if options.get("each_bed"):
+        if output.path == STREAM:
+            raise click.UsageError("standard output takes one file, and --each-bed writes several; give an OUTPUT file")
+        output = output._replace(path=str(place_first_bed(output.path)))
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
         terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return

@@ -200,6 +200,11 @@ def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object
 
     Raises RequestError, OSError if the files cannot be sent.
     """
+    if options.get("each_bed"):
+        raise errors.UnsupportedTarget(
+            "the client writes one file, and '{each_bed}' makes several; submit a job, and download its ZIP",
+            options=("each_bed",),
+        )
     if is_several(source):
         fields = {"kind": "combine", "target": to, **options}
         return build_submission(read_with_shared_companions(source), fields), False

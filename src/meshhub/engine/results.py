@@ -44,22 +44,24 @@ def take_result(answer: Answer, task: Task, target: Target) -> Result:
     if result is None:
         raise _build_error(answer)
     if isinstance(result, Report):
-        _move_files(task.target, answer.companions, target)
+        _move_files(task.target, answer, target)
     return result
 
 
-def _move_files(staged: Target, companions: tuple[str, ...], target: Target) -> None:
+def _move_files(staged: Target, answer: Answer, target: Target) -> None:
     folder = staged.folder
     assert folder is not None
-    staged.found(companions)
-    if not all(_is_regular_file(folder, name) for name in staged.names) or staged.size == 0:
+    staged.found(answer.companions, answer.beds)
+    names = [*staged.names, *(bed.name for bed in staged.beds)]
+    is_whole = len(staged.beds) == answer.beds and all(_is_regular_file(folder, name) for name in names)
+    if not is_whole or any(file.size == 0 for file in staged.files):
         raise PluginError("the conversion ended without an error but wrote no file; the format's plug-in is broken")
     if target.folder is None:
         target.take(staged)
         return
-    for name in staged.names:
+    for name in names:
         (folder / name).replace(target.folder / name)
-    target.found(staged.names[1:])
+    target.found(staged.names[1:], answer.beds)
 
 
 def _build_error(answer: Answer) -> MeshhubError:

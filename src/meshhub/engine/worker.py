@@ -55,6 +55,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         is_unchanged: Whether the task left the worker unchanged; sent before the response.
         report: Report of a conversion.
         companions: Names of the companions that were written.
+        beds: Number of files of beds after the first.
         error_class: Class of the error in `meshhub.errors`; "" without an error.
         error: Message of the error, with option names in braces.
         options: Options that the error is about.
@@ -69,6 +70,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     inspection: Inspection | None = None
     verdict: Verdict | None = None
     companions: tuple[str, ...] = ()
+    beds: int = 0
     error_class: str = ""
     error_code: str = ""
     error: str = ""
@@ -274,7 +276,7 @@ def _encode_plugin_error(message: str) -> bytes:
 def _run(task: Task, progress: _Progress) -> Answer:
     result = perform(task, progress, progress.send if progress.has_listener else None)
     if isinstance(result, Report):
-        return Answer(report=result, companions=task.target.names[1:])
+        return Answer(report=result, companions=task.target.names[1:], beds=len(task.target.beds))
     return Answer(inspection=result) if isinstance(result, Inspection) else Answer(verdict=result)
 
 

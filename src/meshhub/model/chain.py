@@ -116,6 +116,9 @@ class Write(Struct, frozen=True, kw_only=True, tag="write"):
     merges_parts: bool = False
     """Whether programs read all parts of the file as one mesh."""
 
+    each_bed: bool = False
+    """Whether the objects of each bed get a file of their own."""
+
 
 class Render(Struct, frozen=True, tag="render"):
     """Ending: the last step draws the scene; after operations, the scene before and after them."""

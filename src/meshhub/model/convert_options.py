@@ -26,6 +26,10 @@ class ConvertOptions(TypedDict, total=False):
     only vertex colors, such as PLY. With reduced colors, 3MF files for slicers are painted inside triangles
     (paint), unless face keeps the triangles that are split along the borders."""
 
+    each_bed: bool | None
+    """One file for each bed. Write the objects of each bed to a file of its own, named NAME-bed1, NAME-bed2, …,
+    with the middle of the bed's objects at X = Y = 0."""
+
     recipe: str | None
     """Recipe. Named list of options; options that the request sets take precedence."""
 

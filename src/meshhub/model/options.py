@@ -41,7 +41,7 @@ Value = bool | int | float | str | None
 
 RESERVED = frozenset(
     "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
-    "texture_colors "
+    "texture_colors each_bed "
     "source to caller cancel progress overwrite options view size color_by color_limit marks edges "
     "background "
     "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help "
@@ -109,6 +109,14 @@ class HostOptions(Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    each_bed: Annotated[
+        bool,
+        Meta(
+            title="One file for each bed",
+            description="Write the objects of each bed to a file of its own, named NAME-bed1, NAME-bed2, …, with the "
+            "middle of the bed's objects at X = Y = 0.",
+        ),
+    ] = False
     recipe: (
         Annotated[
             str,

@@ -23,6 +23,9 @@ _DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors for lack of disk space."""
 
+_FIRST_BED = "-bed1"
+"""End of the name of the file of the first bed, without the extension."""
+
 
 class _Companions:
     """Companions of a file, normalized only once, because a model may refer to thousands of them.
@@ -242,8 +245,18 @@ def _list_spellings(reference: str) -> Iterator[str]:
                 yield spelling
 
 
+def name_bed(name: str, number: int) -> str:
+    """Return the name of the file of a bed: "parts.stl" and "parts-bed1.stl" become "parts-bed2.stl"."""
+    stem, dot, extension = name.rpartition(".")
+    if not stem:
+        stem, dot, extension = name, "", ""
+    return f"{stem.removesuffix(_FIRST_BED)}-bed{number}{dot}{extension}"
+
+
 class Target:
     """Output file and its companions, such as the materials and textures of an OBJ file.
+
+    A result with a file for each bed has the first bed in the file, and the others in `beds`.
 
     A target with a `folder` creates the files there; without one it keeps them in memory. The host moves complete
     files to their final place, so no partial file ever has the requested name.
@@ -260,6 +273,14 @@ class Target:
         self.folder = folder
         self._contents: dict[str, bytes] = {}
         self._companions: list[str] = []
+        self.beds: list[Target] = []
+
+    def add_bed(self) -> Target:
+        """Add the file of a further bed; all beds share the companions."""
+        bed = Target(name_bed(self.name, len(self.beds) + 2), folder=self.folder)
+        bed._contents, bed._companions = self._contents, self._companions
+        self.beds.append(bed)
+        return bed
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -314,6 +335,11 @@ class Target:
         self._contents[name] = buffer.getvalue()
 
     @property
+    def files(self) -> tuple[Target, ...]:
+        """The file, and those of further beds."""
+        return (self, *self.beds)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The name of the file, followed by those of its companions."""
         return (self.name, *self._companions)
@@ -331,15 +357,24 @@ class Target:
         name = self.name if name is None else name
         return self._contents[name] if self.folder is None else (self.folder / name).read_bytes()
 
-    def found(self, companions: tuple[str, ...]) -> None:
-        """Register companions that another process wrote to the folder; ignore invalid names and missing files."""
+    def found(self, companions: tuple[str, ...], beds: int = 0) -> None:
+        """Register what another process wrote to the folder; ignore invalid names and missing files.
+
+        Args:
+            companions: Names of the companions.
+            beds: Number of files of further beds.
+        """
         self._companions = [
             name for name in dict.fromkeys(companions) if self._is_companion_name(name) and self._has_file(name)
         ]
+        self.beds = []
+        while len(self.beds) < beds and self._has_file(name_bed(self.name, len(self.beds) + 2)):
+            self.add_bed()
 
     def take(self, other: Target) -> None:
-        """Copy the file and the companions of another target."""
-        with self.open() as file:
-            file.write(other.read())
+        """Copy the files and the companions of another target."""
+        for mine, theirs in zip((self, *(self.add_bed() for _ in other.beds)), other.files, strict=True):
+            with mine.open() as file:
+                file.write(theirs.read())
         for name in other.names[1:]:
             self.companion(name, other.read(name))

@@ -19,7 +19,7 @@ from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
 from meshhub.model.estimate import Estimate
 from meshhub.model.merging import merging_parts
-from meshhub.model.notes import Note, note, quote_options, spell_message
+from meshhub.model.notes import Note, did, note, quote_options, spell_message
 from meshhub.model.report import FileReport, Inspection, Loss, Report
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
@@ -39,6 +39,7 @@ from meshhub.pipeline.running import (
 )
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
 from meshhub.toolkit.geometry import to_frame
+from meshhub.toolkit.objects import divide_beds
 from meshhub.toolkit.surface_colors import bake_textures
 
 _FEATURE_WORDS: dict[Feature, str] = {
@@ -105,7 +106,10 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
             meshes = tuple(mesh.with_division(None) for mesh in scene.meshes)
             scene = replace(scene, meshes=meshes).with_project(scene.project)
         losses += [Loss(feature, run.chain.target_format) for feature in sorted(scene.features() - set(ending.carried))]
-        _write(position, scene, target)
+        if ending.each_bed:
+            _write_each_bed(position, scene, target)
+        else:
+            _write(position, scene, target)
     run.notes += [
         Note(loss.code, f"{_describe_loss(loss, ending)} cannot be kept in this chain and were left out", loss.step)
         for loss in losses
@@ -274,6 +278,16 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
         raise PluginError(f"{step} wrote nothing; {position.remedy}")
 
 
+def _write_each_bed(position: Position, scene: Scene, target: Target) -> None:
+    """Write the objects of each bed to a file of its own."""
+    beds = divide_beds(scene)
+    did(files=len(beds))
+    if len(beds) == 1:
+        note("one_bed", "all objects are on one bed, so there is one file")
+    for number, bed in enumerate(progress.track(beds)):
+        _write(position, bed, target.add_bed() if number else target)
+
+
 def _describe_loss(loss: Loss, ending: Write) -> str:
     """Name a lost feature; if the writer keeps colors, it may have kept those of the materials."""
     if loss.feature == "materials" and "colors" in ending.carried:
@@ -282,4 +296,4 @@ def _describe_loss(loss: Loss, ending: Write) -> str:
 
 
 def _report_output(step: Step, target: Target, scene: Scene) -> FileReport:
-    return report_file(step.id, target.size, scene, step.frame or HOST_FRAME)
+    return report_file(step.id, sum(file.size for file in target.files), scene, step.frame or HOST_FRAME)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, Union
 
 from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
-from meshhub.model.source import Target
+from meshhub.model.source import Target, name_bed
 from meshhub.pipeline.storages import Storages, is_address, stored
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
@@ -32,6 +32,22 @@ def target_format(output: Output, to: str | None) -> str:
     return path.suffix
 
 
+def place_first_bed(output: Output) -> Output:
+    """Return the output of the first bed, if each bed gets a file of its own: that of a path is named NAME-bed1.
+
+    Raises:
+        UnsupportedTarget: The output is an address, which holds one file.
+    """
+    if is_address(output):
+        raise UnsupportedTarget(
+            "an address holds one file, and '{each_bed}' writes several; convert to a path", options=("each_bed",)
+        )
+    if not isinstance(output, str | os.PathLike):
+        return output
+    path = Path(output)
+    return path.with_name(name_bed(path.name, 1))
+
+
 @contextlib.contextmanager
 def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Iterator[Target]:
     """Yield the target of an output; complete the output when the block ends without an error.
@@ -43,7 +59,7 @@ def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Itera
         overwrite: Whether to replace an existing file; applies only to paths and addresses.
     Raises:
         OutputExists, OSError: See `_staged_output` and `pipeline.storages.stored`.
-        UnsupportedTarget: A binary file cannot hold the companions of the result.
+        UnsupportedTarget: A binary file cannot hold the companions of the result, or several beds.
         TypeError: The value is not an output.
     """
     if isinstance(output, Target):
@@ -61,6 +77,12 @@ def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Itera
             raise UnsupportedTarget(
                 f"the result needs the companions {', '.join(target.names[1:])}, which one file cannot hold; "
                 "convert to a path or to a Target"
+            )
+        if target.beds:
+            raise UnsupportedTarget(
+                f"the objects are on {len(target.files)} beds, and one file cannot hold the files of '{{each_bed}}'; "
+                "convert to a path or to a Target",
+                options=("each_bed",),
             )
         output.write(target.read())
     else:
@@ -136,9 +158,11 @@ def _no_folder(path: Path) -> NotADirectoryError:
 
 
 def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> None:
-    """Move a finished target with its companions from its folder to its final place."""
-    if not overwrite and os.path.lexists(place):
-        raise _exists(place)
+    """Move a finished target with its companions and further beds from its folder to its final place."""
+    places = {folder / file.name: place.parent / file.name for file in target.files}
+    for taken in places.values():
+        if not overwrite and os.path.lexists(taken):
+            raise _exists(taken)
     # all companions are checked before the first one is moved, so that a conflict leaves no files behind
     new = [name for name in target.names[1:] if not _has_companion(folder / name, place.parent / name)]
     for name in new:
@@ -147,13 +171,14 @@ def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> N
         except FileExistsError:
             # another conversion wrote it meanwhile
             _has_companion(folder / name, place.parent / name)
-    if overwrite:
-        (folder / place.name).replace(place)
-        return
-    try:
-        _move_new(folder / place.name, place)
-    except FileExistsError:
-        raise _exists(place) from None
+    for file, end in places.items():
+        if overwrite:
+            file.replace(end)
+            continue
+        try:
+            _move_new(file, end)
+        except FileExistsError:
+            raise _exists(end) from None
 
 
 def _has_companion(file: Path, place: Path) -> bool:

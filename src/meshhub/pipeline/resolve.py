@@ -330,7 +330,12 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
     carried = _find_carried_features(checked.writer.capability, options)
     colors = _choose_texture_colors(carried, options)
     merges_parts = checked.writer.capability.merges_parts
-    return (write,), Write(carried=tuple(sorted(carried)), texture_colors=colors, merges_parts=merges_parts)
+    return (write,), Write(
+        carried=tuple(sorted(carried)),
+        texture_colors=colors,
+        merges_parts=merges_parts,
+        each_bed=options.get("each_bed") is True,
+    )
 
 
 def _make_step(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from meshhub.model.scene import Part, Scene
+from meshhub.toolkit.geometry import bounds, moved, without_unused_meshes
 
 
 def find_objects(scene: Scene) -> tuple[list[list[Part]], int]:
@@ -29,6 +32,22 @@ def renamed(part: Part, roots: int, number: int) -> Part:
     if len(part.path) <= roots:
         return part
     return replace(part, path=(*part.path[:roots], f"{part.path[roots]}-{number}", *part.path[roots + 1 :]))
+
+
+def divide_beds(scene: Scene) -> list[Scene]:
+    """Return the scene of each bed, in the order of their numbers.
+
+    Args:
+        scene: Z up. Several beds stand side by side; in the results, the middle of the bounding box is at X = Y = 0.
+    """
+    beds = []
+    for number in sorted({part.plate for part in scene.parts}):
+        parts = tuple(replace(part, plate=0) for part in scene.parts if part.plate == number)
+        bed = without_unused_meshes(replace(scene, parts=parts))
+        matrix = np.eye(4)
+        matrix[:2, 3] = -bounds(bed)[:, :2].mean(axis=0)
+        beds.append(moved(bed, matrix))
+    return beds
 
 
 def _count_roots(paths: Sequence[tuple[str, ...]]) -> int:

@@ -113,8 +113,9 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
     if len(packer.plates) > 1 and kept is None:
         note(
             "several_beds",
-            f"the objects need {len(packer.plates)} beds, which stand side by side; {{arrange_plate}} keeps one",
-            options=("arrange_plate",),
+            f"the objects need {len(packer.plates)} beds, which stand side by side; {{each_bed}} writes a file for "
+            "each, and {arrange_plate} keeps one",
+            options=("each_bed", "arrange_plate"),
         )
     return without_unused_meshes(replace(scene, parts=parts))
 

@@ -21,13 +21,13 @@ from meshhub.http.conversions.check_reports import CheckReport
 from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
-from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
+from meshhub.http.intake.conversion_requests import MODEL_NAME, ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
 from meshhub.model.chain import Chain, Preview, Write
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
-from meshhub.model.source import Target
+from meshhub.model.source import Target, name_bed
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
@@ -194,7 +194,9 @@ class Conversions:
             chain = self._registry.resolve(request, source, execution.conversion.caller)
         measurement.source = chain.source_format
         extension = ".png" if request.writer is None else request.writer.capability.format.extensions[0]
-        target = Target("model" + extension, folder=folder)
+        each_bed = isinstance(chain.ending, Write) and chain.ending.each_bed
+        name = MODEL_NAME + extension
+        target = Target(name_bed(name, 1) if each_bed else name, folder=folder)
         run = partial(
             self._registry.run,
             chain,

@@ -35,6 +35,8 @@ from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
+_EACH_BED = "with each_bed, a ZIP of the files of the beds."
+
 
 def conversion_paths(registry: Registry) -> Json:
     """Return the paths with the tag "conversion"."""
@@ -53,8 +55,7 @@ def conversion_paths(registry: Registry) -> Json:
 
 
 def _convert(registry: Registry) -> Json:
-    media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
-    response = describe_files("The converted file.", media_types)
+    response = describe_files(f"The converted file; {_EACH_BED}", _list_media_types(registry))
     body = describe_form(registry, {"file": describe_binary("The model")}, ["file", "target"], converts=True)
     return describe_operation("convert", "Convert one file", "conversion", response, CONVERT_CODES, body)
 
@@ -78,12 +79,16 @@ def _convert_batch(registry: Registry) -> Json:
 
 
 def _combine(registry: Registry) -> Json:
-    media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
-    response = describe_files("One file with the objects of all models.", media_types)
+    response = describe_files(f"One file with the objects of all models; {_EACH_BED}", _list_media_types(registry))
     files = {"type": "array", "items": describe_binary("A model, or a file that belongs to one"), "minItems": 1}
     body = describe_form(registry, {"files": files | {"title": "The models"}}, ["files", "target"], converts=True)
     codes = (*CONVERT_CODES, "too_many_files")
     return describe_operation("combine", "Convert several files to one", "conversion", response, codes, body)
+
+
+def _list_media_types(registry: Registry) -> set[str]:
+    """Return the media types of one converted model."""
+    return {"application/zip"} | {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
 
 
 def _zip() -> Json:

@@ -6,11 +6,10 @@ from litestar import post
 
 from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.headers import REPORT
 from meshhub.http.intake.combined_files import combine_files
+from meshhub.http.intake.conversion_requests import FileResult
 from meshhub.http.intake.reception import Reception
-from meshhub.http.responses.reports import file_header
-from meshhub.http.responses.results import FileResponse, file_response
+from meshhub.http.responses.results import FileResponse, model_response
 from meshhub.http.state import AnyRequest, state_of
 
 
@@ -28,11 +27,4 @@ async def combine(request: AnyRequest) -> FileResponse:
         report, target = await run_while_connected(
             reception, conversion, lambda execution: state.conversions.convert(execution, file, folder)
         )
-    target_format = state.registry.declarations.formats[report.target.format]
-    return file_response(
-        state.resources.threads,
-        folder / target.name,
-        target_format.media_types[0],
-        file.stem + target_format.extensions[0],
-        {REPORT: file_header(report, has_companions=len(target.names) > 1)},
-    )
+    return await model_response(state.resources.threads, FileResult(file, report, target), state.registry)

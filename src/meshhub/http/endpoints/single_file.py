@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meshhub.http.conversions.connected import run_while_connected
-from meshhub.http.intake.conversion_requests import InputFile
+from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form
@@ -21,17 +21,22 @@ class ConvertedFile:
 
     Attributes:
         stem: Name of the uploaded file without its extension.
-        has_companions: Whether files that the result refers to are beside it.
     """
 
     report: Report
     path: Path
     stem: str
-    has_companions: bool
 
 
 async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
-    """Receive a request with one model, and convert or draw it. Raises MeshhubError, ClientGone."""
+    """Receive a request with one model, and draw it. Raises MeshhubError, ClientGone."""
+    result = await convert_model(request, purpose)
+    assert result.report is not None and result.target is not None and result.target.folder is not None
+    return ConvertedFile(result.report, result.target.folder / result.target.name, result.file.stem)
+
+
+async def convert_model(request: AnyRequest, purpose: Purpose) -> FileResult:
+    """Receive a request with one model, and convert it. Raises MeshhubError, ClientGone."""
     state = state_of(request)
     async with Reception(request, state.resources, "files" if purpose == "preview" else "file") as reception:
         conversion = await reception.receive_conversion(state.registry, purpose)
@@ -41,7 +46,7 @@ async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
         report, target = await run_while_connected(
             reception, conversion, lambda execution: state.conversions.convert(execution, file, folder)
         )
-    return ConvertedFile(report, folder / target.name, file.stem, len(target.names) > 1)
+    return FileResult(file, report, target)
 
 
 def input_file(form: Form) -> InputFile:

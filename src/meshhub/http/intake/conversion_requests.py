@@ -99,6 +99,10 @@ class InputFile:
         return Assembly([source, *(other.source() for other in self.others)]) if self.others else source
 
 
+MODEL_NAME = "model"
+"""Name of a converted file in its folder, without the extension; it gets the name of the upload when it is sent."""
+
+
 @dataclass(frozen=True)
 class FileResult:
     """Result of one file: a report and the target, or an error."""

@@ -15,15 +15,13 @@ from meshhub.errors import RequestRefused, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.conversions.runner import Conversions, Execution
-from meshhub.http.headers import REPORT
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.combined_files import combine_files
-from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
+from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
 from meshhub.http.jobs.forms import parse_job_form
-from meshhub.http.responses.reports import file_header
-from meshhub.http.responses.results import batch_headers, pack_results, raise_if_all_failed
+from meshhub.http.responses.results import batch_headers, pack_results, prepare_model, raise_if_all_failed
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.model.progress import Progress
 from meshhub.registry import Registry
@@ -171,13 +169,8 @@ class JobConversions:
         folder = run.folder / "out"
         folder.mkdir()
         report, target = await self._conversions.convert(execution, file, folder)
-        target_format = self._registry.declarations.formats[report.target.format]
-        return ResultFile(
-            folder / target.name,
-            file.stem + target_format.extensions[0],
-            target_format.media_types[0],
-            {REPORT: file_header(report, has_companions=len(target.names) > 1)},
-        )
+        result = FileResult(file, report, target)
+        return ResultFile(*await prepare_model(self._resources.threads, result, self._registry))
 
     async def _convert_batch(
         self, run: Run, execution: Execution, files: Sequence[InputFile], form: Form

@@ -6,8 +6,8 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 import msgspec
 from litestar import Response
@@ -16,12 +16,13 @@ from litestar.response import Stream
 from meshhub.http.admission.threads import Threads
 from meshhub.http.errors import RETRY_AFTER, ServiceError
 from meshhub.http.headers import CONVERTED, FAILED, REPORT
-from meshhub.http.intake.conversion_requests import FileResult
+from meshhub.http.intake.conversion_requests import MODEL_NAME, FileResult
 from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
-from meshhub.http.responses.reports import batch_header
+from meshhub.http.responses.reports import batch_header, file_header
 from meshhub.model.capabilities import Format
 from meshhub.model.report import Report
 from meshhub.model.source import Target
+from meshhub.registry import Registry
 
 ERRORS_NAME = "errors.json"
 REPORT_NAME = "report.json"
@@ -37,6 +38,43 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 _COMPRESSED_IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp"))
 """Extensions of companions that are compressed."""
+
+
+class ModelFile(NamedTuple):
+    """Converted model to send: its file, or a ZIP of the files of its beds."""
+
+    path: Path
+    name: str
+    media_type: str
+    headers: dict[str, str]
+
+
+async def prepare_model(threads: Threads, result: FileResult, registry: Registry) -> ModelFile:
+    """Return the file to send for a converted model; a ZIP if each bed has a file, even if there is only one."""
+    report, target = result.report, result.target
+    assert report is not None and target is not None and target.folder is not None
+    target_format = registry.declarations.formats[report.target.format]
+    if _bed_of(target):
+        path = target.folder / "beds.zip"
+        await threads.run_archive(pack_results, path, [result], target_format, False)
+        return ModelFile(path, f"{result.file.stem}-beds.zip", "application/zip", {REPORT: file_header(report)})
+    return ModelFile(
+        target.folder / target.name,
+        result.file.stem + target_format.extensions[0],
+        target_format.media_types[0],
+        {REPORT: file_header(report, has_companions=len(target.names) > 1)},
+    )
+
+
+def _bed_of(target: Target) -> str:
+    """Return the end of the name of a bed's file, such as "-bed1"; "" for a model as one file."""
+    return PurePath(target.name).stem.removeprefix(MODEL_NAME)
+
+
+async def model_response(threads: Threads, result: FileResult, registry: Registry) -> FileResponse:
+    """Return the response with a converted model."""
+    file = await prepare_model(threads, result, registry)
+    return file_response(threads, file.path, file.media_type, file.name, file.headers)
 
 
 def file_response(threads: Threads, path: Path, media_type: str, name: str, headers: dict[str, str]) -> FileResponse:
@@ -133,7 +171,7 @@ class _Packer:
         self._digests: dict[str, bytes] = {}
 
     def add(self, result: FileResult, target: Target) -> str:
-        """Add a converted file with its companions next to it; return the name of its entry.
+        """Add a converted file with its companions and further beds next to it; return the name of its entry.
 
         The model refers to its companions by name, so they cannot be renamed. If another model's companions have the
         same names and different content, this model gets a separate folder.
@@ -142,8 +180,11 @@ class _Packer:
         # only the digests, because textures may be as large as the model, and a batch may have hundreds
         companions = {name: _digest(target.folder / name) for name in target.names[1:]}
         folder = self._choose_folder(result.file.folder, result.file.stem, companions)
-        entry = self._names.assign(folder, result.file.stem, self._format.extensions[0])
-        _copy(self._archive, entry, target.folder / target.name, is_compressed=self._format.is_compressed)
+        entries = []
+        for file in target.files:
+            entry = self._names.assign(folder, result.file.stem + _bed_of(file), self._format.extensions[0])
+            _copy(self._archive, entry, target.folder / file.name, is_compressed=self._format.is_compressed)
+            entries.append(entry)
         for name, digest in companions.items():
             companion = entry_path(folder, name)
             if self._names.is_free(companion):
@@ -151,7 +192,7 @@ class _Packer:
                 self._digests[companion] = digest
                 is_compressed = Path(name).suffix.lower() in _COMPRESSED_IMAGES
                 _copy(self._archive, companion, target.folder / name, is_compressed=is_compressed)
-        return entry
+        return entries[0]
 
     def _choose_folder(self, folder: str, stem: str, companions: dict[str, bytes]) -> str:
         paths = {entry_path(folder, name): digest for name, digest in companions.items()}
