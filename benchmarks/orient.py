@@ -170,8 +170,12 @@ def compare_axes(registry: Registry, surface: Surface, folder: Path) -> Row:
             stands = _stands(vertices @ rotation.T, rotation @ center)
             supports.append((support, stands, " ".join(f"{step:g}" for step in axis)))
     best = min(supports)
-    standing = min((support for support in supports if support[1]), default=(float("nan"), True, ""))
-    return dict(zip(AXIS_COLUMNS, (round(best[0]), best[2], round(standing[0]), standing[2]), strict=True))
+    row: Row = {"axis_mm3": round(best[0]), "axis": best[2], "standing_mm3": "", "standing_axis": ""}
+    # a ball tips over on each direction
+    standing = sorted(support for support in supports if support[1])
+    if standing:
+        row |= {"standing_mm3": round(standing[0][0]), "standing_axis": standing[0][2]}
+    return row
 
 
 def make_scene(surface: Surface) -> Scene:
