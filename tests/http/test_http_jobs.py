@@ -110,7 +110,7 @@ def test_a_check_is_a_job_too(service: Running, pro: dict[str, str]) -> None:
     for steps in (verdict["checks"], expected["checks"]):
         assert all(step.pop("seconds") >= 0 for step in steps)
     assert verdict == expected
-    assert "open_edges" in [finding["code"] for finding in verdict["findings"]]
+    assert "open_surface" in [finding["code"] for finding in verdict["findings"]]
 
 
 def test_a_combination_is_a_job_too(service: Running, pro: dict[str, str]) -> None:
