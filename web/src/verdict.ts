@@ -3,8 +3,20 @@
 import { toFields, type Settings, type Value } from "./settings";
 import type { Field, Issue, Stage, Supported } from "./types";
 
-/** Stages whose operations leave the rest of the model where it was read. */
-const STEADY_STAGES: ReadonlySet<Stage> = new Set<Stage>(["repair", "reduce", "shape", "hollow", "base", "color"]);
+/** Whether operations of a stage may move the rest of the model from where it was read. */
+const MOVES: Record<Stage, boolean> = {
+  repair: false,
+  reduce: false,
+  turn: true,
+  resize: true,
+  shape: false,
+  hollow: false,
+  cut: true,
+  base: false,
+  divide: true,
+  color: false,
+  place: true,
+};
 
 /** Return the options of all checks by name. Titles are without the unit, which stands beside the input. */
 export function listCheckFields(supported: Supported): Record<string, Field> {
@@ -50,7 +62,7 @@ export function listOperations(settings: Settings, supported: Supported): string
 
 /** Return whether operations may move the model away from where the view shows it. */
 export function isMoved(settings: Settings, supported: Supported): boolean {
-  return findOperations(settings, supported).some(({ stage }) => !STEADY_STAGES.has(stage));
+  return findOperations(settings, supported).some(({ stage }) => MOVES[stage]);
 }
 
 function findOperations(settings: Settings, supported: Supported): Supported["operations"] {
