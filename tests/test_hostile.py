@@ -13,12 +13,10 @@ from click.testing import CliRunner
 
 import bombs
 from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
-from meshhub.builtin_plugins.optimize.welded_reduction import has_crowded_points
 from meshhub.cli import root
 from meshhub.errors import MAX_MESSAGE_CHARS, MeshhubError
 from meshhub.model.notes import collecting, note
 from meshhub.toolkit.polygons import MAX_CORNERS, triangulate
-from models import sphere
 
 TRIANGLE = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 %s\nendloop\nendfacet\n"
 
@@ -104,12 +102,6 @@ def test_an_extreme_placement_is_rejected_as_unreadable(registry: Registry, opti
 def test_coordinates_that_3mf_readers_reject_are_noted(registry: Registry) -> None:
     report = registry.convert(Source.from_bytes(TRIANGLE % b"2e9", "a.stl"), Target(), to="3mf")
     assert "beyond_readers" in {note.code for note in report.notes}
-
-
-def test_an_edge_with_thousands_of_faces_is_crowded() -> None:
-    fan = np.stack([np.zeros(3000), np.ones(3000), np.arange(2, 3002)], axis=1).astype(np.int32)
-    assert has_crowded_points(fan)
-    assert not has_crowded_points(sphere(segments=128).faces)
 
 
 def test_too_many_instances_are_rejected(registry: Registry) -> None:

@@ -82,7 +82,7 @@ EXTRAS = {
     "redis": _Extra("rate limits that several servers share", ("redis",)),
     "opentelemetry": _Extra("traces of requests", ("opentelemetry.sdk",)),
     "meshlab": _Extra(
-        "better reduction and repair; pymeshlab is GPL-3.0",
+        "a second stage of repair; pymeshlab is GPL-3.0",
         ("pymeshlab", "pymeshlab:MeshSet.meshing_decimation_quadric_edge_collapse"),
         "apt-get install libgl1 libopengl0",
     ),

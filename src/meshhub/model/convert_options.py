@@ -85,6 +85,11 @@ class ConvertOptions(TypedDict, total=False):
     """Target number of faces (at least 4 and at most 100000000). Reduce the whole scene to this many triangles;
     every instance counts."""
 
+    optimize_max_error_mm: float | None
+    """Reduce within an error of mm (at least 0.0001 and at most 1000). Reduce the faces as long as the surface
+    moves by up to this distance, measured between both surfaces at corners and samples. With a target number of
+    faces, the first one that is reached stops the reduction."""
+
     lay_flat: bool | None
     """Lay flat. Turn the whole scene so that it rests on the largest flat side on which it does not tip over."""
 

@@ -36,29 +36,34 @@ class SurfaceDistance:
         self.corners = vertices[faces]
         points, self.face = sample_surface(self.corners, spacing)
         self._tree = cKDTree(points)
-        self._count = min(_NEAREST_SAMPLES, len(points))
 
-    def nearest(self, points: Float64) -> tuple[Float64, IntIndex]:
-        """Return the nearest points of the surface (q, 3) for points (q, 3), and their faces (q,)."""
+    def nearest(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> tuple[Float64, IntIndex]:
+        """Return the nearest points of the surface (q, 3) for points (q, 3), and their faces (q,).
+
+        Args:
+            points: (q, 3) positions.
+            samples: Nearest samples of a point whose faces are measured exactly.
+        """
         nearest, face = np.empty_like(points), np.empty(len(points), np.intp)
-        for start in range(0, len(points), _BATCH):
-            batch = slice(start, start + _BATCH)
-            nearest[batch], face[batch] = self._nearest(points[batch])
+        size = _BATCH * _NEAREST_SAMPLES // samples
+        for start in range(0, len(points), size):
+            batch = slice(start, start + size)
+            nearest[batch], face[batch] = self._nearest(points[batch], min(samples, self._tree.n))
         return nearest, face
 
-    def _nearest(self, points: Float64) -> tuple[Float64, IntIndex]:
-        samples = self._tree.query(points, k=self._count)[1].reshape(len(points), self._count)
+    def _nearest(self, points: Float64, count: int) -> tuple[Float64, IntIndex]:
+        samples = self._tree.query(points, k=count)[1].reshape(len(points), count)
         faces = self.face[samples]
-        found = closest_points(np.repeat(points, self._count, axis=0), self.corners[faces.ravel()])
-        found = found.reshape(len(points), self._count, 3)
+        found = closest_points(np.repeat(points, count, axis=0), self.corners[faces.ravel()])
+        found = found.reshape(len(points), count, 3)
         gap = found - points[:, None]
         best = np.einsum("ijk,ijk->ij", gap, gap).argmin(axis=1)
         row = np.arange(len(points))
         return found[row, best], faces[row, best]
 
-    def measure(self, points: Float64) -> Float64:
-        """Return the distances (q,) of points (q, 3)."""
-        gap = points - self.nearest(points)[0]
+    def measure(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> Float64:
+        """Return the distances (q,) of points (q, 3); `samples` as in `nearest`."""
+        gap = points - self.nearest(points, samples)[0]
         distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         return distance
 

@@ -12,7 +12,7 @@ from meshhub.model.capabilities import Operation, Stage
 
 
 class OptimizeOptions(Struct, frozen=True, kw_only=True):
-    """Options of `optimize`: the number of faces to keep."""
+    """Options of `optimize`: the number of faces to keep, and the largest error."""
 
     optimize_target_faces: (
         Annotated[
@@ -22,6 +22,22 @@ class OptimizeOptions(Struct, frozen=True, kw_only=True):
                 description="Reduce the whole scene to this many triangles; every instance counts.",
                 ge=4,
                 le=100_000_000,
+            ),
+        ]
+        | None
+    ) = None
+
+    optimize_max_error_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Reduce within an error of mm",
+                description="Reduce the faces as long as the surface moves by up to this distance, measured between "
+                "both surfaces at corners and samples. With a target number of faces, the first one that is "
+                "reached stops the reduction.",
+                ge=0.0001,
+                le=1000,
+                examples=[0.05],
             ),
         ]
         | None
@@ -38,7 +54,6 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.REDUCE,
             options=OptimizeOptions,
             run="meshhub.builtin_plugins.optimize.operation:run",
-            preload=("pymeshlab",),
             needs=("fast_simplification", "scipy"),
             install="meshhub",
             drops=frozenset({"normals"}),

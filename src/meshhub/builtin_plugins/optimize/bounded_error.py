@@ -1,0 +1,139 @@
+"""Reduction as far as the measured distance to the original surface stays within a limit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction, ReducedSurface
+from meshhub.builtin_plugins.optimize.scene_queue import SceneQueue
+from meshhub.model.progress import track
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.distances import SurfaceDistance, sample_surface
+from meshhub.toolkit.geometry import IntIndex
+
+ERROR_RATIOS = (0.5, 1.0, 3.0, 8.0)
+"""Errors to which the queue reduces, in this order, as multiples of the limit; errors of a smooth surface add up."""
+
+ATTEMPTS = 7
+"""Attempts for each error; each fixes a larger region around the points that moved too far, the last but one all of
+their bodies."""
+
+SAFETY_RATIO = 0.95
+"""Share of the limit that measured distances may reach; distances between the samples are somewhat larger."""
+
+MAX_SPACING = 0.5
+"""Maximum distance of samples, where the diagonal of the mesh is 100."""
+
+EDGE_SHARES = (0.25, 0.5)
+"""Places of samples on the edges of a face, as shares of their length; neighboring faces add those from the other end.
+"""
+
+NEIGHBOR_COUNTS = (1, 4, 48)
+"""Samples whose faces are compared; more where fewer give a distance over the limit, which may be too large."""
+
+
+class Bounded(NamedTuple):
+    """Result of a reduction with a limit.
+
+    surfaces: reduced surface of each mesh; None if it stays unchanged
+    error_mm: largest measured distance, in millimeters
+    is_limited: whether the limit stopped the reduction before the goal
+    """
+
+    surfaces: list[ReducedSurface | None]
+    error_mm: float
+    is_limited: bool
+
+
+class _Measure:
+    """Distance between one mesh before and after the reduction, both ways, in millimeters."""
+
+    def __init__(self, reduction: MeshReduction) -> None:
+        self.reduction = reduction
+        points, faces = reduction.welded.points, reduction.welded.faces
+        lengths = np.linalg.norm(points[faces] - points[np.roll(faces, 1, axis=1)], axis=2)
+        self._spacing = min(float(lengths.mean()) / 2, MAX_SPACING)
+        self._original = SurfaceDistance(points, faces, self._spacing)
+        self._samples = self._take_samples(points, faces)
+
+    def find_far(self, points: Float64, faces: Int32, limit_mm: float) -> tuple[float, Float64]:
+        """Return the largest distance in millimeters, and the samples (k, 3) that are farther than the limit."""
+        limit = limit_mm / self.reduction.scale
+        there = _measure(SurfaceDistance(points, faces, self._spacing), self._samples, limit)
+        samples = self._take_samples(points, faces)
+        back = _measure(self._original, samples, limit)
+        far = np.concatenate([self._samples[there > limit], samples[back > limit]])
+        return max(float(there.max()), float(back.max())) * self.reduction.scale, far
+
+    def _take_samples(self, points: Float64, faces: Int32) -> Float64:
+        """Return the corners of the faces, and points on their edges and inside."""
+        corners = points[faces]
+        on_edges = [(1 - share) * corners + share * np.roll(corners, -1, axis=1) for share in EDGE_SHARES]
+        inside = sample_surface(corners, self._spacing)[0]
+        return np.concatenate([points[np.unique(faces)], *(part.reshape(-1, 3) for part in on_edges), inside])
+
+
+def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> Float64:
+    """Return upper bounds of the distances of points (q, 3): exact ones where they exceed the limit."""
+    distance = np.full(len(points), np.inf)
+    for count in NEIGHBOR_COUNTS:
+        far = np.flatnonzero(distance > limit)
+        distance[far] = surface.measure(points[far], count)
+    return distance
+
+
+def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
+    """Reduce meshes as far as every measured distance stays within the limit.
+
+    Each step reduces a copy of the queue. Where a distance exceeds the limit, the points nearby are fixed, and the step
+    is repeated.
+
+    Args:
+        scene: Queue of the meshes before the reduction.
+        goal: Number of faces at which to stop, in all instances.
+        limit_mm: Largest distance in millimeters.
+    """
+    reductions, queue = scene.reductions, scene.edges
+    limit_mm *= SAFETY_RATIO
+    measures = [_Measure(reduction) if len(reduction.welded.faces) else None for reduction in reductions]
+    results: list[ReducedSurface | None] = [None] * len(reductions)
+    errors = np.zeros(len(reductions))
+    is_reached = False
+    for ratio in track(ERROR_RATIOS):
+        if is_reached:
+            break
+        current = scene.split(queue)
+        for attempt in range(ATTEMPTS):
+            trial = queue.copy()
+            is_reached = trial.reduce_gently(goal, ratio * limit_mm)
+            finished: dict[int, tuple[ReducedSurface, float]] = {}
+            fixed: list[IntIndex] = []
+            start = 0
+            for place, (points, faces) in enumerate(scene.split(trial)):
+                measure, before = measures[place], current[place]
+                if measure is not None and len(faces) < len(before[1]):
+                    reduced = reductions[place].finish(scene.surfaces[place], points, faces)
+                    error, far = measure.find_far(*reductions[place].normalize(reduced), limit_mm)
+                    if len(far):
+                        fixed.append(start + _find_points(*before, far, attempt))
+                    finished[place] = reduced, error
+                start += len(points)
+            if not fixed:
+                queue = trial
+                for place, (reduced, error) in finished.items():
+                    results[place], errors[place] = reduced, error
+                break
+            is_reached = False
+            queue.fix(np.concatenate(fixed), whole_bodies=attempt == ATTEMPTS - 2)
+    return Bounded(results, float(errors.max(initial=0)), not is_reached)
+
+
+def _find_points(points: Float64, faces: Int32, far: Float64, attempt: int) -> IntIndex:
+    """Return the points of a surface near samples, and more rings of points around them for each attempt."""
+    near = np.zeros(len(points), np.bool_)
+    near[faces[SurfaceDistance(points, faces, MAX_SPACING).nearest(far)[1]]] = True
+    for _ in range(2**attempt - 1):
+        near[faces[near[faces].any(axis=1)]] = True
+    return np.flatnonzero(near)
