@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import manifold3d
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshhub import InvalidOption, Registry
 from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.operation import run
+from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Image, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
@@ -370,3 +373,21 @@ def test_the_largest_instance_counts_for_the_limit() -> None:
     result, remarks = limit(Scene((ball,), (Part(0), Part(0, large))), 0.2)
     assert len(result.meshes[0].faces) > alone
     assert remarks.figures["error_mm"] <= 0.2
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e9", "a lot"])
+def test_wrong_limits_are_rejected(value: str) -> None:
+    with Registry(entry_points=False) as registry, pytest.raises(InvalidOption, match="optimize_max_error_mm"):
+        registry.read(scene_of(sphere()), optimize_max_error_mm=value)  # type: ignore[arg-type]
+
+
+def test_an_error_limit_stops_at_the_deadline_with_a_note() -> None:
+    ball = scene_of(sphere(segments=80))
+    with collecting("optimize") as remarks, bounded_by(time.monotonic()):
+        result = run(ball, OptimizeOptions(optimize_max_error_mm=0.05))
+    assert "reduction_stopped" in {note.code for note in remarks.notes}
+    assert_valid(result)
+    with collecting("optimize") as remarks:
+        complete = run(ball, OptimizeOptions(optimize_max_error_mm=0.05))
+    assert "reduction_stopped" not in {note.code for note in remarks.notes}
+    assert complete.face_count < result.face_count <= ball.face_count

@@ -1,5 +1,6 @@
 """Open surfaces that enclose no volume."""
 
+# why this way: docs/decisions/0012-sheets-and-cavities.md
 from __future__ import annotations
 
 import numpy as np

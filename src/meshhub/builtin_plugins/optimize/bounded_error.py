@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction, ReducedSurface
 from meshhub.builtin_plugins.optimize.scene_queue import SceneQueue
+from meshhub.model.deadline import seconds_left
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.distances import SurfaceDistance, sample_surface
@@ -22,6 +24,10 @@ their bodies."""
 
 SAFETY_RATIO = 0.95
 """Share of the limit that measured distances may reach; distances between the samples are somewhat larger."""
+
+MIN_TIME_RATIO = 4.0
+"""Time left until the deadline, per time of the longest attempt, from which there is another one; the rest of the
+conversion also needs some."""
 
 MAX_SPACING = 0.5
 """Maximum distance of samples, where the diagonal of the mesh is 100."""
@@ -40,11 +46,13 @@ class Bounded(NamedTuple):
     surfaces: reduced surface of each mesh; None if it stays unchanged
     error_mm: largest measured distance, in millimeters
     is_limited: whether the limit stopped the reduction before the goal
+    is_out_of_time: whether the deadline did
     """
 
     surfaces: list[ReducedSurface | None]
     error_mm: float
     is_limited: bool
+    is_out_of_time: bool
 
 
 class _Measure:
@@ -88,7 +96,7 @@ def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
     """Reduce meshes as far as every measured distance stays within the limit.
 
     Each step reduces a copy of the queue. Where a distance exceeds the limit, the points nearby are fixed, and the step
-    is repeated.
+    is repeated. Shortly before the deadline, the last step that stayed within the limit is the result.
 
     Args:
         scene: Queue of the meshes before the reduction.
@@ -100,12 +108,17 @@ def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
     measures = [_Measure(reduction) if len(reduction.welded.faces) else None for reduction in reductions]
     results: list[ReducedSurface | None] = [None] * len(reductions)
     errors = np.zeros(len(reductions))
-    is_reached = False
+    is_reached = is_out_of_time = False
+    longest = 0.0
     for ratio in track(ERROR_RATIOS):
-        if is_reached:
+        if is_reached or is_out_of_time:
             break
         current = scene.split(queue)
         for attempt in range(ATTEMPTS):
+            left, started = seconds_left(), time.monotonic()
+            if left is not None and left < MIN_TIME_RATIO * longest:
+                is_out_of_time, is_reached = True, False
+                break
             trial = queue.copy()
             is_reached = trial.reduce_gently(goal, ratio * limit_mm)
             finished: dict[int, tuple[ReducedSurface, float]] = {}
@@ -120,6 +133,7 @@ def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
                         fixed.append(start + _find_points(*before, far, attempt))
                     finished[place] = reduced, error
                 start += len(points)
+            longest = max(longest, time.monotonic() - started)
             if not fixed:
                 queue = trial
                 for place, (reduced, error) in finished.items():
@@ -127,7 +141,7 @@ def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
                 break
             is_reached = False
             queue.fix(np.concatenate(fixed), whole_bodies=attempt == ATTEMPTS - 2)
-    return Bounded(results, float(errors.max(initial=0)), not is_reached)
+    return Bounded(results, float(errors.max(initial=0)), not (is_reached or is_out_of_time), is_out_of_time)
 
 
 def _find_points(points: Float64, faces: Int32, far: Float64, attempt: int) -> IntIndex:

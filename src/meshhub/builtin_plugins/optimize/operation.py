@@ -85,8 +85,16 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
             queue.edges.reduce(max(target or 0, minimum))
             surfaces = queue.finish()
         else:
-            surfaces, error_mm, is_limited = reduce_within(queue, max(target or 0, minimum), limit_mm)
-            did(error_mm=round(error_mm, ERROR_DIGITS))
+            bounded = reduce_within(queue, max(target or 0, minimum), limit_mm)
+            surfaces, is_limited = bounded.surfaces, bounded.is_limited
+            did(error_mm=round(bounded.error_mm, ERROR_DIGITS))
+            if bounded.is_out_of_time:
+                note(
+                    "reduction_stopped",
+                    "the time of the conversion ended before {optimize_max_error_mm} was reached, so more faces are "
+                    "left than it allows; raise it, or use {optimize_target_faces}",
+                    options=("optimize_max_error_mm", "optimize_target_faces"),
+                )
     meshes = list(scene.meshes)
     any_seams_moved = False
     with portion(COLLAPSED_RATIO, 1):
