@@ -209,6 +209,11 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         return self.print_wall_mm or MIN_WALLS_MM.get(self.print_process, 2 * self.print_nozzle_mm)
 
     @property
+    def sheet_remedy(self) -> dict[str, float]:
+        """The option that gives a sheet a thickness: two of the least walls."""
+        return {"thicken_mm": 2 * self.min_wall_mm}
+
+    @property
     def min_gap_mm(self) -> float:
         """The least gap in mm."""
         return self.print_gap_mm or MIN_GAPS_MM[self.print_process]

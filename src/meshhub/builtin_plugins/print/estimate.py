@@ -19,6 +19,7 @@ from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
+from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.support_material import Skin, stand_columns
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
@@ -85,10 +86,10 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
         scene: Millimeters, Z up.
         options: Process, material, layers, walls and infill.
     """
-    yield find_missing_volume(scene) or estimate_print(scene, options)
+    yield find_missing_volume(scene, options) or estimate_print(scene, options)
 
 
-def find_missing_volume(scene: Scene) -> Finding | None:
+def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
     """Return the finding about a scene that cannot be estimated, because it encloses no volume; None if it does."""
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
@@ -102,7 +103,7 @@ def find_missing_volume(scene: Scene) -> Finding | None:
         message="the model encloses no volume, because it is flat, open or inside out, so its weight and price cannot "
         "be estimated; use {repair}, or give a sheet a thickness with {thicken_mm}",
         options=("repair", "thicken_mm"),
-        remedy={"repair": True},
+        remedy={"repair": True, **options.sheet_remedy} if any(map(is_sheet, scene.meshes)) else {"repair": True},
     )
 
 

@@ -18,9 +18,6 @@ from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.sheets import is_sheet
 
-SHEET_WALLS = 2.0
-"""Thickness that a sheet is advised to get, per least wall."""
-
 
 class _Wording(NamedTuple):
     """How a kind of defects is reported; `{n}` is the number of defects."""
@@ -69,12 +66,12 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     counts = {defect.finding.kind: defect.finding.count for defect in defects}
     did(bodies=int((~topology.shells.hollow).sum()), sheets=len(flat), **counts)
     if flat:
-        yield _describe_sheets(scene, flat, SHEET_WALLS * options.min_wall_mm)
+        yield _describe_sheets(scene, flat, options)
     for defect in defects:
         yield _describe(defect, others)
 
 
-def _describe_sheets(scene: Scene, parts: list[int], thickness: float) -> Finding:
+def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> Finding:
     low, high = bounds_of_parts(scene)[parts[:MAX_PLACES]].transpose(1, 0, 2)
     centers, sizes = (low + high) / 2, np.linalg.norm(high - low, axis=1)
     rows = zip(parts, centers.tolist(), sizes.tolist(), strict=False)
@@ -87,7 +84,7 @@ def _describe_sheets(scene: Scene, parts: list[int], thickness: float) -> Findin
         amount=len(parts),
         places=tuple(Place(position_mm=(x, y, z), size_mm=size, part=part) for part, (x, y, z), size in rows),
         places_found=len(parts),
-        remedy={"repair": True, "thicken_mm": thickness},
+        remedy={"repair": True, **options.sheet_remedy},
         picture={"color_by": "defects"},
     )
 

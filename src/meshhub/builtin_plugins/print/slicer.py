@@ -68,7 +68,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
     """
     if options.print_process != "fdm":
         raise InvalidOption("PrusaSlicer estimates the process fdm; omit '{slicer}'", options=("slicer",))
-    finding = find_missing_volume(scene)
+    finding = find_missing_volume(scene, options)
     if finding is not None:
         yield finding
         return
