@@ -230,3 +230,16 @@ def test_sheets_that_touch_in_a_point_become_one_solid(is_turned: bool) -> None:
     assert_valid(result)
     perimeter = 2 * (10 + 2 * np.hypot(20, 5))
     assert volume(*soup(result)) == pytest.approx(2 * 200 + np.pi / 2 * perimeter, rel=0.03)
+
+
+def test_a_solid_beside_a_sheet_stays_as_it_is() -> None:
+    sheet, ball = terrain(2, 2), sphere(5)
+    points = np.concatenate([sheet.vertices, ball.vertices + (20, 15, 30)])
+    last = len(points) - 1
+    # the last face has two corners in one point
+    faces = [sheet.faces, ball.faces + len(sheet.vertices), [(last, last, last - 1)]]
+    both = Mesh(points, np.concatenate(faces).astype(np.int32))
+    result = thicken(scene_of(both), 2)
+    assert_valid(result)
+    alone = volume(*soup(thicken(scene_of(replace(sheet, uv=None, face_material=None)), 2)))
+    assert volume(*soup(result)) == pytest.approx(alone + volume(ball.vertices, ball.faces), rel=1e-6)

@@ -79,7 +79,7 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
         texts: Fields of the form.
         language: Language of the service's texts for the request.
     Raises:
-        InvalidOption: There is no such report.
+        InvalidOption: The value of the field is neither "html" nor "pdf".
         MissingDependency: A package for it is not installed.
     """
     kind = texts.get(FIELD, "").strip().lower()
