@@ -184,18 +184,19 @@ def test_declarations_of_builtins_do_not_mention_numpy() -> None:
 
 
 PRELOAD = """
-import meshhub.engine.preload, os, sys
+import importlib, os, sys
+importlib.import_module(sys.argv[1])
 threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
 print(threads, *sys.modules)
 """
 
 
-@pytest.mark.process
-def test_the_fork_server_preloads_what_capabilities_declare_and_starts_no_thread() -> None:
+def find_preloaded(module: str) -> set[str]:
+    """Return the modules that a fork server has after it has imported a module without starting a thread."""
     from meshhub.engine.process_start import SINGLE_THREADED
 
     result = subprocess.run(
-        [sys.executable, "-c", PRELOAD],
+        [sys.executable, "-c", PRELOAD, module],
         env={**os.environ, **SINGLE_THREADED},
         capture_output=True,
         text=True,
@@ -203,8 +204,22 @@ def test_the_fork_server_preloads_what_capabilities_declare_and_starts_no_thread
     )
     threads, *modules = result.stdout.split()
     assert threads == "1"
+    return set(modules)
+
+
+@pytest.mark.process
+def test_the_fork_server_of_small_conversions_has_no_large_library() -> None:
+    """The fork and the end of a process take time in proportion to its memory."""
+    modules = find_preloaded("meshhub.engine.preload")
+    assert {"meshhub.builtin_plugins.stl.reader", "meshhub.builtin_plugins.threemf.writer"} <= modules
+    assert not {"scipy", "OCP", "pymeshlab", "fast_simplification", "PIL", "trimesh", "litestar"} & modules
+
+
+@pytest.mark.process
+def test_the_other_fork_server_preloads_what_capabilities_declare() -> None:
+    modules = find_preloaded("meshhub.engine.preload_libraries")
     declarations = Registry(entry_points=False).declarations
     declared: tuple[Declared[Any], ...] = (*declarations.readers, *declarations.writers, *declarations.operations)
     late = {module for item in declared for module in (*item.capability.needs, *item.capability.preload)}
     assert {"scipy", "pymeshlab", "OCP.BRepMesh", "DracoPy"} <= late
-    assert {module for module in late if is_importable(module)} <= set(modules)
+    assert {module for module in late if is_importable(module)} <= modules

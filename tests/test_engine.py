@@ -322,7 +322,7 @@ def write_script(folder: Path, code: str) -> Path:
         "import hostile_plugin, toys\n"
         # the libraries of the built-ins, which these scripts do not use, take two seconds of processor time
         "from meshhub.engine import process_start\n"
-        "process_start.PRELOAD = ()\n"
+        "process_start.PRELOAD = {}\n"
         f"from meshhub import ConversionTimeout, Isolated, Registry, Source, Target\n{code}"
     )
     return script

@@ -35,9 +35,16 @@ class Runner:
             workers=2, folder=str(folder), limits=Limits(memory_bytes=1 << 30), tasks_per_worker=TASKS_PER_WORKER
         )
         self._registry = Registry([traces_plugin], entry_points=False)
+        self._callers = {""}
 
-    def run(self, text: str, *, caller: str = "key:a", **changes: object) -> tuple[int, str]:
-        """Run a task with changed steps; return the id of its process, and what it saw there."""
+    def run(self, text: str, *, caller: str = "key:a", is_known: bool = True, **changes: object) -> tuple[int, str]:
+        """Run a task with changed steps; return the id of its process, and what it saw there.
+
+        The first task of a caller that is known, whose worker is not used again, runs before.
+        """
+        if is_known and caller not in self._callers:
+            self._callers.add(caller)
+            self.run("nothing", caller=caller, is_known=False)
         source = Source.from_bytes(text.encode(), "a.trace")
         chain = self._registry.resolve(Request(target="trace"), source)
         changes = {"origin": BUILT_IN, **changes}
@@ -72,6 +79,12 @@ def test_tasks_of_one_caller_share_a_worker_until_it_has_run_its_number(runner: 
     assert processes == [processes[0]] * TASKS_PER_WORKER + [processes[-1]] * TASKS_PER_WORKER
     assert processes[0] != processes[-1]
     assert has_ended(processes[0])
+
+
+def test_the_worker_of_the_first_task_of_a_caller_is_ended(runner: Runner) -> None:
+    process, _ = runner.run("nothing", is_known=False)
+    assert has_ended(process)
+    assert runner.run("nothing")[0] != process
 
 
 def test_no_worker_runs_tasks_of_two_callers(runner: Runner) -> None:

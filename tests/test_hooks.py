@@ -645,7 +645,7 @@ from meshhub.engine.hook_connection import HookConnection
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.hook_worker import Question, Reply
 
-process_start.PRELOAD = ()
+process_start.PRELOAD = {{}}
 registry = Registry(hooks=HookProcess(sniff_s=10, hook_s=10, folder={work!r}))
 is_held = threading.Event()
 

@@ -32,7 +32,6 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     ),
     "cli/explain.py": ("a column with the step of a chain", {"step"}),
     "client/companions.py": ("a client has no registry, and asks the service nothing before it sends", {"obj"}),
-    "engine/preload.py": ("a conversion that warms a worker up", {"stl"}),
     "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl"}),
     "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
     "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +49,8 @@ def state(response: httpx.Response) -> str | None:
 
 def entries(folder: Path) -> list[Path]:
     """Return the entries in a folder and below."""
-    return [path for path in folder.rglob("*.cached") if path.is_file()]
+    # folders of other requests may vanish meanwhile, at which rglob fails
+    return [Path(parent, name) for parent, _, names in os.walk(folder) for name in names if name.endswith(".cached")]
 
 
 def count(running: Running, name: str) -> float:

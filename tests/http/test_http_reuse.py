@@ -59,6 +59,10 @@ def test_each_caller_has_workers_of_its_own(start: Callable[..., Any]) -> None:
     with start() as running:
         key, _ = running.keys.create("pro")
         address, other_address = {"X-Forwarded-For": "1.1.1.1"}, {"X-Forwarded-For": "2.2.2.2"}
+        for caller in (address, other_address, {**address, "X-Api-Key": key}):
+            # the worker of the first conversion of a caller is not used again
+            convert(running, caller)
+            assert not find_stopped()
         convert(running, address)
         first = find_stopped()
         assert len(first) == 1
@@ -125,8 +129,11 @@ def test_a_ready_service_has_a_worker_for_a_new_caller(start: Callable[..., Any]
         addresses = itertools.count(1)
 
         def has_waited_for_a_new_caller() -> bool:
+            address = {"X-Forwarded-For": f"1.1.1.{next(addresses)}"}
+            # the worker of the first conversion of a caller is not used again
+            convert(running, address)
             existing, reserved = find_job_processes(), find_stopped()
-            convert(running, {"X-Forwarded-For": f"1.1.1.{next(addresses)}"})
+            convert(running, address)
             return bool((find_stopped() - reserved) & existing)
 
         # another caller, because the service may still be starting the worker that follows the one of the probe

@@ -11,6 +11,7 @@ The parent's side of a worker process:
     task_slots          right to run a task; queue of the tasks that wait for it
     process_start       start a worker process: fork server, environment, forks of this program
     worker_process      a started worker process: its pipe, how to kill it, how it ended
+    spare_workers       workers that wait for their first task
     reserved_workers    idle workers that wait for another task of their caller
     supervision         wait for the response of one worker: deadline, cancellation, crash, limits
     usage               measure files, memory and processes of a job against its limits
@@ -18,7 +19,8 @@ The parent's side of a worker process:
     results             check the files that a worker wrote, and move them to the target
 
 Inside a worker process:
-    preload             modules that the fork server imports once for all workers
+    preload             modules that a fork server imports once for all workers
+    preload_libraries   large libraries, for the fork server of the tasks that use them
     worker              receive tasks, run them, respond
     worker_state        state of a worker that one task could leave to the next
     limits              limits of one job, and how a process applies them to itself

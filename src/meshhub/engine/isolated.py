@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +24,13 @@ from meshhub.engine.process_start import Starter, leave_fork_server
 from meshhub.engine.reserved_workers import ReservedWorkers
 from meshhub.engine.results import stage_target, take_result
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
+from meshhub.engine.spare_workers import SpareWorkers
 from meshhub.engine.supervision import ReaderCrashed, Supervision, TaskLost
 from meshhub.engine.task_slots import TaskSlots, shutdown_error
 from meshhub.engine.worker import Answer, Assignment, serve
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
-from meshhub.model.chain import BUILT_IN, Chain
+from meshhub.model.chain import BUILT_IN, Chain, Inspect, Write
 from meshhub.model.notes import Note
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.verdict import Result
@@ -94,15 +94,19 @@ class Isolated:
         self._folder = folder
         self._slots = TaskSlots(self.workers, queue)
         self._workers: set[Worker] = set()
-        self._spares: deque[Worker] = deque()
         self._reserved = ReservedWorkers(self.workers)
         has_fork_server = self._starter.method == "forkserver"
-        self._spare_count = self.workers if has_fork_server else 0
+        self._spares = SpareWorkers(self._starter, self.workers if has_fork_server else 0)
         self._tasks_per_worker = tasks_per_worker if has_fork_server and sys.platform == "linux" else 1
         self._forget_tasks()
         # for a program that ends without closing the engine
         weakref.finalize(self, _kill, self._workers, self._spares, self._reserved)
         _ENGINES.add(self)
+
+    def start_ahead(self) -> None:
+        """Start both fork servers and their workers in threads, so that no task waits for their imports."""
+        for with_libraries in (False, True):
+            self._spares.refill(with_libraries=with_libraries)
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task in a worker process; see `Engine.run`.
@@ -110,10 +114,17 @@ class Isolated:
         The timeout starts when the task has a slot and libraries are loaded.
         """
         self._slots.acquire(timeout)
-        job = _Job(CALLER.get() if self._tasks_per_worker > 1 and _can_share_worker(task) else "")
+        is_simple = _can_share_worker(task)
+        caller = CALLER.get() if self._tasks_per_worker > 1 and is_simple else ""
+        job = _Job(
+            caller=caller,
+            # a caller that may not return needs no worker of its own
+            may_reserve=self._reserved.has_seen(caller),
+            with_libraries=not is_simple or _needs_libraries(task),
+        )
         try:
             with _report_busy():
-                self._start_first_spare()
+                self._spares.start_first(with_libraries=job.with_libraries)
                 deadline = None if timeout is None else time.monotonic() + timeout
                 target = task.target
                 task = self._stage(job, msgspec.structs.replace(task, deadline=deadline))
@@ -145,23 +156,19 @@ class Isolated:
         self._reserved.close()
         if self._cleaning is not None:
             self._cleaning.shutdown()
-        while self._spares:
-            with contextlib.suppress(IndexError):  # another thread may close, too
-                self._spares.popleft().end(_END_S)
+        self._spares.close()
         _kill(self._workers)
 
     def _forget_tasks(self) -> None:
         """Begin without tasks, workers and folders, because those that a forked child inherits belong to the parent."""
-        for worker in (*self._workers, *self._spares):
+        for worker in self._workers:
             worker.close_pipe()
         self._workers.clear()
-        self._spares.clear()
+        self._spares.forget()
         self._reserved.forget()
         self._slots.forget_tasks()
         self._cleaning = _create_thread() if self._tasks_per_worker > 1 else None
         self._is_swept = False
-        self._has_loaded = False
-        self._refilling = threading.Lock()
 
     def _stage(self, job: _Job, task: Task) -> Task:
         """Return the task with a target to which the worker may write, in the folders of the job."""
@@ -207,7 +214,7 @@ class Isolated:
             task = msgspec.structs.replace(task, chain=_read_otherwise(task.chain, crash.end))
             return self._run_in_worker(job, task, msgspec.structs.replace(supervision, chain=task.chain))
         # the files are checked and moved next, so no process may write to them any longer
-        may_reserve = bool(job.caller) and worker.is_unchanged and worker.task_count < self._tasks_per_worker
+        may_reserve = job.may_reserve and worker.is_unchanged and worker.task_count < self._tasks_per_worker
         job.is_worker_reserved = may_reserve and worker.freeze()
         if job.is_worker_reserved:
             return answer
@@ -234,38 +241,15 @@ class Isolated:
                 code="internal_error",
             )
         worker = None
-        while self._spares and worker is None and not needs_main:
-            with contextlib.suppress(IndexError):  # another thread may have taken it
-                worker = _send_task(self._spares.popleft(), job, task)
-        worker = worker or _send_task(self._starter.start(serve, with_main=needs_main), job, task)
+        while not needs_main and worker is None and (spare := self._spares.take(with_libraries=job.with_libraries)):
+            worker = _send_task(spare, job, task)
+        if worker is None:
+            started = self._starter.start(serve, with_main=needs_main, with_libraries=job.with_libraries)
+            worker = _send_task(started, job, task)
         if worker is None:
             raise WorkerCrashed("the conversion's process ended before it started; try again")
-        if len(self._spares) < self._spare_count and not self._refilling.locked():
-            # RuntimeError: no thread can be started; the next task tries again
-            with contextlib.suppress(RuntimeError):
-                threading.Thread(target=self._start_spares, daemon=True).start()
+        self._spares.refill(with_libraries=job.with_libraries)
         return worker
-
-    def _start_first_spare(self) -> None:
-        """Start a spare worker before the first task, because a fork server first imports libraries for seconds."""
-        if self._spare_count and not self._has_loaded:
-            with self._refilling:
-                if not self._has_loaded:
-                    self._spares.append(self._starter.start(serve))
-                    self._has_loaded = True
-
-    def _start_spares(self) -> None:
-        try:
-            while len(self._spares) < self._spare_count and not self._slots.is_closed:
-                # one thread at a time, because otherwise each thread would start all missing workers
-                with self._refilling:
-                    if len(self._spares) < self._spare_count:
-                        self._spares.append(self._starter.start(serve))
-        except (OSError, EOFError, EngineError) as error:
-            # the next task tries again
-            log.warning("no spare worker could be started", exc_info=error)
-        if self._slots.is_closed:
-            self.close()
 
     def _clean_up_reserved(self, job: _Job) -> None:
         """Free the slot of a job that has ended, reserve its worker for the same caller, and remove its folders.
@@ -315,11 +299,15 @@ class _Job:
 
     Attributes:
         caller: Caller whose tasks may share a worker with this one; "" if none may.
+        may_reserve: Whether the worker may stay for the next task of the caller.
+        with_libraries: Whether the worker comes from the fork server with the large libraries.
         is_worker_reserved: Whether the worker is stopped, and stays for the next task of the caller.
     """
 
-    def __init__(self, caller: str) -> None:
+    def __init__(self, *, caller: str, may_reserve: bool, with_libraries: bool) -> None:
         self.caller = caller
+        self.may_reserve = may_reserve
+        self.with_libraries = with_libraries
         self.is_worker_reserved = False
         self.folders = contextlib.ExitStack()
         self.scratch = Path()
@@ -385,7 +373,7 @@ def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
                 scratch=job.scratch,
                 request=REQUEST.get(),
                 has_listener=task.progress is not None,
-                is_reusable=bool(job.caller),
+                is_reusable=job.may_reserve,
             )
         )
     except OSError:
@@ -407,6 +395,11 @@ def _read_otherwise(chain: Chain, end: str) -> Chain:
     again = Note("read_again", message, options=tuple(read.crash_options))
     read = msgspec.structs.replace(read, options={**read.options, **read.crash_options}, crash_options={})
     return msgspec.structs.replace(chain, steps=(read, *others), notes=(*chain.notes, again))
+
+
+def _needs_libraries(task: Task) -> bool:
+    """Return whether a step imports a large library, which takes longer than the fork of a process that has it."""
+    return not isinstance(task.chain.ending, Write | Inspect) or any(step.needs for step in task.chain.steps)
 
 
 def _can_share_worker(task: Task) -> bool:

@@ -1,4 +1,4 @@
-"""Modules that the fork server imports once for all workers. Importing this module must not start a thread."""
+"""Modules that a fork server imports once for all workers. Importing this module must not start a thread."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib
 import struct
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from meshhub.engine.contract import Task, perform
@@ -22,31 +23,43 @@ from meshhub.pipeline.loading import Plugins
 from meshhub.pipeline.resolve import resolve
 from meshhub.toolkit.columns import read_rows
 
-MODULES = (
-    # the toolkit imports these modules where it needs them
-    "manifold3d",
-    "scipy.sparse.csgraph",
-    "scipy.spatial",
-    "meshhub.pipeline.execute",
-    "meshhub.pipeline.inspection",
-    "meshhub.pipeline.preview",
-    "meshhub.toolkit.rendering.analysis",
-    "meshhub.toolkit.rendering.picture",
-    "meshhub.toolkit.png",
-    "meshhub.engine.worker",
-)
-"""Modules that run conversions, and libraries that they import late. The declarations name all others."""
+MODULES = ("meshhub.pipeline.execute", "meshhub.pipeline.inspection", "meshhub.engine.worker")
+"""Modules that run conversions. The declarations name all others."""
 
 
-def preload() -> None:
-    """Import `MODULES` and what the built-in plug-ins declare; skip modules that cannot be imported."""
-    declared: tuple[Declared[Any], ...] = (*_DECLARATIONS.readers, *_DECLARATIONS.writers, *_DECLARATIONS.operations)
+def preload(modules: Iterable[str], *, with_libraries: bool) -> None:
+    """Import modules, and the code of the built-in plug-ins; skip modules that cannot be imported.
+
+    Args:
+        modules: Modules of the host.
+        with_libraries: Import what declares libraries that it needs, instead of what declares none.
+    """
+    declared: tuple[Declared[Any], ...] = (
+        *DECLARATIONS.readers,
+        *DECLARATIONS.writers,
+        *DECLARATIONS.operations,
+        *DECLARATIONS.checks,
+    )
     plugin_modules = [
-        module for item in declared for module in (item.capability.run.partition(":")[0], *item.capability.preload)
+        module
+        for item in declared
+        if bool(item.capability.needs) == with_libraries
+        for module in (item.capability.run.partition(":")[0], *item.capability.preload)
     ]
-    for module in (*MODULES, *plugin_modules):
+    for module in (*modules, *plugin_modules):
         with contextlib.suppress(Exception):
             importlib.import_module(module)
+
+
+def record() -> None:
+    """Record the variables that a worker compares before it is used again, and exclude all objects from collection.
+
+    A garbage collection in a worker would write to, and thereby copy, every page that is shared with the fork server.
+    """
+    global GLOBAL_VARIABLES
+    GLOBAL_VARIABLES = GlobalVariables()
+    gc.collect()
+    gc.freeze()
 
 
 def reap_orphans() -> None:
@@ -61,25 +74,25 @@ def reap_orphans() -> None:
 
 
 def start_threads() -> None:
-    """Start the thread with which pyarrow reads numbers; a worker that is used again must have it from the start."""
+    """Start the thread with which pyarrow reads numbers, before a worker records its state to be used again."""
     with contextlib.suppress(Exception):
         read_rows(b"0 0\n", 2, "f8")
 
 
 def warm_up() -> None:
-    """Convert a tetrahedron in a spare worker, while the worker waits for its task.
+    """Convert a tetrahedron to each format, because code that runs for the first time takes twice as long.
 
-    Otherwise, the first conversion would spend most of its time copying shared memory pages and running code for the
-    first time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
+    Nothing that this does starts a thread, of which workers would inherit the locks.
     """
-    with contextlib.suppress(Exception):
-        source = Source.from_bytes(_TETRAHEDRON, "a.stl")
-        perform(
-            Task(chain=resolve(_DECLARATIONS, Request(target="stl"), source, LOCAL), source=source, target=Target())
-        )
+    source = Source.from_bytes(_TETRAHEDRON, "a.stl")
+    for writer in DECLARATIONS.writers:
+        if not writer.capability.needs:
+            request = Request(target=writer.capability.format.id)
+            with contextlib.suppress(Exception):
+                perform(Task(chain=resolve(DECLARATIONS, request, source, LOCAL), source=source, target=Target()))
 
 
-_DECLARATIONS = collect(Plugins(entry_points=False)).declarations
+DECLARATIONS = collect(Plugins(entry_points=False)).declarations
 
 _TETRAHEDRON = (
     bytes(80)
@@ -90,10 +103,10 @@ _TETRAHEDRON = (
     )
 )
 
-reap_orphans()
-preload()
-GLOBAL_VARIABLES = GlobalVariables()
+GLOBAL_VARIABLES: GlobalVariables
 """Variables that a worker compares before it is used again."""
-# garbage collection in a worker would write to, and thereby copy, every page that is shared with the fork server
-gc.collect()
-gc.freeze()
+
+reap_orphans()
+preload(MODULES, with_libraries=False)
+warm_up()
+record()

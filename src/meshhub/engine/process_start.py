@@ -9,8 +9,9 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import forkserver, resource_tracker, spawn
 from multiprocessing import process as processes
 from typing import Any
@@ -22,8 +23,11 @@ from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError
 from meshhub.pipeline.fork_lock import ForkLock
 
-PRELOAD = ("meshhub.engine.preload",)
-"""Modules that the fork server imports once for all jobs."""
+PRELOAD: Mapping[bool, tuple[str, ...]] = {
+    False: ("meshhub.engine.preload",),
+    True: ("meshhub.engine.preload", "meshhub.engine.preload_libraries"),
+}
+"""Modules that the fork server without and that with the large libraries import once for all jobs."""
 
 SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
@@ -50,6 +54,11 @@ _SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other us
 
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
 """Errors of systems that do not let this program start processes."""
+
+_SERVERS: Mapping[bool, Any] = {False: forkserver.ForkServer(), True: forkserver._forkserver}
+"""Fork servers without and with the large libraries. The fork and the end of a process take time in proportion to its
+memory, and the libraries need four times as much as everything else. The second is that of Python.
+"""
 
 _STARTING = ForkLock(1)
 """Held while a process is started. A start changes state that all engines share: the environment, the temporary folder,
@@ -78,13 +87,21 @@ class Starter:
         self._limits = limits
         self._log = log
 
-    def start(self, target: Target, arguments: tuple[object, ...] = (), *, with_main: bool = False) -> Worker:
+    def start(
+        self,
+        target: Target,
+        arguments: tuple[object, ...] = (),
+        *,
+        with_main: bool = False,
+        with_libraries: bool = False,
+    ) -> Worker:
         """Start a process.
 
         Args:
             target: Function to run.
             arguments: Further arguments of the function.
             with_main: Import the main program in the process.
+            with_libraries: Let the fork server import large libraries once for all such processes.
         Raises:
             EngineError: This system does not let the program start processes.
             OSError, EOFError: No process can be started now.
@@ -96,13 +113,14 @@ class Starter:
                 # before _block_interrupt, because its start unblocks SIGINT
                 resource_tracker.ensure_running()
             with _set_environment(SINGLE_THREADED), _shorten_paths(), _allow_children(), _block_interrupt():
-                _forget_lost_fork_server()
-                process = self._launch(target, (theirs, self._limits, mark, self._log, *arguments), with_main)
+                server = _SERVERS[with_libraries]
+                _forget_lost_fork_server(server)
+                server.set_forkserver_preload(list(PRELOAD.get(with_libraries, ())))
+                with _choose(server):
+                    process = self._launch(target, (theirs, self._limits, mark, self._log, *arguments), with_main)
         return Worker(process, ours, mark)
 
     def _launch(self, target: Target, arguments: tuple[object, ...], with_main: bool) -> processes.BaseProcess:
-        if self.method == "forkserver":
-            self._context.set_forkserver_preload(list(PRELOAD))
         process: processes.BaseProcess = self._context.Process(  # type: ignore[attr-defined]
             name=_NAME_WITH_MAIN if with_main else _NAME, target=target, args=arguments, daemon=True
         )
@@ -128,32 +146,28 @@ class Starter:
 def leave_fork_server() -> None:
     """Let the fork server serve only the parent; call this in a forked child."""
     processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
-    if _get_fork_server()._forkserver_pid is not None:
-        _forget_fork_server()
+    for server in _SERVERS.values():
+        if server._forkserver_pid is not None:
+            _forget_fork_server(server)
 
 
-def _get_fork_server() -> Any:
-    return forkserver._forkserver
-
-
-def _forget_lost_fork_server() -> None:
+def _forget_lost_fork_server(server: Any) -> None:
     """Let Python start another fork server if the known one is not a child of this process.
 
     The known fork server belongs to the parent if this process was forked before it imported this module. It was reaped
     if the program waits for all its children. In both cases, Python raises ChildProcessError at each start of a
     process.
     """
-    process = _get_fork_server()._forkserver_pid
+    process = server._forkserver_pid
     if process is not None:
         try:
             os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            _forget_fork_server()
+            _forget_fork_server(server)
 
 
-def _forget_fork_server() -> None:
-    """Forget the fork server, and close the pipe that keeps it alive."""
-    server = _get_fork_server()
+def _forget_fork_server(server: Any) -> None:
+    """Forget a fork server, and close the pipe that keeps it alive."""
     os.close(server._forkserver_alive_fd)
     server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
 
@@ -210,6 +224,16 @@ def _block_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _choose(server: Any) -> Iterator[None]:
+    """Let processes that this thread starts inside come from a fork server."""
+    _CHOSEN.server = server
+    try:
+        yield
+    finally:
+        del _CHOSEN.server
+
+
+@contextlib.contextmanager
 def _shorten_paths() -> Iterator[None]:
     """Use a temporary folder with a short path for the socket of the fork server."""
     previous = tempfile.tempdir
@@ -235,5 +259,14 @@ def _prepare_worker(name: str) -> dict[str, object]:
     return data
 
 
+def _connect_to_new_process(fds: Sequence[int]) -> tuple[int, int]:
+    """Ask the chosen fork server for a process; `multiprocessing` knows one fork server only."""
+    server = getattr(_CHOSEN, "server", forkserver._forkserver)
+    connection: tuple[int, int] = server.connect_to_new_process(fds)
+    return connection
+
+
+_CHOSEN = threading.local()
 _PREPARE = spawn.get_preparation_data
 spawn.get_preparation_data = _prepare_worker
+forkserver.connect_to_new_process = _connect_to_new_process

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -14,6 +16,12 @@ from meshhub.engine.worker_process import Worker
 
 _MAX_IDLE_S = 5.0
 """Seconds without a task after which a worker is ended, because its memory still holds parts of the last model."""
+
+_MAX_ABSENCE_S = 60.0
+"""Seconds between two tasks of a caller after which the second is treated as its first."""
+
+_MAX_CALLERS = 10_000
+"""Callers to remember, because anyone may call from many addresses."""
 
 _END_S = 60.0
 """Seconds to wait for the end of a worker."""
@@ -35,6 +43,7 @@ class ReservedWorkers:
         """Reserve at most `count` workers."""
         self._count = count
         self._reserved: list[_Reserved] = []
+        self._seen: OrderedDict[str, float] = OrderedDict()
         self.forget()
 
     def __iter__(self) -> Iterator[Worker]:
@@ -46,8 +55,25 @@ class ReservedWorkers:
         for worker in self:
             worker.close_pipe()
         self._reserved.clear()
+        self._seen.clear()
         self._changed = threading.Condition()
         self._is_closed = self._is_watched = False
+
+    def has_seen(self, caller: str) -> bool:
+        """Return whether a caller had a task within the last minute, and record that it has one now.
+
+        Most callers of a public service come once. For them, the record of the worker's state, its comparison and its
+        idle memory would be wasted.
+        """
+        if not caller:
+            return False
+        now = time.monotonic()
+        with self._changed:
+            last = self._seen.pop(caller, -math.inf)
+            self._seen[caller] = now
+            if len(self._seen) > _MAX_CALLERS:
+                self._seen.popitem(last=False)
+        return now - last < _MAX_ABSENCE_S
 
     def take(self, caller: str) -> Worker | None:
         """Return a worker of a caller, which runs again; None if the caller has none."""

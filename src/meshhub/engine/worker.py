@@ -110,15 +110,12 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     """
     settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
-    if preloaded is not None:
-        preloaded.start_threads()
-        if not connection.poll():
-            # no task is waiting for this worker yet
-            preloaded.warm_up()
     state: WorkerState | None = None
     while True:
         assignment = _receive(connection)
         try:
+            if assignment.is_reusable and preloaded is not None and state is None:
+                preloaded.start_threads()
             apply_limits(limits, is_reusable=assignment.is_reusable)
             if assignment.is_reusable and preloaded is not None:
                 state = state or WorkerState(preloaded.GLOBAL_VARIABLES)

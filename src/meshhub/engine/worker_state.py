@@ -17,9 +17,9 @@ from types import ModuleType
 
 from meshhub.engine.limits import MAX_GROWTH_BYTES, MAX_REUSED_CPU_S, read_mapped_bytes
 
-_UNSTABLE = frozenset({"meshhub.engine.preload", "meshhub.pipeline.fork_lock"})
-"""Modules that are not compared: the first is incomplete when the variables are recorded, and each fork changes the
-second."""
+_UNSTABLE = frozenset({"meshhub.engine.preload", "meshhub.engine.preload_libraries", "meshhub.pipeline.fork_lock"})
+"""Modules that are not compared: the first two are incomplete when the variables are recorded, and each fork changes
+the last."""
 
 _CONTAINERS = (dict, list, set)
 """Types of global variables whose length is also compared."""

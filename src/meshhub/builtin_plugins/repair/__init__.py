@@ -75,6 +75,8 @@ def meshhub_operations() -> Iterable[Operation]:
     return [
         Operation(
             run="meshhub.builtin_plugins.repair.operation:run",
+            needs=("manifold3d", "scipy"),
+            install="meshhub",
             preload=("pymeshlab",),
             id="repair",
             label="Repair",

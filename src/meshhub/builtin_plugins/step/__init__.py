@@ -138,6 +138,8 @@ def meshhub_writers() -> Iterable[Writer]:
         Writer(
             format=STEP,
             run="meshhub.builtin_plugins.step.writer:write",
+            needs=("scipy",),
+            install="meshhub",
             requires="pro",
             keeps_state=True,
             options=StepWriteOptions,

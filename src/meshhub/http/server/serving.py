@@ -66,7 +66,8 @@ def serve(
         try:
             # importing a plug-in may print
             with _redirect_stdout_to_stderr():
-                app = create_app(settings, engine=create_engine(settings))
+                engine = create_engine(settings)
+                app = create_app(settings, engine=engine)
         except InvalidSettings as error:
             raise loaded.located(error) from None
         state: ServiceState = app.state.service
@@ -74,6 +75,7 @@ def serve(
         server = Server(create_config(add_tracing(app), peers), state)
         _raise_open_files_limit()
         freeze_objects()
+        engine.start_ahead()
         with open_listeners(host, port, unix_socket) as listeners:
             server.run(sockets=listeners)
 
