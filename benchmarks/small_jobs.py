@@ -2,15 +2,20 @@
 
 python benchmarks/small_jobs.py [REQUESTS] [SOURCE_FOLDER...]
 
-A sphere of 1400 triangles is converted from STL to GLB, with the rate limits lifted: one request after the other, then
-from eight connections. Each source folder holds another version of the package (`git worktree add`, then its `src`);
-the versions are measured in turns, because a busy machine slows all of them. CPU time depends less on the load of the
-machine than elapsed time. The first request is sent as soon as the service is ready.
+A sphere of 1400 triangles is converted from STL to GLB, with the rate limits lifted: one request of a caller after the
+other, then from eight connections; then the same with another address in each request. Each source folder holds another
+version of the package (`git worktree add`, then its `src`); the versions are measured in turns, because a busy machine
+slows all of them. CPU time depends less on the load of the machine than elapsed time. The first request is sent as soon
+as the service is ready.
+
+The last row is FastAPI with trimesh in a pool of processes (`small_jobs_peer.py`), which does not isolate callers and
+has neither deadlines nor limits. It needs `uv pip install --group guides trimesh`.
 """
 
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import os
 import re
 import signal
@@ -29,6 +34,9 @@ from engine import write_sphere
 
 FACE_COUNT = 1400
 
+ADDRESS_COUNT = 200
+"""Addresses of the requests of many callers."""
+
 CONNECTION_COUNT = 8
 """Connections of the parallel measurement."""
 
@@ -37,6 +45,9 @@ ROUND_COUNT = 3
 
 GOAL_CPU_MS = 15
 """Milliseconds of CPU time of a request."""
+
+_ADDRESS = "10.1.0.1"
+"""Address of the requests of one caller."""
 
 _BOUNDARY = "meshhub-benchmark"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -51,20 +62,28 @@ class Result(Struct):
     p50_ms: float
     parallel_cpu_ms: float
     per_second: float
+    callers_cpu_ms: float
+    callers_p50_ms: float
+    callers_per_second: float
 
 
-def measure(source_folder: Path, body: bytes, count: int) -> Result:
-    """Start a service, measure it, and stop it."""
+def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
+    """Start a service, the peer if there is no folder, measure it, and stop it."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.fspath(source_folder),
         "MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE": "none",
+        "MESHHUB_TRUSTED_PROXIES": "127.0.0.1",
     }
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+    if source_folder is None:
+        command = [sys.executable, os.fspath(Path(__file__).with_name("small_jobs_peer.py"))]
+    else:
+        environment["PYTHONPATH"] = os.fspath(source_folder)
     with tempfile.TemporaryDirectory() as folder:
         environment |= {"XDG_DATA_HOME": folder, "XDG_CACHE_HOME": folder, "TMPDIR": folder}
         start = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
+            command,
             env=environment,
             stderr=subprocess.PIPE,
             text=True,
@@ -98,31 +117,44 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
     cpu = read_cpu_s(process)
     times = [_convert(connection, body) for _ in range(count)]
     sequential = read_cpu_s(process) - cpu
-
-    def run_share(_: int) -> None:
-        own = http.client.HTTPConnection("127.0.0.1", port)
-        for _ in range(count // CONNECTION_COUNT):
-            _convert(own, body)
-
-    cpu, began = read_cpu_s(process), time.perf_counter()
-    with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
-        list(threads.map(run_share, range(CONNECTION_COUNT)))
-    elapsed = time.perf_counter() - began
-    parallel_count = count // CONNECTION_COUNT * CONNECTION_COUNT
+    cpu = read_cpu_s(process)
+    per_second = _measure_rate(port, body, [_ADDRESS] * count)
+    parallel = read_cpu_s(process) - cpu
+    addresses = [f"10.0.{number % ADDRESS_COUNT}.1" for number in range(count)]
+    cpu = read_cpu_s(process)
+    callers_times = [_convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
+    callers = read_cpu_s(process) - cpu
     return Result(
         ready_ms=ready_ms,
         first_ms=first_ms,
         cpu_ms=sequential / count * 1000,
         p50_ms=statistics.median(times),
-        parallel_cpu_ms=(read_cpu_s(process) - cpu) / parallel_count * 1000,
-        per_second=parallel_count / elapsed,
+        parallel_cpu_ms=parallel / count * 1000,
+        per_second=per_second,
+        callers_cpu_ms=callers / len(callers_times) * 1000,
+        callers_p50_ms=statistics.median(callers_times),
+        callers_per_second=_measure_rate(port, body, [address[:-1] + "2" for address in addresses]),
     )
 
 
-def _convert(connection: http.client.HTTPConnection, body: bytes) -> float:
-    """Return the milliseconds of a request."""
+def _measure_rate(port: int, body: bytes, addresses: list[str]) -> float:
+    """Return the requests per second over parallel connections; each request comes from the next address."""
+
+    def run_share(share: list[str]) -> None:
+        own = http.client.HTTPConnection("127.0.0.1", port)
+        for address in share:
+            _convert(own, body, address)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
+        list(threads.map(run_share, [addresses[first::CONNECTION_COUNT] for first in range(CONNECTION_COUNT)]))
+    return len(addresses) / (time.perf_counter() - began)
+
+
+def _convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
+    """Return the milliseconds of a request from an address."""
     start = time.perf_counter()
-    headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}"}
+    headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}", "X-Forwarded-For": address}
     connection.request("POST", "/convert", body, headers)
     response = connection.getresponse()
     content = response.read()
@@ -184,18 +216,30 @@ def _build_body(model: bytes) -> bytes:
 def main() -> None:
     """Measure all versions and print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    folders = [Path(name) for name in sys.argv[2:]] or [Path(__file__).resolve().parents[1] / "src"]
+    folders: list[Path | None] = [Path(name) for name in sys.argv[2:]] or [Path(__file__).resolve().parents[1] / "src"]
+    if importlib.util.find_spec("fastapi") and importlib.util.find_spec("trimesh"):
+        folders.append(None)
     with tempfile.TemporaryDirectory() as folder:
         body = _build_body(write_sphere(Path(folder) / "sphere.stl", FACE_COUNT).read_bytes())
-    rounds: dict[Path, list[Result]] = {folder: [] for folder in folders}
+    rounds: dict[Path | None, list[Result]] = {folder: [] for folder in folders}
     for _ in range(ROUND_COUNT):
         for folder in folders:
             rounds[folder].append(measure(folder, body, count))
-    print("| version | ready ms | first ms | CPU ms | p50 ms | CPU ms, eight at once | requests/s, eight at once |")
-    print("|---|---|---|---|---|---|---|")
+    names = [
+        "version",
+        "ready ms",
+        "first ms",
+        "CPU ms",
+        "p50 ms",
+        "CPU ms, 8 at once",
+        "requests/s, 8 at once",
+    ]
+    names += ["CPU ms, many callers", "p50 ms, many callers", "requests/s, many callers, 8 at once"]
+    print(f"| {' | '.join(names)} |")
+    print("|" + "---|" * len(names))
     for folder, results in rounds.items():
         values = [statistics.median(getattr(result, name) for result in results) for name in Result.__struct_fields__]
-        print(f"| {folder} | " + " | ".join(f"{value:.1f}" for value in values) + " |")
+        print(f"| {folder or 'FastAPI, trimesh'} | " + " | ".join(f"{value:.1f}" for value in values) + " |")
     load = os.getloadavg()[0]
     print(f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load {load:.1f}, {count} requests")
     print(f"goal: {GOAL_CPU_MS} ms of CPU time")
