@@ -28,6 +28,9 @@ LOCKS: dict[str, Sequence[str]] = {
 }
 """Arguments of uv by lock."""
 
+UNUSED = ("faker", "polyfactory")
+"""Packages that litestar requires for the examples in its own OpenAPI documents; meshhub writes its own document."""
+
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.M)
 
 
@@ -36,7 +39,7 @@ def compile_lock(name: str, output: Path, *more: str) -> None:
     command = [
         "uv", "pip", "compile", *LOCKS[name], "--python-version=3.13", "--python-platform=x86_64-manylinux_2_36",
         "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--quiet",
-        f"--output-file={output}", *more,
+        *(f"--no-emit-package={package}" for package in UNUSED), f"--output-file={output}", *more,
     ]  # fmt: skip
     subprocess.run(command, check=True, cwd=FOLDER.parent, stdout=subprocess.DEVNULL)
 
