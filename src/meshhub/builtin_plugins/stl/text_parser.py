@@ -200,7 +200,7 @@ def _find_solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
         ModelTooComplex: There are more than _MAX_SOLIDS_COUNT solids.
     """
     # this count is fast, and detects hostile files, where nearly all keywords start a line
-    if words.count(b"\nsolid ") + words.count(b"\nsolid\n") > _MAX_SOLIDS_COUNT:
+    if words.count(b"\nsolid") > _MAX_SOLIDS_COUNT:
         raise _too_many_solids()
     solids = [_Solid(b"")]
     start, is_closed, line_end = 0, False, 0
