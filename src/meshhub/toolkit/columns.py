@@ -1,9 +1,10 @@
 """Numeric text, read and written in columns: no Python loop over rows.
 
 Most files are regular: one blank between numbers, the same count in each row. A CSV parser reads them several times
-faster than every alternative measured. Numpy first normalizes irregular text, so the result is the same, but slower.
+faster than numpy. Numpy first normalizes irregular text, so the result is the same, but slower.
 """
 
+# why pyarrow, and what was measured: docs/decisions/0042-size-of-the-base.md
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
