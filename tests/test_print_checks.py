@@ -167,7 +167,17 @@ def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Re
     slender = find(registry.check(scene(block(2, 2, 60)), checks="standing"), "small_contact")
     assert slender is not None
     assert slender.amount == pytest.approx(4)
+    assert slender.remedy == {"lay_flat": True}
     assert registry.check(scene(block(20, 20, 60)), checks="standing").findings == ()
+
+
+def test_a_small_part_that_lies_flat_needs_a_brim_and_a_sheet_does_not_stand(registry: Registry) -> None:
+    small = find(registry.check(scene(block(3, 3, 1)), checks="standing"), "small_contact")
+    assert small.remedy == {}
+    assert "brim" in small.message
+    assert "lay_flat" not in small.message
+    sheet = Mesh(np.array([[0, 0, 0], [9, 0, 0], [0, 0, 9]], np.float64), np.array([[0, 1, 2]], np.int32))
+    assert registry.check(Scene(meshes=(sheet,), parts=(Part(0),)), checks="standing").findings == ()
 
 
 def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:

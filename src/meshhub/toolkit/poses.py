@@ -50,6 +50,13 @@ class Sides(NamedTuple):
     stable: NDArray[np.bool_]
     hull_area: float
 
+    @property
+    def best(self) -> int:
+        """Position of the largest stable side; of equal ones, that which needs the smallest turn to the bed."""
+        # sides that differ only by rounding count as equal
+        equal = np.flatnonzero(self.stable & (self.areas >= self.areas[self.stable].max() * (1 - 1e-6)))
+        return int(equal[np.argmin(self.normals[equal, 2])])
+
 
 def find_sides(points: Float64, center: Float64) -> Sides | None:
     """Find the flat sides of the convex hull of points (n, 3) with a center of mass; None if they have no volume."""

@@ -36,10 +36,7 @@ def run(scene: Scene, options: LayFlatOptions) -> Scene:
     if sides is None:
         note("no_flat_side", "the model is flat or a line, and was not turned")
         return scene
-    # sides that differ only by rounding count as equal
-    equal = np.flatnonzero(sides.stable & (sides.areas >= sides.areas[sides.stable].max() * (1 - 1e-6)))
-    best = equal[np.argmin(sides.normals[equal, 2])]
-    normal, area = sides.normals[best], float(sides.areas[best])
+    normal, area = sides.normals[sides.best], float(sides.areas[sides.best])
     if area < MIN_SIDE_RATIO * sides.hull_area:
         note(
             "no_flat_side",

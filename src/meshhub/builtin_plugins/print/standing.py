@@ -15,7 +15,7 @@ from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.geometry import IntIndex, extremes, face_normals, soup, weld
-from meshhub.toolkit.poses import center_of_mass
+from meshhub.toolkit.poses import center_of_mass, find_sides
 from meshhub.toolkit.supports import measure_support
 from meshhub.toolkit.surface_colors import Surface, get_face_materials
 from meshhub.toolkit.topology import components, edges
@@ -28,6 +28,9 @@ MIN_CONTACT_MM2 = 20.0
 
 MAX_SLENDERNESS = 10.0
 """Height per side of a square as large as the contact, up to which a model holds."""
+
+MAX_TURN = 1e-9
+"""One minus the cosine of a turn that changes nothing."""
 
 MIN_USUAL_MM, MAX_USUAL_MM = 2.0, 2000.0
 """Longest side of usual prints; nozzles print nothing smaller, and hardly any printer has room for more."""
@@ -93,13 +96,17 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         return
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
+    center = center_of_mass(vertices, faces)
+    sides = find_sides(vertices[np.unique(faces)], center)
+    if sides is None:
+        # a flat sheet does not stand; other findings say that it has no volume
+        return
     touching = vertices[:, 2][faces].max(axis=1) <= low[2] + options.layer_mm
     normals = face_normals(vertices, faces)
     contact = float(np.maximum(-normals[touching, 2], 0).sum() / 2)
     height = float(high[2] - low[2])
     did(contact_mm2=contact, height_mm=height)
     foot = np.unique(vertices[faces[touching].ravel()][:, :2], axis=0)
-    center = center_of_mass(vertices, faces)
     x, y, z = float(center[0]), float(center[1]), float(low[2])
     if not _is_above(foot, center[:2]):
         yield Finding(
@@ -113,18 +120,20 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             remedy={"lay_flat": True},
         )
     elif contact < MIN_CONTACT_MM2 or height > MAX_SLENDERNESS * np.sqrt(contact):
+        lies_flat = sides.normals[sides.best, 2] < -1 + MAX_TURN
+        advice = "a brim in the slicer" if lies_flat else "{lay_flat}, or a brim in the slicer"
         yield Finding(
             code="small_contact",
             severity="warning",
             message=f"{format_number(contact, 3)} mm² touch the bed below a height of {format_number(height, 3)} mm; "
-            "use {lay_flat}, or a brim in the slicer",
-            options=("lay_flat",),
+            f"use {advice}",
+            options=() if lies_flat else ("lay_flat",),
             amount=contact,
             limit=MIN_CONTACT_MM2,
             unit="mm²",
             places=(Place(position_mm=(x, y, z)),),
             places_found=1,
-            remedy={"lay_flat": True},
+            remedy={} if lies_flat else {"lay_flat": True},
         )
 
 
