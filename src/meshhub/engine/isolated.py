@@ -50,6 +50,10 @@ processes end late."""
 _MAX_SHARED_BYTES = 1 << 20
 """Maximum bytes of a source whose tasks may share a worker; the start of a process is a small part of a larger task."""
 
+_LIBRARIES_DELAY_S = 5.0
+"""Seconds after which the large libraries are imported, unless a task needs them before. On a small machine, their
+import would delay the start of the service by seconds."""
+
 _END_S = 60.0
 """Seconds to wait for the end of a killed process, which may be waiting for a disk."""
 
@@ -105,8 +109,10 @@ class Isolated:
 
     def start_ahead(self) -> None:
         """Start both fork servers and their workers in threads, so that no task waits for their imports."""
-        for with_libraries in (False, True):
-            self._spares.refill(with_libraries=with_libraries)
+        self._spares.refill(with_libraries=False)
+        later = threading.Timer(_LIBRARIES_DELAY_S, self._spares.refill, kwargs={"with_libraries": True})
+        later.daemon = True
+        later.start()
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task in a worker process; see `Engine.run`.
