@@ -64,6 +64,11 @@ class Database:
             shutil.chown(folder, "postgres")
         self._call("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 
+    @property
+    def process(self) -> int:
+        """Id of the first process of the running server."""
+        return int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+
     def start(self) -> None:
         self._call("pg_ctl", "-w", "-l", "log", "-o", f"-c listen_addresses='' -k {self._folder}", "start")
 
@@ -120,7 +125,8 @@ def _free_port() -> int:
         return port
 
 
-def _wait(condition: Callable[[], bool], seconds: float) -> None:
+def wait(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait for a condition. Raises TimeoutError."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -128,7 +134,8 @@ def _wait(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _is_ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
+    """Return whether a server is ready."""
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=30).status_code == 200
     return False
@@ -148,11 +155,11 @@ def measure_cluster(worker_count: int, body: bytes, job_count: int) -> float:
             nodes.work()
         store = PostgresJobStore(database.url)
         stack.callback(store.close)
-        _wait(lambda: _is_ready(port) and len(store.statistics().workers) == worker_count, READY_S)
+        wait(lambda: is_ready(port) and len(store.statistics().workers) == worker_count, READY_S)
         start = time.perf_counter()
         with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
             list(threads.map(lambda _: submit(port, body), range(job_count)))
-        _wait(lambda: len(store.list_usage()) == job_count, DRAIN_S)
+        wait(lambda: len(store.list_usage()) == job_count, DRAIN_S)
         return job_count / (time.perf_counter() - start)
 
 
@@ -168,7 +175,7 @@ def measure_replicas(replica_count: int, body: bytes, request_count: int) -> flo
             stack.callback(nodes[-1].close)
             busy[nodes[-1].serve()] = 0
         for port in busy:
-            _wait(lambda port=port: _is_ready(port), READY_S)
+            wait(lambda port=port: is_ready(port), READY_S)
 
         def convert(_: int) -> None:
             with lock:
@@ -214,7 +221,7 @@ def soak(minutes: float, body: bytes, large_body: bytes) -> bool:
         ports = tuple(nodes.serve() for _ in range(2))
         for _ in range(3):
             nodes.work()
-        _wait(lambda: all(map(_is_ready, ports)), READY_S)
+        wait(lambda: all(map(is_ready, ports)), READY_S)
         ids: list[str] = []
         end = time.monotonic() + 60 * minutes
 
@@ -272,7 +279,7 @@ def _check(store: PostgresJobStore, ids: list[str], folder: Path, kills: Counter
             return depth.queued + depth.running == 0
         return False
 
-    _wait(is_empty, DRAIN_S)
+    wait(is_empty, DRAIN_S)
     # stale runs remove their files a moment later
     time.sleep(10)
     usage = store.list_usage()
@@ -298,7 +305,8 @@ def _check(store: PostgresJobStore, ids: list[str], folder: Path, kills: Counter
     return not lost and not leaked and not facts["billed twice"] and not facts["submitted twice"]
 
 
-def _make_sphere(face_count: int) -> bytes:
+def make_sphere(face_count: int) -> bytes:
+    """Return a sphere as binary STL."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "sphere.stl")
         write_sphere(path, face_count)
@@ -306,9 +314,9 @@ def _make_sphere(face_count: int) -> bytes:
 
 
 def main() -> None:
-    body = _make_sphere(FACE_COUNT)
+    body = make_sphere(FACE_COUNT)
     if sys.argv[1:2] == ["--soak"]:
-        sys.exit(0 if soak(float(sys.argv[2]), body, _make_sphere(LARGE_FACE_COUNT)) else 1)
+        sys.exit(0 if soak(float(sys.argv[2]), body, make_sphere(LARGE_FACE_COUNT)) else 1)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     print("processes  jobs/s on workers  conversions/s on replicas")
     for processes in (1, 2, 4):
