@@ -136,6 +136,10 @@ class Source:
         """Return the content."""
         return self._data if self._data is not None else cast(Path, self._path).read_bytes()
 
+    def open(self) -> BinaryIO:
+        """Open the content for binary reading, for files that need not be in memory as a whole. Close it after use."""
+        return io.BytesIO(self._data) if self._data is not None else cast(Path, self._path).open("rb")
+
     def head(self, count: int = HEAD_BYTES) -> bytes:
         """Return the first `count` bytes, or all of a shorter file."""
         if self._data is not None:

@@ -73,10 +73,11 @@ def _read_text(text: bytes, first_line: int, elements: list[Element], selection:
             rest = {name: properties for name, properties in selection.items() if name not in tables}
             return tables | _read_stream(text[start:], first_line + line, elements[index:], rest)
         if element.name in selection and element.name not in tables:
-            row_starts = numbers.shape[1] * np.arange(element.count + 1)
-            lines = TextLines(row_starts, first_line + line + np.arange(element.count))
+            width = numbers.shape[1]
+            lines = TextLines(width * np.arange(element.count + 1), first_line + line + np.arange(element.count))
             section = number_section(numbers.reshape(-1), lines)
-            tables[element.name] = read_table(section, element, row_starts[:-1], selection[element.name])
+            rows = range(0, width * element.count, width)
+            tables[element.name] = read_table(section, element, rows, selection[element.name])
         line, start = last + 1, end
     return tables
 

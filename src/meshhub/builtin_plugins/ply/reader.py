@@ -65,7 +65,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         colors=appearance.read_colors(vertex),
     )
     corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
-    faces = np.concatenate([indices[corners].astype(np.int32).reshape(-1, 3), strips])
+    faces = np.concatenate([indices[corners], strips])
     if len(faces) == 0:
         raise EmptyModel(_describe_missing_faces(header, vertex.count))
     mesh = replace(mesh, faces=faces)
@@ -103,11 +103,11 @@ def _find_indices(table: ElementTable | None) -> ListColumn | None:
     return next((table.lists[name] for name in _INDICES if name in table.lists), None)
 
 
-def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index, Index]:
+def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index, Int32]:
     """Return the corner count of each face, and the vertex of each corner. Raises UnreadableFile for a bad index."""
     lists = _find_indices(face)
     if face is None or lists is None:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.empty(0, np.int64), np.empty(0, np.int32)
     indices = _check_indices(face, lists, vertex_count, lowest=0)
     short_count = int((lists.counts < 3).sum())
     if short_count:
@@ -118,7 +118,7 @@ def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index,
     return lists.counts, indices
 
 
-def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lowest: int) -> Index:
+def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lowest: int) -> Int32:
     """Return the items as integers. Raises UnreadableFile for a vertex outside `lowest` … vertex_count - 1."""
     values = lists.values
     with np.errstate(invalid="ignore"):
@@ -132,7 +132,8 @@ def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lo
             f"{table.row_name('face', row)} refers to vertex {format_number(float(values[item]))}, but the file has "
             f"{vertex_count} vertices (from 0); export the model again"
         )
-    return values.astype(np.int64)
+    # a file has fewer than 2³¹ vertices, because they are stored as rows of an int32 index
+    return values.astype(np.int32)
 
 
 def _read_strips(table: ElementTable | None, vertex_count: int) -> Int32:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from meshhub.model.notes import note
 
 Column = NDArray[Any]
 Index = NDArray[np.int64]
+Rows: TypeAlias = Index | range
+"""Position of each row; a range for rows of equal layout, which need no memory for each."""
 
 _MIN_BLOCK_COUNT = 1 << 10
 """Positions in the first block; small, so that a small element is fast; each block doubles."""
@@ -57,7 +59,7 @@ class TextLines:
 class ElementTable:
     """Selected properties of an element, by name; `starts` has the position of each row, `lines` is that of a text."""
 
-    starts: Index
+    starts: Rows
     lines: TextLines | None
     columns: dict[str, Column] = field(default_factory=dict)
     lists: dict[str, ListColumn] = field(default_factory=dict)
@@ -123,7 +125,7 @@ def number_section(numbers: NDArray[np.float64], lines: TextLines, *, is_complet
     return DataSection(len(numbers), lambda _: numbers, lambda _: 1, "numbers", is_complete=is_complete, lines=lines)
 
 
-def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Index, int]:
+def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Rows, int]:
     """Find the start of each row of an element, and the end of the last row.
 
     Args:
@@ -140,15 +142,25 @@ def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Ind
     by_line = _locate_lines(section, element, start)
     if by_line is not None:
         return by_line
-    if not element.list_count:
-        return start + min_size * np.arange(element.count), start + min_size * element.count
-    first_end = int(_row_ends(section, element, np.array([start]))[0])
-    if start + (first_end - start) * element.count <= section.length:
-        starts = start + (first_end - start) * np.arange(element.count)
-        ends = _row_ends(section, element, starts)
-        if np.array_equal(ends[:-1], starts[1:]) and int(ends[-1]) <= section.length:
-            return starts, int(ends[-1])
+    size = int(_row_ends(section, element, np.array([start]))[0]) - start
+    rows = range(start, start + size * element.count, size)
+    if rows.stop <= section.length and _are_rows_equal(section, element, rows):
+        return rows, rows.stop
     return _follow_rows(section, element, start)
+
+
+def _are_rows_equal(section: DataSection, element: Element, rows: range) -> bool:
+    """Return whether all rows have lists as long as those of the first."""
+    offset = 0
+    for prop in element.properties:
+        if prop.count_type is not None:
+            counts = _read_column(section, prop.count_type, rows, offset)
+            if not (counts == counts[0]).all():
+                return False
+            offset += section.size(prop.count_type) + int(counts[0]) * section.size(prop.type)
+        else:
+            offset += section.size(prop.type)
+    return True
 
 
 def _locate_lines(section: DataSection, element: Element, start: int) -> tuple[Index, int] | None:
@@ -249,13 +261,15 @@ def _read_counts(section: DataSection, type_: str, positions: Index) -> tuple[In
     return np.minimum(counts.astype(np.int64), section.length), is_inside
 
 
-def read_table(section: DataSection, element: Element, starts: Index, selection: frozenset[str]) -> ElementTable:
+def read_table(section: DataSection, element: Element, starts: Rows, selection: frozenset[str]) -> ElementTable:
     """Read properties of an element.
 
     Args:
-        starts: (n,) start of each row.
+        starts: Start of each row.
         selection: Names of the properties to read.
     """
+    if isinstance(starts, range):
+        return _read_equal_rows(section, element, starts, selection)
     table = ElementTable(starts, section.lines)
     step = _row_step(starts)
     positions = starts
@@ -273,6 +287,33 @@ def read_table(section: DataSection, element: Element, starts: Index, selection:
         positions = positions + counts * section.size(prop.type)
         step = _row_step(positions)  # two lists may differ in length while the rows have equal lengths
     return table
+
+
+def _read_equal_rows(section: DataSection, element: Element, rows: range, selection: frozenset[str]) -> ElementTable:
+    """Read properties of rows of equal layout."""
+    table = ElementTable(rows, section.lines)
+    offset = 0
+    for prop in element.properties:
+        size = section.size(prop.type)
+        if prop.count_type is None:
+            if prop.name in selection:
+                table.columns[prop.name] = _cast(_read_column(section, prop.type, rows, offset), prop.type)
+            offset += size
+            continue
+        count = int(_read_column(section, prop.count_type, rows, offset)[0])
+        offset += section.size(prop.count_type)
+        if prop.name in selection:
+            items = np.empty((len(rows), count), np.dtype(prop.type) if section.unit == "bytes" else np.float64)
+            for index in range(count):
+                items[:, index] = _read_column(section, prop.type, rows, offset + index * size)
+            table.lists[prop.name] = ListColumn(np.broadcast_to(np.int64(count), len(rows)), items.reshape(-1))
+        offset += count * size
+    return table
+
+
+def _read_column(section: DataSection, type_: str, rows: range, offset: int) -> Column:
+    """Return a view of the values at an offset in rows of equal layout."""
+    return section.view(type_)[rows.start + offset :: rows.step][: len(rows)]
 
 
 def _read_items(section: DataSection, type_: str, positions: Index, counts: Index, step: int) -> Column:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from typing import BinaryIO
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +15,11 @@ from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.model.source import Source
 from meshhub.toolkit.geometry import distinct
+
+_BLOCK_ROWS = 1 << 16
+"""Records to read at a time: 3 MB."""
 
 _MAX_EXTENT_RATIO = 1000.0
 """Triangles beyond the declared count belong to the model only within this multiple of its largest coordinate. """
@@ -33,10 +39,11 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         EmptyModel: The file has no triangles.
         ModelTooComplex: The text has too many solids.
     """
+    head = source.head()
+    if has_binary_size(head, source.size):
+        with source.open() as file:
+            return _read_triangles(file, declared_triangles(head))
     data = source.read()
-    head = data[:HEAD_BYTES]
-    if has_binary_size(head, len(data)):
-        return _read_binary(data)
     if is_text(head):
         return parse_text(data)
     if data.lstrip()[:5].lower() == b"solid" and (len(data) < HEADER_BYTES + RECORD_BYTES or b"\0" not in head):
@@ -45,7 +52,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
 
 
 def _read_binary(data: bytes) -> Scene:
-    """Read the complete triangles of a binary STL file. Raises UnreadableFile, EmptyModel."""
+    """Read the complete triangles of a binary STL file with a wrong size. Raises UnreadableFile, EmptyModel."""
     if len(data) < HEADER_BYTES:
         raise UnreadableFile(
             f"the file is neither STL text nor binary STL: it has {len(data)} bytes, a binary header {HEADER_BYTES}; "
@@ -54,12 +61,31 @@ def _read_binary(data: bytes) -> Scene:
     complete_count, rest_bytes = divmod(len(data) - HEADER_BYTES, RECORD_BYTES)
     rows = np.frombuffer(data, np.uint8, complete_count * RECORD_BYTES, HEADER_BYTES).reshape(-1, RECORD_BYTES)
     count = _count_triangles(rows, declared_triangles(data), rest_bytes)
+    return _read_triangles(io.BytesIO(data), count)
+
+
+def _read_triangles(file: BinaryIO, count: int) -> Scene:
+    """Read the header and `count` records of a binary STL file, in blocks, so that the file is never in memory.
+
+    Raises:
+        EmptyModel: There are no records.
+        UnreadableFile: The file has become shorter.
+    """
     if count == 0:
         raise EmptyModel("the binary STL has no triangles; export the model again")
-    rows = rows[:count]
-    points, index = distinct(_corners(rows).reshape(-1, 3).astype(np.float32, copy=False))
-    attributes = np.ascontiguousarray(rows[:, 48:]).view("<u2")[:, 0].astype(np.uint16, copy=False)
-    materials, face_material = read_face_colors(data[:80], attributes)
+    header = file.read(HEADER_BYTES)
+    corners, attributes = np.empty((count, 9), np.float32), np.empty(count, np.uint16)
+    for start in range(0, count, _BLOCK_ROWS):
+        block = slice(start, min(start + _BLOCK_ROWS, count))
+        content = file.read((block.stop - start) * RECORD_BYTES)
+        if len(content) < (block.stop - start) * RECORD_BYTES:
+            raise UnreadableFile("the file became shorter while it was read; try again")
+        rows = np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
+        corners[block] = _corners(rows)
+        attributes[block] = np.ascontiguousarray(rows[:, 48:]).view("<u2")[:, 0]
+    points, index = distinct(corners.reshape(-1, 3), overwrite=True)
+    del corners
+    materials, face_material = read_face_colors(header[:80], attributes)
     mesh = Mesh(points.astype(np.float64), index.reshape(-1, 3), face_material=face_material)
     return Scene((mesh,), (Part(0),), materials)
 

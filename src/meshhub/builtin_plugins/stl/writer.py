@@ -85,7 +85,8 @@ def _round_to_float32(vertices: Float64) -> Float32:
             "coordinates beyond 3.4e38 mm do not fit into STL; set {input_unit} or {target_height_mm} to reduce them",
             options=("input_unit", "target_height_mm"),
         )
-    shift = float(np.abs(rounded - vertices).max(initial=0))
+    shifts = rounded - vertices
+    shift = float(np.abs(shifts, out=shifts).max(initial=0))
     size = float(np.ptp(vertices, axis=0).max(initial=0))
     if shift > max(_MIN_NOTED_SHIFT_MM, _MIN_NOTED_SHIFT_RATIO * size):
         note(
