@@ -74,4 +74,9 @@ PRINTERS: dict[PrinterName, Printer] = {
     "sovol-sv08": Printer("Sovol SV08", (350, 350, 345)),
     "voron-2.4-350": Printer("Voron 2.4 (350 mm)", (350, 350, 340)),
 }
-"""Printers by id."""
+"""Printers by id.
+
+Volumes are those of profiles of OrcaSlicer, PrusaSlicer and (resin) UVtools; for Formlabs and the Mars 4 those of their
+makers. Profiles of the P1S and the X1 Carbon are 250 mm high, those of the Voron 325 and 350 mm; its configuration has
+340 mm. Profiles state no filaments but the five tools of the XL; the others are the slots of one changer.
+"""
