@@ -108,6 +108,9 @@ def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> No
         verdict = client.check(model, checks="mesh", options={"scale_percent": 200})
         job = client.wait(client.submit(model, kind="check", checks="mesh").id)
         client.download(job.id, tmp_path / "verdict.json")
+        job = client.wait(client.submit(model, kind="check", report="html", language="de", checks="mesh").id)
+        client.download(job.id, tmp_path / "report.html")
+        assert "Druckprüfung" in (tmp_path / "report.html").read_text(encoding="utf-8")
         with pytest.raises(UnreadableFile):
             client.check(("a.toy", b"no"))
         with pytest.raises(InvalidOption, match="unknown check"):
@@ -341,6 +344,11 @@ def test_checks_on_the_command_line(
     assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "fail"
     assert json.loads(run("jobs", "status", job_id, "--json").stdout)["kind"] == "check"
     assert run("jobs", "submit", str(model), "--check", "--to", "3mf").exit_code == 2
+    assert run("jobs", "submit", str(model), "--report", "pdf").exit_code == 2
+    job_id = run("jobs", "submit", str(model), "--check", "--report", "html", "--checks", "mesh").stdout.strip()
+    assert run("jobs", "wait", job_id).exit_code == 0
+    assert run("jobs", "result", job_id, str(tmp_path / "report.html")).exit_code == 0
+    assert "Print check" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture

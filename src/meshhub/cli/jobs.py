@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -17,6 +17,8 @@ from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
 from meshhub.errors import OutputExists, printable
 from meshhub.model.options import OptionField
 from meshhub.registry import Registry
+from meshhub.reporting.texts import Language
+from meshhub.service.jobs.job import ReportKind
 
 if TYPE_CHECKING:
     from meshhub.client import JobDescription
@@ -31,7 +33,7 @@ def jobs() -> None:
     meshhub jobs submit bracket.stl --to 3mf --repair
     meshhub jobs wait ID
     meshhub jobs result ID bracket.3mf
-    meshhub jobs submit bracket.stl --check
+    meshhub jobs submit bracket.stl --check --report pdf
     meshhub jobs submit a.stl b.stl --combine --to 3mf
     """
 
@@ -48,6 +50,8 @@ class SubmitCommand(CheckCommand):
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...", shell_complete=complete_files)
 @click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
 @click.option("--check", is_flag=True, help="Check whether the model prints; the result is the verdict as JSON.")
+@click.option("--report", type=click.Choice(get_args(ReportKind)), help="With --check: a report instead of JSON.")
+@click.option("--language", type=click.Choice(get_args(Language)), default="en", help="Language of the report.")
 @click.option("--combine", is_flag=True, help="Convert all MODELs to one file; each stays an object.")
 @click.option("--webhook-url", metavar="URL", help="Address that the service informs of the end of the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as JSON, not only its id.")
@@ -60,6 +64,8 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     *,
     to: str | None,
     check: bool,
+    report: ReportKind | None,
+    language: Language,
     combine: bool,
     webhook_url: str | None,
     as_json: bool,
@@ -68,6 +74,8 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     """Submit a job, and print its id on standard output."""
     if check and to is not None:
         raise click.UsageError("--check writes no model; it takes no --to")
+    if report is not None and not check:
+        raise click.UsageError("--report needs --check")
     if combine and to is None:
         raise click.UsageError("--combine needs --to FORMAT")
     if len(models) > 1 and not combine:
@@ -75,7 +83,13 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     kind: JobKind = "combine" if combine else "check" if check else "inspect" if to is None else "convert"
     with terminal.errors_as_json(as_json), open_client(server) as client:
         job = client.submit(
-            list(models) if combine else models[0], to=to, kind=kind, webhook_url=webhook_url, options=options
+            list(models) if combine else models[0],
+            to=to,
+            kind=kind,
+            webhook_url=webhook_url,
+            report=report,
+            language=language,
+            options=options,
         )
     if as_json:
         terminal.as_json(job)

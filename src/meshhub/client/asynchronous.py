@@ -20,7 +20,7 @@ from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import JobKind
+from meshhub.service.jobs.job import JobKind, ReportKind
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -118,11 +118,14 @@ class AsyncClient:
         to: str | None = None,
         kind: JobKind = "convert",
         webhook_url: str | None = None,
+        report: ReportKind | None = None,
+        language: str | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[JobOptions],
     ) -> JobDescription:
         """Submit a job; see `Client.submit`."""
-        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, {**options, **keywords})
+        fields = {**options, **keywords}
+        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, report, language, fields)
         return await self._submit(call)
 
     async def _submit(self, call: Call[JobDescription]) -> JobDescription:

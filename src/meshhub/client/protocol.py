@@ -44,7 +44,7 @@ from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription, summarize_report
-from meshhub.service.jobs.job import JobKind
+from meshhub.service.jobs.job import JobKind, ReportKind
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds for a connection, and without progress; uploads and downloads may take longer as a whole."""
@@ -188,11 +188,17 @@ def build_headers(key: str | None) -> dict[str, str]:
 
 
 def submit_job(
-    kind: JobKind, source: ModelInputs, to: str | None, webhook_url: str | None, options: Mapping[str, object]
+    kind: JobKind,
+    source: ModelInputs,
+    to: str | None,
+    webhook_url: str | None,
+    report: ReportKind | None,
+    language: str | None,
+    options: Mapping[str, object],
 ) -> Call[JobDescription]:
     """Return the request that submits a job for models alone. Raises OSError if a file cannot be read."""
-    fields = {"kind": kind, "target": to, "webhook_url": webhook_url, **options}
-    return build_submission(read_models(source), fields)
+    fields = {"kind": kind, "target": to, "webhook_url": webhook_url, "report": report, **options}
+    return build_submission(read_models(source), fields, language)
 
 
 def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object]) -> tuple[Call[JobDescription], bool]:
@@ -214,9 +220,12 @@ def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object
     return build_submission(upload, fields), upload.field != "file"
 
 
-def build_submission(upload: Upload, fields: Mapping[str, object]) -> Call[JobDescription]:
-    """Return the request that submits a job with these fields; None leaves a field out."""
-    arguments = {**_build_form(upload, fields), "headers": {"Idempotency-Key": secrets.token_hex(16)}}
+def build_submission(upload: Upload, fields: Mapping[str, object], language: str | None = None) -> Call[JobDescription]:
+    """Return the request that submits a job with these fields; None leaves a field or the language out."""
+    headers = {"Idempotency-Key": secrets.token_hex(16)}
+    if language is not None:
+        headers["Accept-Language"] = language
+    arguments = {**_build_form(upload, fields), "headers": headers}
     return Call("POST", "/jobs", read_job, arguments)
 
 

@@ -20,7 +20,7 @@ from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import JobKind
+from meshhub.service.jobs.job import JobKind, ReportKind
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -131,6 +131,8 @@ class Client:
         to: str | None = None,
         kind: JobKind = "convert",
         webhook_url: str | None = None,
+        report: ReportKind | None = None,
+        language: str | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[JobOptions],
     ) -> JobDescription:
@@ -139,13 +141,16 @@ class Client:
         Args:
             source: Path of the model, or its name and content; a list of these for several models.
             to: Target format of a conversion.
-            kind: What to do. The result of "check" is the verdict as JSON. "combine" converts a list to one file, and
-                "convert" each of its models, in one ZIP.
+            kind: What to do. The result of "check" is the verdict as JSON, or a report. "combine" converts a list to
+                one file, and "convert" each of its models, in one ZIP.
             webhook_url: Address that the service informs of the end.
+            report: Format of the report of a check.
+            language: Language of the report, "en" or "de".
             options: As for `convert`.
             keywords: As for `convert`; also the options of checks.
         """
-        return self._submit(protocol.submit_job(kind, source, to, webhook_url, {**options, **keywords}))
+        fields = {**options, **keywords}
+        return self._submit(protocol.submit_job(kind, source, to, webhook_url, report, language, fields))
 
     def _submit(self, call: Call[JobDescription]) -> JobDescription:
         attempt = 1

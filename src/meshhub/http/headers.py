@@ -55,7 +55,10 @@ RESPONSE_HEADERS = (
         "ETag", "string", "The version of the response, for If-None-Match.", (200, 206, 304),
         ("supported", "download_result"),
     ),
-    ResponseHeader("Content-Language", "string", "Language of the texts.", (200,), ("supported", "plan", "check")),
+    ResponseHeader(
+        "Content-Language", "string", "Language of the texts.", (200,),
+        ("supported", "plan", "check", "download_result"),
+    ),
     ResponseHeader("Location", "string", "Path of the job.", (202,), ("submit_job",)),
     ResponseHeader(
         "Content-Range", "string", "Bytes of the response, and of the whole.", (206, 416), ("download_result",)

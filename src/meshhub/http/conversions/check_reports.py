@@ -1,4 +1,4 @@
-"""Reports of checks for people, as the answer of /check."""
+"""Reports of checks for people, as the answer of /check and as the result of a job."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from meshhub.registry import Registry
 from meshhub.reporting.collecting import MIN_TIMEOUT_S, collect_model, read_as_checked
 from meshhub.reporting.texts import Language
 from meshhub.reporting.writing import check_report_name, render_report
+from meshhub.service.jobs.job import ReportKind
 
 FIELD = "report"
 """Name of the field that asks for a report."""
 
-MEDIA_TYPES = {"html": "text/html", "pdf": "application/pdf"}
+MEDIA_TYPES: dict[ReportKind, str] = {"html": "text/html", "pdf": "application/pdf"}
 """Media types of reports by the value of the field."""
 
 
@@ -30,17 +31,31 @@ class CheckReport:
     """Report that a request asks for.
 
     Attributes:
-        kind: "html" or "pdf".
+        kind: Format.
         language: Language of headings and labels.
     """
 
-    kind: str
+    kind: ReportKind
     language: Language
 
     @property
     def file_name(self) -> str:
         """Return the name of its file in the folder of the request."""
         return f"report.{self.kind}"
+
+    @property
+    def media_type(self) -> str:
+        """Return the media type of its file."""
+        return MEDIA_TYPES[self.kind]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the headers of a response with its file."""
+        return {"Content-Language": self.language}
+
+    def name_for(self, file: InputFile) -> str:
+        """Return the name of its file for the caller."""
+        return f"{file.stem}-check.{self.kind}"
 
     def write(
         self,
@@ -72,6 +87,11 @@ class CheckReport:
             output.write(render_report([model], self.file_name, registry, self.language, date.today()))
 
 
+def without_report(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the options of the check itself."""
+    return {name: value for name, value in options.items() if name != FIELD}
+
+
 def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
     """Return the report that the fields of a form ask for; None if they ask for JSON.
 
@@ -79,14 +99,15 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
         texts: Fields of the form.
         language: Language of the service's texts for the request.
     Raises:
-        InvalidOption: The value of the field is neither "html" nor "pdf".
+        InvalidOption: The value of the field is not a format of reports.
         MissingDependency: A package for it is not installed.
     """
-    kind = texts.get(FIELD, "").strip().lower()
-    if not kind:
+    word = texts.get(FIELD, "").strip().lower()
+    if not word:
         return None
-    if kind not in MEDIA_TYPES:
-        raise InvalidOption(f"option '{FIELD}' must be one of {', '.join(MEDIA_TYPES)}, got {quote(kind)}")
+    kind = next((known for known in MEDIA_TYPES if known == word), None)
+    if kind is None:
+        raise InvalidOption(f"option '{FIELD}' must be one of {', '.join(MEDIA_TYPES)}, got {quote(word)}")
     report = CheckReport(kind, next((known for known in get_args(Language) if known == language), "en"))
     try:
         check_report_name(report.file_name)

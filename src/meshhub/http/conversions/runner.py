@@ -242,7 +242,16 @@ class Conversions:
 
         def check() -> Verdict:
             started = time.monotonic()
-            verdict = cast(Verdict, self._registry.examine(chain, source, timeout=timeout_s, cancel=execution.cancel))
+            verdict = cast(
+                Verdict,
+                self._registry.examine(
+                    chain,
+                    source,
+                    timeout=timeout_s,
+                    cancel=execution.cancel,
+                    progress=execution.listener(file),
+                ),
+            )
             left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
             report.write(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
             return verdict

@@ -29,6 +29,16 @@ CHECK_REPORT = {
     }
 }
 
+JOB_REPORT = {
+    "report": {
+        "type": "string",
+        "title": "Report",
+        "description": "For several models: `true` to add report.json to the ZIP. For a check: a report, not JSON, "
+        "as for `/check`.",
+        "examples": ["true", *MEDIA_TYPES],
+    }
+}
+
 FILE_OPTIONS = {
     FIELD: {
         "type": "string",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form, list_check_structs
+from meshhub.http.conversions.check_reports import MEDIA_TYPES
+from meshhub.http.description.forms import FILE_OPTIONS, JOB_REPORT, describe_binary, describe_form, list_check_structs
 from meshhub.http.description.parts import (
     CONVERT_CODES,
     EXAMPLES,
@@ -51,7 +52,7 @@ def _submit_job(registry: Registry) -> Json:
         },
     }
     body = describe_form(
-        registry, main, [], converts=True, more=REPORT | FILE_OPTIONS, structs=list_check_structs(registry)
+        registry, main, [], converts=True, more=JOB_REPORT | FILE_OPTIONS, structs=list_check_structs(registry)
     )
     del (
         body["content"]["multipart/form-data"]["example"]["files"],
@@ -102,7 +103,8 @@ def _follow_job() -> Json:
 def _download_result(registry: Registry) -> Json:
     media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
     response = describe_files(
-        "The converted file, the ZIP, or the JSON of an inspection or a check.", {*media_types, "application/zip"}
+        "The converted file, the ZIP, the JSON of an inspection or a check, or its report.",
+        {*media_types, "application/zip", *MEDIA_TYPES.values()},
     )
     codes = (
         *CONVERT_CODES, "job_not_finished", "no_result", "worker_lost", "range_not_satisfiable", "archive_too_large",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 from litestar import Response, post
 
-from meshhub.http.conversions.check_reports import FIELD, MEDIA_TYPES, parse_report
+from meshhub.http.conversions.check_reports import parse_report, without_report
 from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import input_file
@@ -21,7 +19,7 @@ async def check(request: AnyRequest) -> FileResponse:
     """Check one file, after the operations that are requested; answer JSON, or a report as HTML or PDF."""
     state = state_of(request)
     async with Reception(request, state.resources, "file") as reception:
-        conversion = await reception.receive_conversion(state.registry, "check", _without_report)
+        conversion = await reception.receive_conversion(state.registry, "check", without_report)
         language = state.registry.texts(language_of(request)).language
         report = parse_report(reception.form.texts, language)
         file = input_file(reception.form)
@@ -35,12 +33,5 @@ async def check(request: AnyRequest) -> FileResponse:
             conversion,
             lambda execution: state.conversions.report_check(execution, file, report, reception.folder),
         )
-    headers: dict[str, str] = {"Content-Language": report.language}
-    name = f"{file.stem}-check.{report.kind}"
     path = reception.folder / target.name
-    return file_response(state.resources.threads, path, MEDIA_TYPES[report.kind], name, headers)
-
-
-def _without_report(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the options of the check itself."""
-    return {name: value for name, value in options.items() if name != FIELD}
+    return file_response(state.resources.threads, path, report.media_type, report.name_for(file), report.headers)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import caller_of, context_of
+from meshhub.http.conversions.check_reports import CheckReport, parse_report
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import InputFile
@@ -22,7 +23,7 @@ from meshhub.http.intake.uploads import Form
 from meshhub.http.jobs.forms import parse_job_form
 from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, ServiceState, state_of
+from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind
 from meshhub.service.jobs.weights import estimate_demand
@@ -65,7 +66,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        _check_form(state, form, kind, request)
+        report = _check_form(state, form, kind, request)
         files = [JobFile(upload.name, upload.size) for upload in form.files]
         job = await state.jobs.submit(
             Submission(
@@ -74,6 +75,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
                 caller=caller,
                 identity=context.identity,
                 demand=estimate_demand(files, state.registry.declarations, are_combined=kind == "combine"),
+                language="" if report is None else report.language,
                 idempotency_key=idempotency_key,
                 webhook_url=webhook_url,
             )
@@ -181,13 +183,19 @@ def _parse_kind(text: str) -> JobKind:
     return kind
 
 
-def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> None:
-    """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError."""
+def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> CheckReport | None:
+    """Check a form before the job is queued, so that its errors reach the caller at once; return the report of a check.
+
+    Raises MeshhubError.
+    """
     conversion = parse_job_form(form, kind, caller_of(request), state.registry)
     if form.main == "files":
         files = () if kind == "combine" else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         conversion.assign_options(sent, state.registry)
+    if kind != "check":
+        return None
+    return parse_report(form.texts, state.registry.texts(language_of(request)).language)
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:

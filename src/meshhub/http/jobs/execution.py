@@ -14,6 +14,7 @@ from meshhub.engine.contract import Cancel
 from meshhub.errors import RequestRefused, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
+from meshhub.http.conversions.check_reports import CheckReport, parse_report
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.combined_files import combine_files
@@ -109,6 +110,9 @@ class JobConversions:
         conversion = parse_job_form(form, job.kind, caller, self._registry)
         files = await self._list_inputs(run, conversion, form)
         execution = self._execution(run, conversion, files)
+        report = parse_report(form.texts, job.request.language) if job.kind == "check" else None
+        if report is not None:
+            return await self._report_check(run, execution, files[0], report)
         if job.kind in ("inspect", "check"):
             return await self._examine(run, execution, files[0])
         if form.main == "file" or job.kind == "combine":
@@ -164,6 +168,10 @@ class JobConversions:
         path = run.folder / "result.json"
         path.write_bytes(msgspec.json.encode(result))
         return ResultFile(path, f"{file.stem}.json", "application/json", {})
+
+    async def _report_check(self, run: Run, execution: Execution, file: InputFile, report: CheckReport) -> ResultFile:
+        target = await self._conversions.report_check(execution, file, report, run.folder)
+        return ResultFile(run.folder / target.name, report.name_for(file), report.media_type, report.headers)
 
     async def _convert(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
         folder = run.folder / "out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from meshhub.http.conversions.check_reports import without_report
 from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
 from meshhub.http.intake.uploads import Form, MainField, wrong_field
 from meshhub.model.plans import Caller
@@ -24,4 +25,5 @@ def parse_job_form(form: Form, kind: JobKind, caller: Caller, registry: Registry
     main = _MAIN_FIELDS.get(kind, form.main)
     if form.files and form.main != main:
         raise wrong_field(form.main, main)
-    return parse_form(form, main, caller, registry, "convert" if kind == "combine" else kind)
+    complete = without_report if kind == "check" else dict
+    return parse_form(form, main, caller, registry, "convert" if kind == "combine" else kind, complete)

@@ -48,6 +48,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         caller: Sender.
         identity: Rate limit key of the caller.
         demand: Memory and cores that the job needs.
+        language: Language of the report of a check; "" without one.
         idempotency_key: Key of the caller for this job; None without one.
         webhook_url: Address to inform; None without one.
     """
@@ -57,6 +58,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     caller: Caller
     identity: str
     demand: Demand
+    language: str = ""
     idempotency_key: str | None = None
     webhook_url: str | None = None
 
@@ -137,6 +139,7 @@ class Jobs:
                 field=submission.form.main,
                 files=files,
                 texts=submission.form.texts,
+                language=submission.language,
                 grants=tuple(sorted(submission.caller.plan.grants)),
                 can_share_worker=CALLER.get() == submission.identity,
             ),

@@ -14,6 +14,9 @@ JobKind = Literal["convert", "inspect", "check", "combine"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """Every kind that this version runs; the store may have others, which a later version submitted."""
 
+ReportKind = Literal["html", "pdf"]
+"""Format of the report of a check."""
+
 JobState = Literal["queued", "running", "done", "failed", "canceled", "expired"]
 """`queued` → `running` → `done`, `failed` or `canceled` → `expired` when the retention is over. A lost lease returns a
 running job to `queued`."""
@@ -53,6 +56,9 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     texts: dict[str, str] = {}
     """Text fields of the form: target, options, and options of single files."""
+
+    language: str = ""
+    """Language of the report of a check; "" for the default."""
 
     grants: tuple[str, ...] = ()
     """Entitlements of the caller at the time of the request."""
