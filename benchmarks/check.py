@@ -1,6 +1,9 @@
 """Check generated shapes whose walls, gaps, overhangs, islands and bridges are known, and count what is found.
 
-Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose]
+Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed]
+
+With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, processor
+time and memory.
 
 Each kind has as many shapes with a defect as without one. Walls and gaps have any size, direction and fineness of
 triangles; values within 3 % of the limit are left out, because both answers are right there.
@@ -11,8 +14,12 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import itertools
+import multiprocessing
 import platform
-from collections.abc import Callable
+import resource
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +27,8 @@ import numpy as np
 from manifold3d import Manifold
 
 from meshhub import Mesh, Part, Registry, Scene
+from meshhub.model.progress import Progress
+from operations import make_sphere
 
 WALL_MM, GAP_MM, BRIDGE_MM = 0.8, 0.3, 10.0
 """Limits of the checks: two nozzles, and the defaults."""
@@ -214,6 +223,71 @@ def as_scene(solids: tuple[Manifold, ...]) -> Scene:
     return Scene(meshes=tuple(meshes), parts=tuple(Part(number) for number in range(len(meshes))))
 
 
+FACES_COUNT = 1_000_000
+"""Triangles of the models whose checks are timed."""
+
+
+def make_balls() -> Scene:
+    """A body of balls that were united, with fine triangles."""
+    random, solid = np.random.default_rng(1), Manifold()
+    for _ in range(60):
+        solid += Manifold.sphere(float(random.uniform(6, 14)), 48).translate(random.uniform(-35, 35, 3).tolist())
+    solid = max(solid.decompose(), key=lambda body: body.num_tri())
+    return as_scene(
+        (solid.refine_to_length(1.14 * float(np.sqrt(4 * solid.surface_area() / np.sqrt(3) / FACES_COUNT))),)
+    )
+
+
+def make_plate_of_parts() -> Scene:
+    """A large ball with waves, and 40 small ones beside it, some of which overlap."""
+    vertices, faces = make_sphere(FACES_COUNT * 4 // 5)
+    small, small_faces = make_sphere(FACES_COUNT // 200)
+    meshes = [Mesh(vertices.astype(np.float32).astype(np.float64), faces)]
+    for x, y in np.random.default_rng(2).uniform(-45, 45, (40, 2)):
+        points = small * 0.08 + np.array([x + 120, y, 0])
+        meshes.append(Mesh(points.astype(np.float32).astype(np.float64), small_faces))
+    return Scene(tuple(meshes), tuple(Part(number) for number in range(len(meshes))))
+
+
+SPEED_MODELS: dict[str, Callable[[], Scene]] = {"united balls": make_balls, "ball and 40 parts": make_plate_of_parts}
+
+
+def time_checks(name: str) -> list[tuple[str, int, str, float, float, int]]:
+    """Check a large model in this process; return a row for each check, and one for all of them.
+
+    Returns:
+        Name of the model, triangles, check, seconds, seconds of the processor, largest resident memory so far in MB.
+    """
+    scene = SPEED_MODELS[name]()
+    marks: list[tuple[str, float, float]] = []
+
+    def mark(step: str) -> None:
+        marks.append((step, time.perf_counter(), time.process_time()))
+
+    def listen(progress: Progress) -> None:
+        if progress.fraction is None:
+            mark(progress.step)
+
+    with Registry(entry_points=False) as registry:
+        registry.check(scene, progress=listen)
+    mark("all")
+    # the first step reads the scene
+    spans = [*itertools.pairwise(marks[1:]), (("all", *marks[0][1:]), marks[-1])]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return [
+        (name, scene.face_count, begin[0], round(end[1] - begin[1], 2), round(end[2] - begin[2], 2), memory)
+        for begin, end in spans
+    ]
+
+
+def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write rows with the machine and the day before them."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("machine", "recorded", *names))
+        writer.writerows((platform.machine(), datetime.date.today().isoformat(), *row) for row in rows)
+
+
 class Tally(NamedTuple):
     """Results of one kind; errors: relative errors of the value of what was found."""
 
@@ -257,26 +331,40 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--csv", type=Path, help="file to write the rows to")
     parser.add_argument("--verbose", action="store_true", help="print each wrong answer")
+    parser.add_argument("--speed", action="store_true", help="time checks of large models instead")
     arguments = parser.parse_args()
+    if arguments.speed:
+        measure_speed(arguments.csv)
+    else:
+        measure_truth(arguments.cases, arguments.seed, arguments.csv, verbose=arguments.verbose)
+
+
+def measure_speed(path: Path | None) -> None:
+    """Print and write the seconds of checks."""
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        rows = [row for rows in pool.map(time_checks, SPEED_MODELS, chunksize=1) for row in rows]
+    for row in rows:
+        print(*row, sep="\t")
+    if path is not None:
+        write_csv(path, ("model", "triangles", "check", "seconds", "cpu_seconds", "resident_mb"), rows)
+
+
+def measure_truth(cases: int, seed: int, path: Path | None, *, verbose: bool) -> None:
+    """Print and write how many defects are found."""
     rows = []
     with Registry(entry_points=False) as registry:
         for kind in KINDS:
-            tally = judge(
-                registry, kind, arguments.cases, np.random.default_rng(arguments.seed), verbose=arguments.verbose
-            )
+            tally = judge(registry, kind, cases, np.random.default_rng(seed), verbose=verbose)
             off = np.abs(tally.errors) * 100
             row = (
                 kind.name, tally.bad_count, tally.found_count, tally.good_count, tally.alarm_count,
                 f"{np.median(off):.2f}" if len(off) else "", f"{off.max():.2f}" if len(off) else "",
             )  # fmt: skip
-            rows.append((platform.machine(), datetime.date.today().isoformat(), *row))
+            rows.append(row)
             print(*row, sep="\t", flush=True)
-    if arguments.csv:
-        with arguments.csv.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            names = "with_defect,found,without,false_alarms,median_error_percent,largest_error_percent"
-            writer.writerow(("machine", "recorded", "shapes", *names.split(",")))
-            writer.writerows(rows)
+    if path is not None:
+        names = "shapes,with_defect,found,without,false_alarms,median_error_percent,largest_error_percent"
+        write_csv(path, names.split(","), rows)
 
 
 if __name__ == "__main__":

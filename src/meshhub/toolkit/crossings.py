@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64
-from meshhub.toolkit.geometry import IntIndex, unit_vectors
+from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
 
 CHUNK_PAIRS = 1 << 15
 """Pairs of boxes that are divided at once: their boxes fit into the cache of a processor."""
@@ -61,7 +61,8 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     # along the curve, the corners of close faces are close in memory
     corners = corners[order]
     a, b, c = corners.transpose(1, 0, 2)
-    faces = _Faces(corners, unit_vectors(np.cross(b - a, c - a)))
+    numbers = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
+    faces = _Faces(corners, unit_vectors(face_normals(corners.reshape(-1, 3), numbers)))
     boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
     pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
@@ -69,7 +70,10 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
 
 
 def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Yield the pairs of boxes that overlap or touch, in batches; at least one batch, which may be empty.
+    """Yield the pairs of boxes that overlap, in batches; at least one batch, which may be empty.
+
+    Boxes that only touch do not overlap, nor do two flat boxes in one plane: nothing crosses there, and most faces of a
+    mesh that share a corner have such boxes.
 
     Args:
         low: (m, 3) low corners of the boxes. Boxes that are close in space should be close in this order.
@@ -107,8 +111,7 @@ def _build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], 
     """
     size = max(2, 1 << (len(low) - 1).bit_length())
     leaf_low, leaf_high = np.full((3, size), np.inf, np.float32), np.full((3, size), -np.inf, np.float32)
-    # rounding to float32 moves a box by less than the distance at which faces count as crossing
-    leaf_low[:, : len(low)], leaf_high[:, : len(low)] = low.T, high.T
+    leaf_low[:, : len(low)], leaf_high[:, : len(low)] = _round_outward(low, -np.inf).T, _round_outward(high, np.inf).T
     levels = [(leaf_low, leaf_high)]
     while levels[-1][0].shape[1] > 2:
         a, b = levels[-1]
@@ -116,18 +119,35 @@ def _build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], 
     return levels[::-1]
 
 
+def _round_outward(values: Float64, direction: float) -> NDArray[np.float32]:
+    """Return values in float32, rounded toward a direction; those of files in float32 stay as they are."""
+    result = values.astype(np.float32)
+    wrong = result > values if direction < 0 else result < values
+    result[wrong] = np.nextafter(result[wrong], np.float32(direction))
+    return result
+
+
 def _divide(
     low: NDArray[np.float32], high: NDArray[np.float32], a: NDArray[np.int32], b: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the pairs of children whose boxes overlap; a box is a pair with itself, too."""
-    is_same = a == b
-    own, one, other = 2 * a[is_same], 2 * a[~is_same], 2 * b[~is_same]
-    a = np.concatenate([own, own, own + 1, one, one, one + 1, one + 1])
-    b = np.concatenate([own, own + 1, own + 1, other, other + 1, other, other + 1])
+    overlaps = np.ones((2, 2, len(a)), np.bool_)
+    one, other = a.astype(np.intp), b.astype(np.intp)
     for axis_low, axis_high in zip(low, high, strict=True):
-        overlaps = (axis_low[a] <= axis_high[b]) & (axis_low[b] <= axis_high[a])
-        a, b = a[overlaps], b[overlaps]
-    return a, b
+        # both children of a box at once, as 8 bytes
+        low_a, high_a, low_b, high_b = (
+            np.take(corner.view(np.float64), box).view(np.float32).reshape(-1, 2).T
+            for corner, box in ((axis_low, one), (axis_high, one), (axis_low, other), (axis_high, other))
+        )
+        for i in (0, 1):
+            for j in (0, 1):
+                overlaps[i, j] &= low_a[i] < high_b[j]
+                overlaps[i, j] &= low_b[j] < high_a[i]
+    overlaps[1, 0] &= a != b
+    rows = [(i, j, np.flatnonzero(overlaps[i, j])) for i in (0, 1) for j in (0, 1)]
+    first = np.concatenate([2 * np.take(a, own) + np.int32(i) for i, _, own in rows])
+    second = np.concatenate([2 * np.take(b, own) + np.int32(j) for _, j, own in rows])
+    return first, second
 
 
 class _Faces(NamedTuple):
@@ -138,8 +158,8 @@ class _Faces(NamedTuple):
 
     def heights(self, face: NDArray[np.int32], other: NDArray[np.int32]) -> Float64:
         """Return the heights (p, 3) of the corners of the other faces over the planes of faces."""
-        offset = self.corners[other] - self.corners[face, :1]
-        result: Float64 = np.einsum("ijk,ik->ij", offset, self.normals[face])
+        offset = np.take(self.corners, other, axis=0) - self.corners[face, :1]
+        result: Float64 = np.einsum("ijk,ik->ij", offset, np.take(self.normals, face, axis=0))
         return result
 
     def reaches_through(self, face: NDArray[np.int32], other: NDArray[np.int32], depth: float) -> NDArray[np.bool_]:
@@ -160,12 +180,16 @@ def _choose_crossing(
     a, b = a[chosen], b[chosen]
     chosen = faces.reaches_through(b, a, SHALLOW_RATIO * depth)
     a, b = a[chosen], b[chosen]
+    if len(a) == 0:
+        return a, b, np.empty((0, 3))
     count, total = np.zeros(len(a)), np.zeros((len(a), 3))
     for face, other in ((a, b), (b, a)):
         heights, corners = faces.heights(face, other), faces.corners[other]
         for start, end in ((0, 1), (1, 2), (2, 0)):
             above, below = heights[:, start], heights[:, end]
             own = np.flatnonzero((np.minimum(above, below) < -depth) & (np.maximum(above, below) > depth))
+            if len(own) == 0:
+                continue
             share = above[own] / (above[own] - below[own])
             points = corners[own, start] + share[:, None] * (corners[own, end] - corners[own, start])
             is_within = _is_within(faces.corners[face[own]], faces.normals[face[own]], points, depth)

@@ -18,6 +18,9 @@ MAX_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
 Cells = NDArray[np.bool_]
 """Layers of cells, (l, h, w), or the cells of one layer, (h, w)."""
 
+_NEIGHBOR = 1.5
+"""Distance in cells that includes the eight neighbors of a cell."""
+
 _IN_PLANE = np.array([np.zeros((3, 3)), np.ones((3, 3)), np.zeros((3, 3))], np.bool_)
 """Neighbors of a cell in its layer."""
 
@@ -115,16 +118,20 @@ def find_islands(layers: Layers) -> Regions:
 
     A printer begins them in the air, or with support.
     """
-    filled = layers.filled
-    label, count = ndimage.label(filled, _IN_PLANE)
-    touched = np.zeros(count + 1, np.bool_)
-    touched[0] = True
-    touched[label[0]] = True
-    for number in range(1, len(filled)):
+    regions = [Regions(np.empty((0, 3)), np.empty(0))]
+    for number in range(1, len(layers.filled)):
+        filled = layers.filled[number]
         # a neighbor is close enough, because the grid may miss a narrow contact
-        below = ndimage.binary_dilation(filled[number - 1], np.ones((3, 3), np.bool_))
-        touched[label[number][below]] = True
-    return _measure(layers, label, np.flatnonzero(~touched))
+        below = grow(layers.filled[number - 1], _NEIGHBOR)
+        if not (filled & ~below).any():
+            continue
+        label, count = ndimage.label(filled, np.ones((3, 3)))
+        touched = np.zeros(count + 1, np.bool_)
+        touched[0] = True
+        touched[label[below]] = True
+        if not touched.all():
+            regions.append(_measure(layers, label[None], np.flatnonzero(~touched), number))
+    return Regions(*(np.concatenate(column) for column in zip(*regions, strict=True)))
 
 
 class Spans(NamedTuple):
@@ -154,16 +161,17 @@ def find_spans(layers: Layers, min_area_mm2: float) -> Spans:
     for number in range(1, len(layers.filled)):
         filled = layers.filled[number]
         # steps of a slope are narrower than a cell and its neighbor
-        hanging = filled & ~ndimage.binary_dilation(layers.filled[number - 1], np.ones((3, 3), np.bool_))
+        hanging = filled & ~grow(layers.filled[number - 1], _NEIGHBOR)
         if np.count_nonzero(hanging) < least:
             continue
         label, count = ndimage.label(hanging, np.ones((3, 3)))
         size = np.bincount(label.ravel(), minlength=count + 1)
+        regions = np.flatnonzero(size[1:] >= least) + 1
         held = filled & ~hanging
-        if not held.any():
+        if len(regions) == 0 or not held.any():
             continue
         distance, nearest = ndimage.distance_transform_edt(~held, return_indices=True)
-        for region in np.flatnonzero(size[1:] >= least) + 1:
+        for region in regions:
             inside = np.where(label == region, distance, 0.0)
             row, column = np.unravel_index(int(inside.argmax()), inside.shape)
             far = np.array([row, column])
@@ -245,8 +253,8 @@ def _follow_closed_voids(links: list[IntIndex], outside: IntIndex, size: IntInde
     return closed
 
 
-def _measure(layers: Layers, label: Int32, chosen: IntIndex) -> Regions:
-    """Return the regions with the chosen labels."""
+def _measure(layers: Layers, label: Int32, chosen: IntIndex, first: int = 0) -> Regions:
+    """Return the regions with the chosen labels of some layers, of which the lowest is `first`."""
     if len(chosen) == 0:
         return Regions(np.empty((0, 3)), np.empty(0))
     number = np.zeros(int(label.max()) + 1, np.int32)
@@ -260,5 +268,7 @@ def _measure(layers: Layers, label: Int32, chosen: IntIndex) -> Regions:
     distance = (row - middle[1][owner]) ** 2 + (column - middle[2][owner]) ** 2
     order = np.lexsort((distance, owner))
     nearest = order[np.searchsorted(owner[order], np.arange(len(chosen)))]
-    centers = layers.centers(layer[nearest], row[nearest].astype(np.float64), column[nearest].astype(np.float64))
+    centers = layers.centers(
+        layer[nearest] + first, row[nearest].astype(np.float64), column[nearest].astype(np.float64)
+    )
     return Regions(centers, count.astype(np.float64) * layers.cell**2)
