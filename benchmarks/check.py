@@ -1,4 +1,4 @@
-"""Check generated shapes whose walls, gaps, overhangs, islands and bridges are known, and count what is found.
+"""Check generated shapes whose defects are known, and count what is found.
 
 Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed]
 
@@ -19,14 +19,16 @@ import multiprocessing
 import platform
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from manifold3d import Manifold
 
-from meshhub import Mesh, Part, Registry, Scene
+from meshhub import Material, Mesh, Part, Registry, Scene
 from meshhub.model.progress import Progress
 from operations import make_sphere
 
@@ -48,12 +50,12 @@ Random = np.random.Generator
 class Case(NamedTuple):
     """A shape, and what a check must say.
 
-    solids: parts
-    value:  the worst value: mm, mm² or a number of places
+    parts:  solids, or meshes
+    value:  the worst value: mm, mm² or a number; 0 if it is not known
     is_bad: whether it must be found
     """
 
-    solids: tuple[Manifold, ...]
+    parts: tuple[Manifold | Mesh, ...]
     value: float
     is_bad: bool
 
@@ -65,6 +67,7 @@ class Kind(NamedTuple):
     check: str
     code: str
     make: Callable[[Random, bool], Case]
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 def draw(random: Random, limit: float, is_bad: bool, low: float = 0.2, high: float = 4.0) -> float:
@@ -197,6 +200,135 @@ def make_bridge(random: Random, is_bad: bool) -> Case:
     return Case((beam,), length, is_bad)
 
 
+def make_body(random: Random, size: float) -> Manifold:
+    """Return a convex body of about a size in any direction, with coarse or fine triangles."""
+    segments = int(random.integers(12, 65))
+    solid = (
+        Manifold.cube((size, size * float(random.uniform(0.3, 1)), size), True),
+        Manifold.sphere(size / 2, segments),
+        Manifold.cylinder(size, size / 2, size * float(random.uniform(0, 0.5)), segments, True),
+    )[int(random.integers(3))]
+    edge = size * float(random.choice([0.1, 0.4, 4.0]))
+    return solid.refine_to_length(edge).rotate(random.uniform(0, 360, 3).tolist())
+
+
+def join(random: Random, *bodies: Manifold) -> tuple[Manifold | Mesh, ...]:
+    """Return bodies as parts, or as one mesh."""
+    return bodies if random.random() < 0.5 else (merge(*map(to_mesh, bodies)),)
+
+
+def make_pair(random: Random, is_bad: bool) -> Case:
+    """Two bodies that overlap, or touch, or are at least 1e-4 of their size apart."""
+    size = float(10 ** random.uniform(0.5, 2))
+    if not is_bad and random.random() < 0.3:
+        # face to face, edge to edge, or corner to corner
+        steps = [1.0, *random.integers(0, 2, 2).tolist()]
+        cube = Manifold.cube((size, size, size)).refine_to_length(size * float(random.choice([0.2, 4.0])))
+        spin = random.uniform(0, 360, 3).tolist()
+        other = cube.translate([size * step for step in steps])
+        return Case(join(random, cube.rotate(spin), other.rotate(spin)), 0.0, is_bad)
+    one, other = make_body(random, size), make_body(random, size * float(random.uniform(0.3, 1)))
+    direction = random.normal(size=3)
+    direction /= np.linalg.norm(direction)
+    near, far = 0.0, 3 * size
+    for _ in range(40):
+        middle = (near + far) / 2
+        is_apart = (one ^ other.translate((middle * direction).tolist())).volume() <= 0
+        near, far = (near, middle) if is_apart else (middle, far)
+    gap = size * (-(10 ** random.uniform(-2.5, -0.5)) if is_bad else 10 ** random.uniform(-4, -1))
+    return Case(join(random, one, other.translate(((far + gap) * direction).tolist())), 2.0 * is_bad, is_bad)
+
+
+def make_nested(random: Random, is_bad: bool) -> Case:
+    """A body in the material of another one of the same part, or as its cavity, or beside it."""
+    size = float(10 ** random.uniform(0.5, 2))
+    inner, outer = make_body(random, 0.3 * size), to_mesh(Manifold.sphere(size, int(random.integers(24, 65))))
+    if is_bad or random.random() < 0.5:
+        body = to_mesh(inner.translate(random.uniform(-0.3, 0.3, 3) * size))
+        if not is_bad:
+            body = Mesh(body.vertices, body.faces[:, ::-1].copy())
+    else:
+        body = to_mesh(inner.translate((1.5 * size, 0, 0)))
+    return Case((merge(outer, body),), 1.0 * is_bad, is_bad)
+
+
+def make_copy(random: Random, is_bad: bool) -> Case:
+    """A part twice in the same place, or beside itself by 1e-4 of its size."""
+    size = float(10 ** random.uniform(0.5, 2))
+    solid = make_body(random, size)
+    mesh = to_mesh(solid)
+    other = mesh if is_bad else to_mesh(solid.translate((1e-4 * size, 0, 0)))
+    return Case((mesh, other), 1.0 * is_bad, is_bad)
+
+
+def make_doubled(random: Random, is_bad: bool) -> Case:
+    """A body with some faces twice, which may start at another corner."""
+    mesh = to_mesh(make_body(random, float(10 ** random.uniform(0.5, 2))))
+    if not is_bad:
+        return Case((mesh,), 0.0, is_bad)
+    count = int(random.integers(1, len(mesh.faces) // 2))
+    chosen = random.choice(len(mesh.faces), count, replace=False)
+    doubled = np.roll(mesh.faces[chosen], int(random.integers(3)), axis=1)
+    return Case((Mesh(mesh.vertices, np.concatenate([mesh.faces, doubled])),), float(count), is_bad)
+
+
+def make_loop(random: Random, is_bad: bool) -> Case:
+    """A tube along a figure of eight, whose passages go through each other or do not."""
+    radius, rings, sides = float(random.uniform(0.05, 0.15)), int(random.integers(60, 200)), int(random.integers(6, 25))
+    height = radius * float(random.uniform(0.1, 0.7) if is_bad else random.uniform(1.1, 2))
+    angle = np.linspace(0, 2 * np.pi, rings, endpoint=False)
+    # a whole number of rings per half, so that the passages meet where their heights are largest
+    path = np.stack([np.sin(angle), np.sin(2 * angle) / 2, height * np.cos(angle)], axis=1)
+    along = np.roll(path, -1, axis=0) - np.roll(path, 1, axis=0)
+    across = np.cross(along, [0.0, 0.0, 1.0])
+    up = np.cross(across, along)
+    across, up = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (across, up))
+    turn = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+    circle = across[:, None] * np.cos(turn)[:, None] + up[:, None] * np.sin(turn)[:, None]
+    index = np.arange(rings * sides).reshape(rings, sides)
+    a, b = index, np.roll(index, -1, axis=0)
+    c, d = np.roll(index, -1, axis=1), np.roll(b, -1, axis=1)
+    faces = np.concatenate([np.stack([a, b, d], axis=-1), np.stack([a, d, c], axis=-1)]).reshape(-1, 3)
+    points = (path[:, None] + radius * circle).reshape(-1, 3) * 10 ** random.uniform(0.7, 2)
+    rotation, _ = np.linalg.qr(random.normal(size=(3, 3)))
+    return Case((Mesh(points @ rotation, faces.astype(np.int32)),), 0.0, is_bad)
+
+
+def make_sheet(random: Random, is_bad: bool) -> Case:
+    """Cloth with waves, or a thin closed plate, or a body with a hole."""
+    size = float(10 ** random.uniform(1, 2.3))
+    if is_bad:
+        count = int(random.integers(4, 60))
+        x, y = np.meshgrid(np.linspace(0, 1, count), np.linspace(0, random.uniform(0.3, 1), count))
+        z = random.uniform(0, 0.08) * np.sin(x * random.uniform(2, 12)) * np.cos(y * random.uniform(2, 12))
+        points = np.stack([x, y, z], axis=-1).reshape(-1, 3) * size
+        index = np.arange(count**2).reshape(count, count)
+        a, b, c, d = index[:-1, :-1], index[:-1, 1:], index[1:, :-1], index[1:, 1:]
+        faces = np.concatenate([np.stack([a, b, d], axis=-1), np.stack([a, d, c], axis=-1)]).reshape(-1, 3)
+        rotation, _ = np.linalg.qr(random.normal(size=(3, 3)))
+        return Case((Mesh(points @ rotation, faces.astype(np.int32)),), 1.0, is_bad)
+    if random.random() < 0.5:
+        return Case((turn(random, block(size, size, float(random.uniform(0.2, 2)))),), 0.0, is_bad)
+    mesh = to_mesh(make_body(random, size).refine(2))
+    centers = mesh.vertices[mesh.faces].mean(axis=1)
+    distance = np.linalg.norm(centers - centers[int(random.integers(len(centers)))], axis=1)
+    return Case((Mesh(mesh.vertices, mesh.faces[distance > 0.25 * size]),), 0.0, is_bad)
+
+
+def make_colors(random: Random, is_bad: bool) -> Case:
+    """Blocks in more colors than the printer has filaments, or in as many; each color may come twice."""
+    count = int(random.integers(FILAMENTS_COUNT + 1, 12)) if is_bad else int(random.integers(1, FILAMENTS_COUNT + 1))
+    faces = block(10, 10, 10).to_mesh().tri_verts.shape[0]
+    meshes = []
+    for number in range(count + int(random.integers(0, 3))):
+        mesh = to_mesh(block(10, 10, 10, (12.0 * number, 0, 0)))
+        meshes.append(replace(mesh, face_material=np.full(faces, number % count, np.int32)))
+    return Case(tuple(meshes), float(count), is_bad)
+
+
+FILAMENTS_COUNT = 4
+"""Filaments of the printer for which colors are counted."""
+
 KINDS = (
     Kind("plates", "walls", "thin_walls", make_plate),
     Kind("ribs", "walls", "thin_walls", make_ribbed),
@@ -210,17 +342,40 @@ KINDS = (
     Kind("overhangs", "overhangs", "overhangs", make_overhang),
     Kind("islands", "islands", "islands", make_islands),
     Kind("bridges", "spans", "long_bridges", make_bridge),
+    Kind("overlapping bodies", "overlaps", "overlapping_bodies", make_pair),
+    Kind("bodies in bodies", "overlaps", "nested_bodies", make_nested),
+    Kind("parts that lie twice", "overlaps", "duplicate_parts", make_copy),
+    Kind("faces that lie twice", "overlaps", "duplicate_faces", make_doubled),
+    Kind("tubes through themselves", "overlaps", "self_intersections", make_loop),
+    Kind("sheets", "mesh", "open_surface", make_sheet),
+    Kind("colors", "size", "too_many_colors", make_colors, {"print_printer": "bambu-a1"}),
 )
 
 
-def as_scene(solids: tuple[Manifold, ...]) -> Scene:
-    """Return the solids as parts of a scene, in the precision of an STL file."""
-    meshes = []
-    for solid in solids:
-        mesh = solid.to_mesh64()
-        points = np.asarray(mesh.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
-        meshes.append(Mesh(points, np.asarray(mesh.tri_verts).astype(np.int32)))
-    return Scene(meshes=tuple(meshes), parts=tuple(Part(number) for number in range(len(meshes))))
+def to_mesh(solid: Manifold) -> Mesh:
+    """Return a solid as a mesh, in the precision of an STL file."""
+    mesh = solid.to_mesh64()
+    points = np.asarray(mesh.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+    return Mesh(points, np.asarray(mesh.tri_verts).astype(np.int32))
+
+
+def merge(*meshes: Mesh) -> Mesh:
+    """Return the faces of all meshes as one mesh."""
+    begin = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + first for mesh, first in zip(meshes, begin.tolist(), strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces).astype(np.int32))
+
+
+def as_scene(parts: tuple[Manifold | Mesh, ...]) -> Scene:
+    """Return solids and meshes as parts of a scene; equal meshes are one, and each material has its own color."""
+    meshes = [to_mesh(part) if isinstance(part, Manifold) else part for part in parts]
+    distinct = list(dict.fromkeys(meshes))
+    count = max((int(mesh.face_material.max()) + 1 for mesh in meshes if mesh.face_material is not None), default=0)
+    return Scene(
+        meshes=tuple(distinct),
+        parts=tuple(Part(distinct.index(mesh)) for mesh in meshes),
+        materials=tuple(Material(str(number), (number / 12, 0.5, 0.5, 1.0)) for number in range(count)),
+    )
 
 
 FACES_COUNT = 1_000_000
@@ -304,7 +459,7 @@ def judge(registry: Registry, kind: Kind, count: int, random: Random, *, verbose
     errors = []
     for number in range(count):
         case = kind.make(random, number % 2 == 0)
-        verdict = registry.check(as_scene(case.solids), checks=kind.check)
+        verdict = registry.check(as_scene(case.parts), checks=kind.check, **kind.options)
         finding = next((finding for finding in verdict.findings if finding.code == kind.code), None)
         is_right = (finding is not None) == case.is_bad
         error = 0.0
@@ -313,8 +468,9 @@ def judge(registry: Registry, kind: Kind, count: int, random: Random, *, verbose
             if finding is not None:
                 found_count += 1
                 value = finding.places_found if kind.code == "islands" else finding.amount or 0.0
-                error = value / case.value - 1
-                errors.append(error)
+                if case.value:
+                    error = value / case.value - 1
+                    errors.append(error)
         else:
             good_count += 1
             alarm_count += finding is not None

@@ -219,14 +219,21 @@ def test_findings_are_balls_in_a_file_for_viewers(tmp_path: Path) -> None:
         scene = registry.read(tmp_path / "box.glb")
         verdict = registry.check(model, checks="mesh")
     names = {part.name: part for part in scene.parts}
-    (ball,) = [part for name, part in names.items() if name == "1 mesh open_edges"]
+    ball = names["open_edges 1"]
     mesh = scene.meshes[ball.mesh]
     placed = mesh.vertices @ ball.transform[:3, :3].T + ball.transform[:3, 3]
     assert (placed.min(axis=0) + placed.max(axis=0)) / 2 == pytest.approx(
         verdict.findings[0].places[0].position_mm, abs=0.01
     )
     assert_valid(scene_of(mesh))
-    assert ball.path == ("findings",)
+    assert ball.path == ("findings", "mesh")
+    box = next(part for part in scene.parts if part is not ball)
+    mesh = scene.meshes[box.mesh]
+    assert mesh.face_material is not None
+    colors = [scene.materials[number].name for number in mesh.face_material]
+    # the rim, at which the lid is missing, is on one triangle of each wall
+    assert sorted(set(colors)) == ["error", "no finding"]
+    assert colors.count("error") == 4
     assert check(model, "--marked", tmp_path / "box.glb").exit_code != 0
     assert check(model, model, "--marked", tmp_path / "b.glb").exit_code == 2
 

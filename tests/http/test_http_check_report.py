@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from http_serving import Running, check_error
+from meshhub import Registry
 
 BRACKET = Path(__file__).parents[2] / "examples" / "bracket.stl"
 FAST = {"checks": "mesh,size"}
@@ -54,9 +55,21 @@ def test_a_report_is_a_pdf(service: Running) -> None:
     assert answer.content.rstrip().endswith(b"%%EOF")
 
 
+def test_a_report_is_the_model_in_the_colors_of_its_findings(service: Running, tmp_path: Path) -> None:
+    answer = check(service, report="glb")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "model/gltf-binary"
+    assert 'filename="part-check.glb"' in answer.headers["content-disposition"]
+    (tmp_path / "marked.glb").write_bytes(answer.content)
+    with Registry(entry_points=False) as registry:
+        scene = registry.read(tmp_path / "marked.glb")
+    assert "open_edges 1" in {part.name for part in scene.parts}
+    assert {"error", "no finding"} <= {material.name for material in scene.materials}
+
+
 def test_reports_that_do_not_exist_are_errors(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     error = check_error(check(service, report="docx"), 400, "invalid_option")["error"]
-    assert "html, pdf" in error
+    assert "html, pdf, glb" in error
     quoting = service.post("/quote", {"file": ("part.stl", BRACKET.read_bytes())}, {"report": "html"})
     check_error(quoting, 400, "invalid_option")
     found = importlib.util.find_spec

@@ -89,7 +89,7 @@ class CheckCommand(ReadingCommand):
     "--marked",
     metavar="FILE",
     shell_complete=complete_files,
-    help="Also write the model with a colored ball at each place.",
+    help="Also write the model with its faces in the colors of findings, and a ball at each place.",
 )
 @click.option(
     "--language", type=click.Choice(get_args(Language)), default="en", show_default=True, help="Language of the report."

@@ -15,6 +15,7 @@ from meshhub.model.source import Target
 from meshhub.model.verdict import Verdict
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import MIN_TIMEOUT_S, collect_model, read_as_checked
+from meshhub.reporting.marking import mark_findings
 from meshhub.reporting.texts import Language
 from meshhub.reporting.writing import check_report_name, render_report
 from meshhub.service.jobs.job import ReportKind
@@ -22,7 +23,7 @@ from meshhub.service.jobs.job import ReportKind
 FIELD = "report"
 """Name of the field that asks for a report."""
 
-MEDIA_TYPES: dict[ReportKind, str] = {"html": "text/html", "pdf": "application/pdf"}
+MEDIA_TYPES: dict[ReportKind, str] = {"html": "text/html", "pdf": "application/pdf", "glb": "model/gltf-binary"}
 """Media types of reports by the value of the field."""
 
 
@@ -51,7 +52,7 @@ class CheckReport:
     @property
     def headers(self) -> dict[str, str]:
         """Return the headers of a response with its file."""
-        return {"Content-Language": self.language}
+        return {} if self.kind == "glb" else {"Content-Language": self.language}
 
     def name_for(self, file: InputFile) -> str:
         """Return the name of its file for the caller."""
@@ -67,7 +68,7 @@ class CheckReport:
         timeout_s: float | None,
         cancel: Cancel,
     ) -> None:
-        """Draw the pictures of a checked file, and write the report. Raises MeshhubError.
+        """Write the report of a checked file with its pictures, or the model with its findings. Raises MeshhubError.
 
         Args:
             registry: Reads and draws.
@@ -82,6 +83,10 @@ class CheckReport:
         scene = read_as_checked(registry, file.source(), conversion.request.options, timeout_s, cancel, caller)
         if timeout_s is not None:
             timeout_s = max(MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
+        if self.kind == "glb":
+            marked = mark_findings(scene, verdict)
+            registry.write(marked, target, to=self.kind, timeout=timeout_s, cancel=cancel, caller=caller)
+            return
         model = collect_model(registry, scene, file.name, verdict, timeout_s, cancel, caller)
         with target.open() as output:
             output.write(render_report([model], self.file_name, registry, self.language, date.today()))
@@ -110,7 +115,8 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
         raise InvalidOption(f"option '{FIELD}' must be one of {', '.join(MEDIA_TYPES)}, got {quote(word)}")
     report = CheckReport(kind, next((known for known in get_args(Language) if known == language), "en"))
     try:
-        check_report_name(report.file_name)
+        if kind != "glb":
+            check_report_name(report.file_name)
     except MissingDependency as error:
         raise MissingDependency(error.message, code=InvalidOption.code) from None
     return report

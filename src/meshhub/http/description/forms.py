@@ -25,7 +25,7 @@ CHECK_REPORT = {
         "enum": list(MEDIA_TYPES),
         "title": "Report",
         "description": "Answer a report for people instead of JSON, in the language of the query `language` or of "
-        "`Accept-Language`.",
+        "`Accept-Language`; or, as `glb`, the model in the colors of its findings.",
     }
 }
 

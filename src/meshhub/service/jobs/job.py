@@ -14,8 +14,8 @@ JobKind = Literal["convert", "inspect", "check", "combine"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """Every kind that this version runs; the store may have others, which a later version submitted."""
 
-ReportKind = Literal["html", "pdf"]
-"""Format of the report of a check."""
+ReportKind = Literal["html", "pdf", "glb"]
+"""Format of the report of a check; "glb" is the model in the colors of its findings."""
 
 JobState = Literal["queued", "running", "done", "failed", "canceled", "expired"]
 """`queued` → `running` → `done`, `failed` or `canceled` → `expired` when the retention is over. A lost lease returns a
