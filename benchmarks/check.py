@@ -1,9 +1,13 @@
 """Check generated shapes whose defects are known, and count what is found.
 
-Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed]
+Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed | --thickness]
 
 With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, processor
 time and memory.
+
+With --thickness, the thickness of ten closed parts of MESHHUB_CORPUS is compared with rays of pymeshlab, and with rays
+and balls of MeshLib if it is installed (its license allows no dependency): the least, and that of the thinnest 5 %. The
+other programs measure at the vertices, so all get the same mesh with short edges.
 
 Each kind has as many shapes with a defect as without one. Walls and gaps have any size, direction and fineness of
 triangles; values within 3 % of the limit are left out, because both answers are right there.
@@ -14,8 +18,10 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import importlib.util
 import itertools
 import multiprocessing
+import os
 import platform
 import resource
 import time
@@ -26,10 +32,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from manifold3d import Manifold
+from manifold3d import Error, Manifold, Mesh64
 
 from meshhub import Material, Mesh, Part, Registry, Scene
+from meshhub.errors import MeshhubError
 from meshhub.model.progress import Progress
+from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import welded
+from meshhub.toolkit.thickness import OppositeSides, sample_evenly
 from operations import make_sphere
 
 WALL_MM, GAP_MM, BRIDGE_MM = 0.8, 0.3, 10.0
@@ -443,6 +453,96 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[object]]
         writer.writerows((platform.machine(), datetime.date.today().isoformat(), *row) for row in rows)
 
 
+PARTS_COUNT = 10
+"""Parts whose thickness is compared."""
+
+EDGES_PER_DIAGONAL = 150
+"""Edges of the compared meshes along the diagonal of the part."""
+
+MIN_FACES_COUNT, MAX_FACES_COUNT = 200, 100_000
+"""Triangles of the parts: more than a block has, and few enough for the slowest program."""
+
+
+def list_solids(folder: Path) -> list[tuple[str, Manifold]]:
+    """Return the first closed parts of a corpus, with short edges."""
+    solids = []
+    with Registry(entry_points=False) as registry:
+        for path in sorted((folder / "stl").iterdir()):
+            try:
+                mesh = compact(registry.read(path).meshes[0])
+            except MeshhubError:
+                continue
+            if not MIN_FACES_COUNT <= len(mesh.faces) <= MAX_FACES_COUNT:
+                continue
+            solid = Manifold(Mesh64(mesh.vertices.copy(), mesh.faces.astype(np.uint64)))
+            if solid.status() is Error.NoError and solid.volume() > 0:
+                low, high = np.array(solid.bounding_box()).reshape(2, 3)
+                edge = float(np.linalg.norm(high - low)) / EDGES_PER_DIAGONAL
+                solids.append((path.stem.rpartition("__")[2], solid.refine_to_length(edge)))
+            if len(solids) == PARTS_COUNT:
+                break
+    return solids
+
+
+def compact(mesh: Mesh) -> Mesh:
+    """Return a mesh whose points are distinct."""
+    points, faces = welded(mesh)
+    a, b, c = faces.T
+    return Mesh(points, faces[(a != b) & (b != c) & (c != a)])
+
+
+def measure_ours(mesh: Mesh) -> dict[str, Float64]:
+    """Measure with rays and balls of meshhub, at the points that a check measures."""
+    samples = sample_evenly(mesh.vertices, mesh.faces, WALL_MM)
+    limit = float(np.linalg.norm(np.ptp(mesh.vertices, axis=0)))
+    sides = OppositeSides(mesh.vertices, mesh.faces, samples).measure(np.arange(len(samples.points)), limit)
+    return {"meshhub ray": sides.straight, "meshhub ball": sides.width}
+
+
+def measure_pymeshlab(mesh: Mesh) -> dict[str, Float64]:
+    """Measure with rays of the shape diameter function, in a cone of a degree."""
+    import pymeshlab
+
+    meshes = pymeshlab.MeshSet(verbose=False)
+    meshes.add_mesh(pymeshlab.Mesh(mesh.vertices, mesh.faces))
+    meshes.compute_scalar_by_shape_diameter_function_per_vertex(rays=1, cone_amplitude=1.0)
+    return {"pymeshlab ray": np.asarray(meshes.current_mesh().vertex_scalar_array())}
+
+
+def measure_meshlib(mesh: Mesh) -> dict[str, Float64]:
+    """Measure with rays and balls of MeshLib."""
+    from meshlib import mrmeshnumpy, mrmeshpy
+
+    own = mrmeshnumpy.meshFromFacesVerts(mesh.faces, mesh.vertices)
+    rays = mrmeshpy.computeRayThicknessAtVertices(own)
+    settings = mrmeshpy.InSphereSearchSettings()
+    settings.maxRadius = float(np.linalg.norm(np.ptp(mesh.vertices, axis=0)))
+    balls = mrmeshpy.computeInSphereThicknessAtVertices(own, settings)
+    return {
+        f"MeshLib {name}": np.array([float(value) for value in values.vec])
+        for name, values in (("ray", rays), ("ball", balls))
+    }
+
+
+def compare_thickness(folder: Path, path: Path | None) -> None:
+    """Print and write the thickness of parts by each program."""
+    rows = []
+    measures = [measure_ours, measure_pymeshlab]
+    if importlib.util.find_spec("meshlib") is not None:
+        measures.append(measure_meshlib)
+    for name, solid in list_solids(folder):
+        mesh = to_mesh(solid)
+        for measure in measures:
+            for method, values in measure(mesh).items():
+                # rays without an opposite side, and balls above the limit
+                known = values[np.isfinite(values) & (values > 0) & (values < 1e30)]
+                row = (name, len(mesh.faces), method, f"{known.min():.4g}", f"{np.quantile(known, 0.05):.4g}")
+                rows.append(row)
+                print(*row, sep="\t", flush=True)
+    if path is not None:
+        write_csv(path, ("part", "triangles", "method", "least_mm", "thinnest_5_percent_mm"), rows)
+
+
 class Tally(NamedTuple):
     """Results of one kind; errors: relative errors of the value of what was found."""
 
@@ -488,9 +588,12 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file to write the rows to")
     parser.add_argument("--verbose", action="store_true", help="print each wrong answer")
     parser.add_argument("--speed", action="store_true", help="time checks of large models instead")
+    parser.add_argument("--thickness", action="store_true", help="compare the thickness of real parts instead")
     arguments = parser.parse_args()
     if arguments.speed:
         measure_speed(arguments.csv)
+    elif arguments.thickness:
+        compare_thickness(Path(os.environ["MESHHUB_CORPUS"]), arguments.csv)
     else:
         measure_truth(arguments.cases, arguments.seed, arguments.csv, verbose=arguments.verbose)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from meshhub.reporting.collecting import number_places
 from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import bounds, weld
 from meshhub.toolkit.rendering.analysis import measure_surface
+from meshhub.toolkit.rendering.options import Measure
 from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import analyze
@@ -93,11 +95,14 @@ def _find_faces(triangles: PlacedTriangles, finding: Finding, defects: tuple[Def
     defect = next((defect for defect in defects if defect.finding.kind == finding.code), None)
     if defect is not None:
         return _share_edge(corners, defect.corners, tolerance)
-    measure, limit = finding.picture.get("color_by"), finding.picture.get("color_limit")
-    if isinstance(limit, int | float) and (measure == "thickness" or measure == "overhang"):
-        analysis = measure_surface(triangles, measure, limit)
-        assert analysis.field is not None
-        return analysis.field(np.arange(len(corners)), corners.mean(axis=1)) < limit
+    measures: tuple[Measure, ...] = get_args(Measure)
+    measure = next((known for known in measures if known == finding.picture.get("color_by")), None)
+    limit = finding.picture.get("color_limit")
+    if measure is not None and isinstance(limit, int | float):
+        field = measure_surface(triangles, measure, limit).field
+        assert field is not None
+        beyond: Mask = field(np.arange(len(corners)), corners.mean(axis=1)) < limit
+        return beyond
     result = np.zeros(len(corners), np.bool_)
     low, high = corners.min(axis=1), corners.max(axis=1)
     for place in finding.places:
@@ -108,7 +113,7 @@ def _find_faces(triangles: PlacedTriangles, finding: Finding, defects: tuple[Def
 def _touch(corners: Float64, low: Float64, high: Float64, place: Place, tolerance: float) -> Mask:
     """Return the faces (m, 3, 3) within a place; `low` and `high` (m, 3) are their boxes."""
     center, radius = np.array(place.position_mm), max(place.size_mm / 2, tolerance)
-    result = ((low <= center + radius) & (high >= center - radius)).all(axis=1)
+    result: Mask = np.asarray(((low <= center + radius) & (high >= center - radius)).all(axis=1))
     near = np.flatnonzero(result)
     nearest = closest_points(np.broadcast_to(center, (len(near), 3)), corners[near])
     result[near] = np.linalg.norm(nearest - center, axis=1) <= radius
