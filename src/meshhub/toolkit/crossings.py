@@ -33,7 +33,7 @@ _MORTON_STEPS = (
 class Crossings(NamedTuple):
     """Pairs of faces that cross.
 
-    first, second: (p,) faces; each pair once, in no particular order
+    first, second: (p,) faces; each pair once, in ascending order, and with the lower number first
     points: (p, 3) a point of both
     """
 
@@ -66,7 +66,9 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
     pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    return Crossings(order[first], order[second], points)
+    faces_of_pairs = np.sort(order[np.stack([first, second])], axis=0)
+    ascending = np.lexsort(faces_of_pairs[::-1])
+    return Crossings(*faces_of_pairs[:, ascending], points[ascending])
 
 
 def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
