@@ -434,6 +434,8 @@ def time_checks(name: str) -> list[tuple[str, int, str, float, float, int]]:
             mark(progress.step)
 
     with Registry(entry_points=False) as registry:
+        # libraries load once in a worker
+        registry.check(as_scene((block(10, 10, 10),)))
         registry.check(scene, progress=listen)
     mark("all")
     # the first step reads the scene
