@@ -68,6 +68,15 @@ def ribbon(turn_deg: float) -> Mesh:
     return Mesh(points, np.array(faces, np.int32))
 
 
+def test_faces_along_the_axes_cross_where_their_boxes_are_flat(registry: Registry) -> None:
+    plate, post = Manifold.cube((20, 20, 4)), Manifold.cube((4, 4, 20))
+    through = findings(registry, scene(mesh_of(plate, post.translate((8, 8, -8)))))
+    assert through["overlapping_bodies"].amount == 2
+    # crossing faces have an amount, which bodies with a common solid do not
+    assert through["overlapping_bodies"].places[0].amount
+    assert findings(registry, scene(mesh_of(plate, post.translate((8, 8, 4))))) == {}
+
+
 @settings(max_examples=20)
 @given(turn=turns, offset=st.floats(1, 18), edge=st.sampled_from([2.0, 100.0]))
 def test_bodies_that_overlap_are_found_with_their_place(
