@@ -66,9 +66,9 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
     pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    faces_of_pairs = np.sort(order[np.stack([first, second])], axis=0)
-    ascending = np.lexsort(faces_of_pairs[::-1])
-    return Crossings(*faces_of_pairs[:, ascending], points[ascending])
+    lower, upper = np.sort(order[np.stack([first, second])], axis=0)
+    ascending = np.lexsort((upper, lower))
+    return Crossings(lower[ascending], upper[ascending], points[ascending])
 
 
 def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
