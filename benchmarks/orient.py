@@ -14,32 +14,26 @@ import csv
 import datetime
 import itertools
 import platform
-import random
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub import MeshhubError, Registry
+from meshhub import Registry
 from meshhub.builtin_plugins.orient.operation import _stands
-from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.toolkit.geometry import extremes, soup
+from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.poses import center_of_mass, rotation_to_bed
+from real_parts import Surface, make_scene, read_parts
 
 LONGEST_MM = 40.0
 """Millimeters of the longest side of each part."""
 
-MIN_FACES = 100
-"""Faces of the parts that are used: those with fewer are boxes and test files."""
-
-MAX_FACES = 100_000
-"""Faces of the parts that are used: larger ones only take longer to slice."""
+FACES = range(100, 100_001)
+"""Faces of the parts that are used: fewer are boxes and test files, more only take longer to slice."""
 
 SUFFIXES = (".3mf", ".obj", ".step", ".stl", ".stp")
 
@@ -75,7 +69,6 @@ AXIS_COLUMNS = ("axis_mm3", "axis", "standing_mm3", "standing_axis")
 """Columns of the best of 26 directions, and of the best of those on which the part does not tip over."""
 
 Row = dict[str, object]
-Surface = tuple[NDArray[np.float64], NDArray[np.int32]]
 
 
 def main() -> None:
@@ -91,7 +84,8 @@ def main() -> None:
         with arguments.csv.open(newline="") as file:
             known = {row["part"]: row for row in csv.DictReader(file)}
     rows: list[Row] = []
-    for name, surface in read_parts(registry, arguments.folder):
+    for path, surface in read_parts(registry, arguments.folder, SUFFIXES, MAX_BYTES, FACES, choose_scale):
+        name = Path(path).name.partition("__")[2] or Path(path).name
         row = compare(registry, surface, known.get(name))
         if row is None:
             print(f"{name}: PrusaSlicer gives no result", flush=True)
@@ -105,29 +99,9 @@ def main() -> None:
     summarize(rows)
 
 
-def read_parts(registry: Registry, folder: Path) -> Iterator[tuple[str, Surface]]:
-    """Yield the readable files that are closed solids after `repair`, scaled; one of several equal shapes."""
-    seen = set()
-    paths = sorted(folder.rglob("*"))
-    random.Random(0).shuffle(paths)
-    for path in paths:
-        if path.suffix.lower() not in SUFFIXES or path.stat().st_size > MAX_BYTES:
-            continue
-        try:
-            vertices, faces = soup(registry.read(path, repair=True))
-        except (MeshhubError, ValueError):
-            continue
-        if not MIN_FACES <= len(faces) <= MAX_FACES:
-            continue
-        solid = manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64)))
-        low, high = extremes(vertices)
-        if solid.status() != manifold3d.Error.NoError or min(high - low) <= 0 or solid.volume() <= 0:
-            continue
-        scale = LONGEST_MM / float((high - low).max())
-        key = (len(faces), round(solid.volume() * scale**3))
-        if key not in seen:
-            seen.add(key)
-            yield path.name.partition("__")[2] or path.name, ((vertices - low) * scale, faces)
+def choose_scale(sides: NDArray[np.float64]) -> float | None:
+    """Return the scale that gives all parts one size; None for a flat one."""
+    return LONGEST_MM / float(sides.max()) if min(sides) > 0 else None
 
 
 def compare(registry: Registry, surface: Surface, known: Row | None) -> Row | None:
@@ -176,11 +150,6 @@ def compare_axes(registry: Registry, surface: Surface, folder: Path) -> Row:
     if standing:
         row |= {"standing_mm3": round(standing[0][0]), "standing_axis": standing[0][2]}
     return row
-
-
-def make_scene(surface: Surface) -> Scene:
-    """Return a scene of one mesh."""
-    return Scene((Mesh(*surface),), (Part(0),))
 
 
 def measure_support(registry: Registry, surface: Surface, folder: Path) -> float | None:

@@ -14,12 +14,10 @@ import argparse
 import csv
 import datetime
 import platform
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
@@ -27,16 +25,16 @@ from scipy.stats import spearmanr
 
 from meshhub import MeshhubError, Registry
 from meshhub.builtin_plugins.print import PrintOptions, estimate
-from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.toolkit.geometry import extremes, signed_volume, soup
+from meshhub.toolkit.geometry import signed_volume
 from meshhub.toolkit.support_material import Skin, stand_columns
+from real_parts import Surface, make_scene, read_parts
 
 SUFFIXES = (".3mf", ".obj", ".ply", ".stl")
 
 MAX_BYTES = 30_000_000
 """Size of the files that are read."""
 
-MIN_FACES, MAX_FACES = 40, 300_000
+FACES = range(40, 300_001)
 """Faces of the parts that are used: fewer are boxes and test files, more only take longer."""
 
 MIN_SIDE_MM, SMALL_MM, MAX_SIDE_MM, LARGE_MM = 15.0, 40.0, 160.0, 100.0
@@ -58,7 +56,6 @@ CONSTANTS = ("LINE_FACTOR", "SUPPORT_FACTOR", "TURN_S", "LAYER_S", "HOP_S")
 """Constants of the time that are fitted."""
 
 Row = dict[str, str]
-Surface = tuple[NDArray[np.float64], NDArray[np.int32]]
 
 
 def main() -> None:
@@ -77,7 +74,8 @@ def main() -> None:
     rows: list[Row] = []
     surfaces: dict[str, Surface] = {}
     with Registry(entry_points=False) as registry:
-        for name, surface in read_parts(registry, arguments.folder):
+        parts = read_parts(registry, arguments.folder, SUFFIXES, MAX_BYTES, FACES, choose_scale, MIN_VOLUME_MM3)
+        for name, surface in parts:
             if len(rows) >= arguments.parts:
                 break
             sliced = known.get(name) or slice_part(registry, surface, arguments.speed)
@@ -97,33 +95,12 @@ def main() -> None:
         fit(rows, surfaces, arguments.speed)
 
 
-def read_parts(registry: Registry, folder: Path) -> Iterator[tuple[str, Surface]]:
-    """Yield the readable files that are closed solids after `repair`, in a size for printing; equal shapes once."""
-    seen = set()
-    paths = sorted(folder.rglob("*"))
-    random.Random(0).shuffle(paths)
-    for path in paths:
-        if path.suffix.lower() not in SUFFIXES or path.stat().st_size > MAX_BYTES:
-            continue
-        try:
-            vertices, faces = soup(registry.read(path, repair=True))
-        except (MeshhubError, ValueError):
-            continue
-        if not MIN_FACES <= len(faces) <= MAX_FACES:
-            continue
-        low, high = extremes(vertices)
-        side = float((high - low).max())
-        if min(high - low) < MIN_SLENDERNESS * side:
-            continue
-        scale = SMALL_MM / side if side < MIN_SIDE_MM else LARGE_MM / side if side > MAX_SIDE_MM else 1.0
-        vertices = (vertices - low) * scale
-        solid = manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64)))
-        if solid.status() != manifold3d.Error.NoError or solid.volume() < MIN_VOLUME_MM3:
-            continue
-        key = (len(faces), round(solid.volume()))
-        if key not in seen:
-            seen.add(key)
-            yield path.relative_to(folder).as_posix().replace(",", "_"), (vertices, faces)
+def choose_scale(sides: NDArray[np.float64]) -> float | None:
+    """Return the scale that gives a part a size for printing; None for a sheet."""
+    side = float(sides.max())
+    if min(sides) < MIN_SLENDERNESS * side:
+        return None
+    return SMALL_MM / side if side < MIN_SIDE_MM else LARGE_MM / side if side > MAX_SIDE_MM else 1.0
 
 
 def slice_part(registry: Registry, surface: Surface, speed: float) -> Row | None:
@@ -157,11 +134,6 @@ def estimate_part(registry: Registry, surface: Surface, speed: float) -> Row:
         "model_s": round(time.perf_counter() - start, 2),
     }
     return {key: str(value) for key, value in figures.items()}
-
-
-def make_scene(surface: Surface) -> Scene:
-    """Return a scene of one mesh."""
-    return Scene((Mesh(*surface),), (Part(0),))
 
 
 def summarize(rows: list[Row]) -> None:
