@@ -196,3 +196,17 @@ def test_bambu_studio_gets_a_plate_for_each_bed(tmp_path: Path) -> None:
         for transform in re.findall(r"<item [^>]*transform=\"([^\"]*)\"", model)
     ]
     assert len(places) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"arrange_plate": 2}])
+def test_the_report_has_the_places_of_the_beds(options: dict[str, object]) -> None:
+    plates = [brick(70, 60, 5), brick(60, 60, 5), brick(60, 50, 5)]
+    with collecting("arrange") as remarks:
+        result = arrange(scene_of(*plates), **options)
+    middles = np.reshape(remarks.figures["bed_middles_mm"], (-1, 2)) + bounds(result)[:, :2].mean(axis=0)
+    assert remarks.figures["bed_mm"] == [100, 80]
+    assert remarks.figures["bed_objects"] == [1] * len(middles)
+    assert len(middles) == (1 if options else 3) == len(result.parts)
+    for part in result.parts:
+        low, high = bounds(replace(result, parts=(part,)))[:, :2]
+        assert (np.abs(middles[part.plate] - (low + high) / 2) < 1).all()

@@ -1,6 +1,7 @@
 /** The endpoints of the service as functions. */
 
-import { isZip, readZip, writeZip, type Entry } from "./zip";
+import { findBeds, type Bed } from "./beds";
+import { isZip, packFiles, readZip, writeZip, type Entry } from "./zip";
 import { stemOf, type Model } from "./intake";
 import type { Job } from "./job-events";
 import { runJob } from "./jobs";
@@ -105,10 +106,12 @@ export async function render(model: Model): Promise<Blob> {
 }
 
 export interface Output {
-  /** The download: the model, or a ZIP with its companions. */
+  /** The download: the model, or a ZIP with its companions or with the files of all beds. */
   file: File;
-  /** The model as it can be shown again. */
+  /** The model as it can be shown again; of several files of beds, the one that is shown. */
   model: Model;
+  /** Beds on which the objects were arranged. */
+  beds: Bed[];
   report: Report | null;
   key: string;
 }
@@ -133,20 +136,13 @@ export async function convert(model: Model, settings: Settings, request: Convert
   body.set("target", settings.target);
   body.set("report", "true");
   for (const [name, value] of toFields(settings)) body.set(name, value);
-  if (model.companions.length > 0) body.set("archive", await packModel(model), `${stemOf(model.name)}.zip`);
-  else body.append("files", model.file, model.name);
+  if (model.companions.length > 0) {
+    const archive = await packFiles([{ path: model.name, file: model.file }, ...model.companions]);
+    body.set("archive", new Blob([archive], { type: "application/zip" }), `${stemOf(model.name)}.zip`);
+  } else body.append("files", model.file, model.name);
   const path = model.companions.length > 0 ? "convert-batch" : "convert-many";
   const { data } = request.onJob ? await runJob(body, request) : await send("POST", path, { body, ...request });
   return readOutput(new Uint8Array(data), settings);
-}
-
-async function packModel(model: Model): Promise<Blob> {
-  const files = [{ path: model.name, file: model.file }, ...model.companions];
-  const read = async ({ path, file }: { path: string; file: File }): Promise<Entry> => ({
-    path,
-    data: new Uint8Array(await file.arrayBuffer()),
-  });
-  return new Blob([writeZip(await Promise.all(files.map(read)))], { type: "application/zip" });
 }
 
 export async function readOutput(data: Uint8Array<ArrayBuffer>, settings: Settings): Promise<Output> {
@@ -157,10 +153,13 @@ export async function readOutput(data: Uint8Array<ArrayBuffer>, settings: Settin
   const first = parsed?.files[0];
   const main = files.find(({ path }) => path === first?.output) ?? files[0];
   if (!main) throw new ApiError("the response holds no model", "internal_error");
-  const name = main.path.replace(/^.*\//, "");
-  const file = new File([main.data], name);
-  const others = files.filter((entry) => entry !== main);
-  const companions = others.map(({ path, data }) => ({ path, file: new File([data], path.replace(/^.*\//, "")) }));
-  const download = others.length === 0 ? file : new File([writeZip(files)], `${stemOf(name)}.zip`);
-  return { file: download, model: { name, file, companions }, report: first?.report ?? null, key: keyOf(settings) };
+  const toFile = ({ path, data }: Entry): File => new File([data], path.replace(/^.*\//, ""));
+  const file = toFile(main);
+  const others = files.filter((entry) => entry !== main).map((entry) => ({ path: entry.path, file: toFile(entry) }));
+  const report = first?.report ?? null;
+  const beds = findBeds(report, { path: main.path, file }, others);
+  const model = beds[0]?.model ?? { name: file.name, file, companions: others };
+  const stem = beds[0]?.model ? stemOf(file.name).replace(/-bed1$/, "") : stemOf(file.name);
+  const download = others.length === 0 ? file : new File([writeZip(files)], `${stem}.zip`);
+  return { file: download, model, beds, report, key: keyOf(settings) };
 }

@@ -1,6 +1,7 @@
 /** Save files to the downloads of the browser. */
 
-import { writeZip } from "./zip";
+import { stemOf, type Model } from "./intake";
+import { packFiles } from "./zip";
 
 /** Milliseconds after which a browser has started the download. */
 const DOWNLOAD_START_MS = 30_000;
@@ -13,14 +14,20 @@ export function saveFile(file: File): void {
   setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_START_MS);
 }
 
+/** Save a model, with its companions in a ZIP. */
+export async function saveModel({ name, file, companions }: Model): Promise<void> {
+  if (companions.length === 0) saveFile(file);
+  else saveFile(new File([await packFiles([{ path: name, file }, ...companions])], `${stemOf(name)}.zip`));
+}
+
 /** Save several files as one ZIP. Equal names get a number. */
 export async function saveAll(files: File[]): Promise<void> {
   const paths = new Set<string>();
-  const entries = files.map(async (file) => {
+  const named = files.map((file) => {
     let path = file.name;
     for (let copy = 2; paths.has(path); copy++) path = file.name.replace(/(\.[^.]*)?$/, `-${copy}$1`);
     paths.add(path);
-    return { path, data: new Uint8Array(await file.arrayBuffer()) };
+    return { path, file };
   });
-  saveFile(new File([writeZip(await Promise.all(entries))], "meshhub.zip", { type: "application/zip" }));
+  saveFile(new File([await packFiles(named)], "meshhub.zip", { type: "application/zip" }));
 }

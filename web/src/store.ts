@@ -362,22 +362,42 @@ async function convertOne(id: number): Promise<boolean> {
 /** Read the output back, to show what the conversion changed. */
 async function readOutput(id: number, output: Output): Promise<void> {
   try {
-    const request = { options: [], maxTriangles: previewTriangles(), signal: new AbortController().signal };
-    const data = await api.preview(output.model, request);
-    const [{ parsePicture }, { markChanges }] = await Promise.all([
-      import("./viewer/picture"),
-      import("./viewer/changes"),
-    ]);
-    const picture = await parsePicture(data);
-    const before = items.value.find((item) => item.id === id)?.picture;
-    if (before) {
-      picture.alignTo(before);
-      markChanges(before, picture);
-    }
-    update(id, { outputPicture: picture, outputFacts: picture.facts });
+    await showOutput(id, output, output.model, new AbortController().signal);
   } catch {
     // The output is complete without a picture, for example after the last request of this minute.
   }
+}
+
+let bedAbort = new AbortController();
+
+/** Show the file of one bed in place of that of another. */
+export async function showBed(id: number, output: Output, model: Model): Promise<void> {
+  bedAbort.abort();
+  bedAbort = new AbortController();
+  try {
+    await showOutput(id, output, model, bedAbort.signal);
+  } catch (error) {
+    if (!isCancelled(error)) update(id, { outputError: toFailure(error) });
+  }
+}
+
+async function showOutput(id: number, output: Output, model: Model, signal: AbortSignal): Promise<void> {
+  const data = await api.preview(model, { options: [], maxTriangles: previewTriangles(), signal });
+  const [{ parsePicture }, { markChanges }] = await Promise.all([
+    import("./viewer/picture"),
+    import("./viewer/changes"),
+  ]);
+  const picture = await parsePicture(data);
+  const item = items.value.find((candidate) => candidate.id === id);
+  // In the meantime, the model was converted again.
+  if (item?.output?.file !== output.file) return;
+  if (item.picture) {
+    picture.alignTo(item.picture);
+    markChanges(item.picture, picture);
+  }
+  item.outputPicture?.dispose();
+  const shown = { ...output, model };
+  update(id, { output: shown, outputPicture: picture, outputFacts: picture.facts, outputError: null });
 }
 
 export function cancelAll(): void {

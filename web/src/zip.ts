@@ -116,6 +116,15 @@ export function writeZip(entries: Entry[]): Uint8Array<ArrayBuffer> {
   return concatenate([...chunks, ...directory, new Uint8Array(end.buffer)]);
 }
 
+/** Pack files into an archive. */
+export async function packFiles(files: { path: string; file: File }[]): Promise<Uint8Array<ArrayBuffer>> {
+  const read = async ({ path, file }: { path: string; file: File }): Promise<Entry> => ({
+    path,
+    data: new Uint8Array(await file.arrayBuffer()),
+  });
+  return writeZip(await Promise.all(files.map(read)));
+}
+
 /** Write the fields that a local and a central header share, from the flags on. */
 function writeShared(view: DataView, at: number, crc: number, bytes: number, nameBytes: number): void {
   view.setUint16(at, UTF8_FLAG, true);

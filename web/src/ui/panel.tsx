@@ -18,7 +18,7 @@ export function Panel() {
   useEffect(() => {
     scroll.current?.scrollTo({ top: 0 });
     window.scrollTo({ top: 0 });
-  }, [item?.id, item?.output, item?.outputError]);
+  }, [item?.id, item?.output?.file, item?.outputError]);
   if (!item) return null;
   return (
     <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>

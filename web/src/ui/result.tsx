@@ -3,17 +3,20 @@
 import { useState } from "preact/hooks";
 
 import type { Output } from "../api";
+import type { Bed } from "../beds";
 import { base } from "../requests";
 import { copyText } from "../clipboard";
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
-import { hasKey, settings, shareLink, type Item } from "../store";
+import type { Model } from "../intake";
+import { saveModel } from "../save";
+import { hasKey, settings, shareLink, showBed, type Item } from "../store";
 import { toCurl, toPython } from "../settings";
 import type { FileReport, Report } from "../types";
 import { CHANGE_COLORS } from "../viewer/look";
 import { formatVolume } from "./facts";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
-import { viewOptions } from "./view-state";
+import { changeView, viewer, viewOptions } from "./view-state";
 
 export function Result({ item, output }: { item: Item; output: Output }) {
   const { report } = output;
@@ -26,7 +29,8 @@ export function Result({ item, output }: { item: Item; output: Output }) {
           <p>{formatBytes(output.file.size)}</p>
         </div>
       </div>
-      <Changes item={item} report={report} />
+      <Beds item={item} output={output} />
+      <Changes item={item} output={output} />
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
@@ -38,9 +42,51 @@ export function Result({ item, output }: { item: Item; output: Output }) {
   );
 }
 
-function Changes({ item, report }: { item: Item; report: Report | null }) {
+/** Beds on which the objects were arranged: to look at one, and to save its file. */
+function Beds({ item, output }: { item: Item; output: Output }) {
+  const { beds, model } = output;
+  if (beds.length === 0) return null;
+  const show = (bed: Bed): void => {
+    if (bed.model) void showBed(item.id, output, bed.model);
+    else viewer.value?.flyToBed(bed.number);
+    if (viewOptions.value.mode === "before") changeView({ mode: "after" });
+  };
+  return (
+    <section class="beds" aria-label={t("beds")}>
+      <h3>{t("beds")}</h3>
+      <ul>
+        {beds.map((bed) => (
+          <li key={bed.number}>
+            <button
+              class="button small"
+              aria-pressed={bed.model ? bed.model.file === model.file : undefined}
+              onClick={() => show(bed)}
+            >
+              {t("bedNumber", { n: bed.number })}
+            </button>
+            <small>{t("bedObjects", { n: bed.objects })}</small>
+            {bed.model && beds.length > 1 && <BedDownload model={bed.model} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function BedDownload({ model }: { model: Model }) {
+  const label = t("downloadFile", { name: model.name });
+  return (
+    <button class="icon-button small" aria-label={label} title={label} onClick={() => void saveModel(model)}>
+      <Icon name="download" />
+    </button>
+  );
+}
+
+function Changes({ item, output }: { item: Item; output: Output }) {
+  const { report, beds } = output;
   const before = item.facts?.inspection.model;
-  const after = item.outputFacts?.inspection.model;
+  // The facts of one of several files say little about the output.
+  const after = beds.filter(({ model }) => model).length > 1 ? undefined : item.outputFacts?.inspection.model;
   const yesNo = (value: boolean | undefined): string => (value === undefined ? "" : t(value ? "yes" : "no"));
   const count = (value: number | undefined): string => (value === undefined ? "" : formatNumber(value, 0));
   const size = (file: FileReport | undefined): string => (file?.size_mm ? `${formatSize(file.size_mm)} mm` : "");

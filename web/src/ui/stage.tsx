@@ -4,6 +4,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { render as renderPicture } from "../api";
+import { listShown } from "../beds";
 import { formatNumber, formatSize, t, type Key } from "../i18n";
 import { active, type Item } from "../store";
 import { isDark } from "../theme";
@@ -128,6 +129,7 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
         created.onMeasure = (tool, value) => {
           measured.value = value === null ? t("noWall") : formatLabel(tool, value);
         };
+        created.formatBed = (number) => t("bedNumber", { n: number });
         viewer.value = created;
       } catch {
         hasWebGl.value = false;
@@ -144,7 +146,8 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
   const hasOutput = item.outputPicture !== null;
   useEffect(() => {
     if (item.picture) heatMaps[0]?.copyVisibility(item.picture);
-    current?.setPictures(item.picture, item.outputPicture, heatMaps);
+    const beds = item.output ? listShown(item.output.beds, item.output.model) : [];
+    current?.setPictures(item.picture, item.outputPicture, heatMaps, beds);
   }, [current, item.picture, item.outputPicture, heatMaps]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   useEffect(() => {

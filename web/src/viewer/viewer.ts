@@ -30,7 +30,9 @@ import {
 import { acceleratedRaycast, MeshBVH } from "three-mesh-bvh";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
+import type { Bed } from "../beds";
 import type { Triple } from "../types";
+import { Beds } from "./beds";
 import { SLIDER_INSET_PIXELS } from "./look";
 import { Marker } from "./marker";
 import { measure, POINT_COUNTS, type Point, type Tool } from "./measure";
@@ -126,6 +128,7 @@ export class Viewer {
   private readonly controls: OrbitControls;
   private readonly lamp = new DirectionalLight(0xffffff, 2.1);
   private readonly extras = new Group();
+  private readonly beds = new Beds();
   private readonly marker = new Marker();
   private marked: MarkedPlace | null = null;
   private readonly labels: HTMLElement;
@@ -166,6 +169,7 @@ export class Viewer {
   onMeasure: (tool: Tool, value: number | null) => void = () => undefined;
   formatLabel: (tool: Tool, value: number) => string = (_, value) => String(value);
   formatLength: (value: number) => string = String;
+  formatBed: (number: number) => string = String;
 
   /** Throws an Error without WebGL 2. */
   constructor(
@@ -189,6 +193,7 @@ export class Viewer {
       this.lamp,
       this.lamp.target,
       this.extras,
+      this.beds.root,
       this.marker.root,
     );
     this.controls = new OrbitControls(this.camera, canvas);
@@ -220,6 +225,7 @@ export class Viewer {
     for (const dispose of this.disposers) dispose();
     this.before?.root.removeFromParent();
     this.after?.root.removeFromParent();
+    this.beds.clear();
     this.marker.dispose();
     this.controls.dispose();
     this.renderer.dispose();
@@ -229,8 +235,9 @@ export class Viewer {
   /**
    * Show a model, and its conversion if there is one. The camera stays if only the conversion or a heat map changes.
    * @param heatMaps Pictures that stand for those of the model and of its conversion.
+   * @param beds Beds on which the objects of the conversion stand.
    */
-  setPictures(model: Picture | null, output: Picture | null, heatMaps: (Picture | null)[]): void {
+  setPictures(model: Picture | null, output: Picture | null, heatMaps: (Picture | null)[], beds: Bed[]): void {
     const before = heatMaps[0] ?? model;
     const after = output && (heatMaps[1] ?? output);
     if (before === this.before && after === this.after) return;
@@ -244,7 +251,8 @@ export class Viewer {
     this.box.makeEmpty();
     for (const picture of [before, after]) if (picture) this.scene.add(picture.root);
     for (const picture of [model, output]) if (picture) this.box.union(picture.box);
-    this.box.getBoundingSphere(this.sphere);
+    this.beds.place(output?.box ?? null, beds);
+    this.beds.around(this.box).getBoundingSphere(this.sphere);
     if (isNew) {
       this.measurements = [];
       this.picked = [];
@@ -320,6 +328,14 @@ export class Viewer {
     else this.marker.hide();
     this.rebuildExtras();
     this.invalidate();
+  }
+
+  /** Look at one of the beds, from the present direction. */
+  flyToBed(number: number): void {
+    const sphere = this.beds.find(number)?.getBoundingSphere(new Sphere());
+    if (!sphere) return;
+    const direction = this.camera.position.clone().sub(this.controls.target).normalize();
+    this.fly(sphere.center, direction, sphere.radius, true);
   }
 
   flyTo(place: { position_mm: Triple; size_mm?: number }): void {
@@ -468,6 +484,7 @@ export class Viewer {
     this.renderer.setScissorTest(true);
     for (const { picture, view, clip } of this.panes()) {
       for (const other of [this.before, this.after]) if (other) other.root.visible = other === picture;
+      this.beds.root.visible = picture === this.after;
       this.frameCamera(view[1], height);
       this.placeLamp();
       this.lamp.target.position.copy(this.controls.target);
@@ -533,6 +550,7 @@ export class Viewer {
     if (this.box.isEmpty()) return;
     const color = getComputedStyle(this.canvas).getPropertyValue("--line").trim() || "#7a8699";
     const accent = getComputedStyle(this.canvas).getPropertyValue("--accent").trim() || "#2f6fed";
+    this.beds.draw(color, this.formatBed);
     if (this.options.bed) this.addBed(this.options.bed, color);
     if (this.options.box) this.addBox(accent);
     for (const { tool, points } of this.measurements) this.addMeasurement(tool, points, accent);

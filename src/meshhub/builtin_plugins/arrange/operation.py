@@ -26,6 +26,9 @@ MAX_OBJECTS = 10_000
 PLATE_STRIDE = 1.2
 """Distance between the middles of two beds, per side of a bed; BambuStudio and OrcaSlicer place theirs so."""
 
+MIDDLE_DIGITS = 6
+"""Digits after the decimal point of the reported middles, in millimeters."""
+
 ANGLES_DEG: dict[str, tuple[float, ...]] = {
     "none": (0.0,),
     "right-angles": (0.0, 90.0, 180.0, 270.0),
@@ -95,29 +98,53 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
             f"option '{{arrange_plate}}' is {kept}, but the objects need only {len(packer.plates)} beds",
             options=("arrange_plate",),
         )
-    offsets = _find_offsets(packer, bed, cell, kept)
+    middles = _find_middles(len(packer.plates), bed) if kept is None else np.zeros((len(packer.plates), 2))
     placed: dict[int, list[Part]] = {}
     for index, shape in enumerate(shapes):
         for number, place in enumerate(packer.places[index]):
             if kept not in (None, place.plate + 1):
                 continue
             matrix = np.eye(4)
-            matrix[:2, 3] = place.column * cell, place.row * cell
-            matrix = offsets[place.plate] @ matrix @ shape.matrix(number, place.pose)
+            # in the middle of its bed is what stands there
+            corner = np.array([place.column, place.row]) - packer.plates[place.plate].middle()
+            matrix[:2, 3] = middles[place.plate] + corner * cell
+            matrix = matrix @ shape.matrix(number, place.pose)
             plate = place.plate if kept is None else 0
             placed[shape.numbers[number]] = [
                 replace(part, transform=matrix @ part.transform, plate=plate) for part in shape.objects[number]
             ]
     parts = tuple(part for number in sorted(placed) for part in placed[number])
-    did(objects=total, beds=len(packer.plates))
-    if len(packer.plates) > 1 and kept is None:
+    result = without_unused_meshes(replace(scene, parts=parts))
+    did(objects=total)
+    _report_beds(packer, bed, middles - bounds(result)[:, :2].mean(axis=0), kept)
+    return result
+
+
+def _report_beds(packer: Packer, bed: Float64, middles: Float64, kept: int | None) -> None:
+    """Report the beds, or the one that is kept.
+
+    Args:
+        packer: The packed beds.
+        bed: Width and depth.
+        middles: (b, 2) middles of the beds, relative to that of the objects, because writers and `place-on-bed` move
+            all of them together.
+        kept: Number of the bed whose objects are kept, from 1.
+    """
+    counts = np.bincount([place.plate for places in packer.places.values() for place in places])
+    shown = slice(None) if kept is None else slice(kept - 1, kept)
+    did(
+        beds=len(counts),
+        bed_objects=counts[shown].tolist(),
+        bed_mm=bed.tolist(),
+        bed_middles_mm=[*middles[shown].round(MIDDLE_DIGITS).ravel().tolist()],
+    )
+    if len(counts) > 1 and kept is None:
         note(
             "several_beds",
-            f"the objects need {len(packer.plates)} beds, which stand side by side; {{each_bed}} writes a file for "
-            "each, and {arrange_plate} keeps one",
+            f"the objects need {len(counts)} beds, which stand side by side; {{each_bed}} writes a file for each, and "
+            "{arrange_plate} keeps one",
             options=("each_bed", "arrange_plate"),
         )
-    return without_unused_meshes(replace(scene, parts=parts))
 
 
 def _find_objects(scene: Scene, by: str) -> list[list[Part]]:
@@ -163,17 +190,11 @@ def _draw(scene: Scene, shape: _Shape, turns: str, cell: float) -> _Shape:
     return shape
 
 
-def _find_offsets(packer: Packer, bed: Float64, cell: float, kept: int | None) -> list[Float64]:
-    """Return the matrix of each bed: it centers what stands there, and moves it to its place among the beds."""
-    offsets = []
-    per_row = int(np.ceil(np.sqrt(len(packer.plates))))
-    for number, plate in enumerate(packer.plates):
-        row, column = divmod(number, per_row) if kept is None else (0, 0)
-        middle = np.array([column, -row]) * bed * PLATE_STRIDE
-        matrix = np.eye(4)
-        matrix[:2, 3] = middle - np.array(plate.middle()) * cell
-        offsets.append(matrix)
-    return offsets
+def _find_middles(count: int, bed: Float64) -> Float64:
+    """Return the middles (count, 2) of beds in rows."""
+    row, column = np.divmod(np.arange(count), int(np.ceil(np.sqrt(count))))
+    middles: Float64 = np.stack([column, -row], axis=1) * bed * PLATE_STRIDE
+    return middles
 
 
 def _too_large(scene: Scene, shape: _Shape) -> ConversionFailed:
