@@ -1,21 +1,31 @@
-"""Reduction and cutting compared with other libraries: times, ratios to meshhub, and whether the result is closed.
+"""Reduction and cutting compared with other libraries.
 
     python benchmarks/operations.py [--faces 1000000]
+    python benchmarks/operations.py --plates RESULT.csv
 
-The model is a generated closed sphere with waves. Each job runs once on a small model to warm up and then three times;
-the median counts. Libraries that are not installed are left out.
+The first command reduces and cuts a generated closed sphere with waves. Each job runs once on a small model to warm up
+and then three times; the median counts. The second one reduces generated plates of many bodies (plates.py) to 2 % and
+10 %, each in a process of its own, and measures the results. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import datetime
 import importlib.util
+import multiprocessing
+import platform
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import numpy as np
 
+import plates
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.operation import run as flatten
 from meshhub.builtin_plugins.optimize import OptimizeOptions
@@ -23,12 +33,18 @@ from meshhub.builtin_plugins.optimize.operation import run as reduce
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.topology import is_closed
 
-Surface = tuple[Float64, Int32]
+Surface = plates.Surface
 Job = Callable[[Float64, Int32], Surface]
 
 RUNS = 3
 CUT_HEIGHT_MM = 30.0
 """Millimeters that are cut off at the bottom."""
+
+SHARES = (0.02, 0.1)
+"""Shares of the faces of a plate that are kept."""
+
+SMALL_FACES = 5000
+"""Faces of the model with which jobs warm up."""
 
 
 def make_sphere(faces: int) -> Surface:
@@ -88,7 +104,23 @@ def reducers(share: float) -> dict[str, Job]:
         meshes.meshing_decimation_quadric_edge_collapse(targetfacenum=int(len(faces) * share), preservetopology=True)
         return meshes.current_mesh().vertex_matrix(), meshes.current_mesh().face_matrix()
 
-    return {"meshhub": ours, "fast_simplification": fast_simplification, "pymeshlab": pymeshlab}
+    def meshlib(vertices: Float64, faces: Int32) -> Surface:
+        from meshlib import mrmeshnumpy, mrmeshpy
+
+        mesh = mrmeshnumpy.meshFromFacesVerts(faces, vertices)
+        settings = mrmeshpy.DecimateSettings()
+        settings.maxDeletedFaces = len(faces) - int(len(faces) * share)
+        settings.maxError = np.finfo(np.float32).max
+        settings.packMesh = True
+        mrmeshpy.decimateMesh(mesh, settings)
+        return mrmeshnumpy.getNumpyVerts(mesh), mrmeshnumpy.getNumpyFaces(mesh.topology)
+
+    return {
+        "meshhub": ours,
+        "fast_simplification": fast_simplification,
+        "pymeshlab": pymeshlab,
+        "meshlib": meshlib,
+    }
 
 
 def cutters() -> dict[str, Job]:
@@ -116,7 +148,7 @@ def cutters() -> dict[str, Job]:
 
 def compare(title: str, jobs: dict[str, Job], model: Surface) -> None:
     """Run each job and print a row for it."""
-    small = make_sphere(5000)
+    small = make_sphere(SMALL_FACES)
     base = 0.0
     print(f"\n{title}\n{'':<22}{'seconds':>9}{'ratio':>8}{'faces':>10}  closed")
     for name, job in jobs.items():
@@ -139,12 +171,93 @@ def compare(title: str, jobs: dict[str, Job], model: Surface) -> None:
         print(f"{name:<22}{median:>9.2f}{median / base:>8.2f}{len(faces):>10}  {'yes' if closed else 'no'}")
 
 
+def reduce_plates(result: Path) -> None:
+    """Reduce all plates with all libraries, and write a row for each reduction."""
+    names = [name for name in reducers(1) if importlib.util.find_spec(name) is not None]
+    with result.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        head = ["machine", "recorded", "plate", "faces_before", "bodies_before", "goal", "library"]
+        table.writerow([*head, *plates.Figures._fields, "is_hit", "cpu_s"])
+        for plate in plates.PLATES:
+            before = plates.make_plate(plate)
+            count, bodies = len(before[1]), plates.count_bodies(before)
+            for share in SHARES:
+                for name in names:
+                    row = [platform.processor(), datetime.date.today(), plate, count, bodies, int(count * share), name]
+                    try:
+                        after, seconds = _reduce_alone(name, share, before)
+                    except BrokenProcessPool:
+                        print(*row, "crashed", flush=True)
+                        continue
+                    figures = plates.measure(before, after)
+                    row += [f"{figure:.3g}" if isinstance(figure, float) else figure for figure in figures]
+                    row += [abs(figures.faces - int(count * share)) <= 1, f"{seconds:.2f}"]
+                    table.writerow(row)
+                    print(*row, flush=True)
+                    file.flush()
+
+
+def summarize(result: Path) -> None:
+    """Print a table of the rows: counts, the medians of the mean and largest errors, means of the views, CPU time."""
+    with result.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    head = (
+        "share",
+        "library",
+        "plates",
+        "goal hit",
+        "closed",
+        "bodies",
+        "mean",
+        "largest",
+        "outline",
+        "normals",
+        "CPU s",
+    )
+    print(f"| {' | '.join(head)} |\n{'|---' * len(head)}|")
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault((f"{int(row['goal']) / int(row['faces_before']):.0%}", row["library"]), []).append(row)
+    for (share, library), chosen in groups.items():
+        hits, closed = (sum(row[name] == "True" for row in chosen) for name in ("is_hit", "is_closed"))
+        kept = sum(row["bodies"] == row["bodies_before"] for row in chosen)
+        mean, largest = (statistics.median(float(row[name]) for row in chosen) for name in ("mean_error", "max_error"))
+        outline, normals = (
+            statistics.mean(float(row[name]) for row in chosen) for name in ("silhouette", "normal_deg")
+        )
+        seconds = sum(float(row["cpu_s"]) for row in chosen)
+        print(
+            f"| {share} | {library} | {len(chosen)} | {hits} | {closed} | {kept} | {1e4 * mean:.2f} | "
+            f"{1e4 * largest:.0f} | {outline:.1%} | {normals:.1f}° | {seconds:.1f} |"
+        )
+
+
+def _reduce_alone(name: str, share: float, model: Surface) -> tuple[Surface, float]:
+    """Return a reduced model and the seconds of processor time of all threads, in a process of its own."""
+    # threads of a library do not survive a fork
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_reduce_timed, name, share, model).result()
+
+
+def _reduce_timed(name: str, share: float, model: Surface) -> tuple[Surface, float]:
+    job = reducers(share)[name]
+    job(*make_sphere(SMALL_FACES))
+    start = time.process_time()
+    points, faces = job(*model)
+    return (np.asarray(points, np.float64), np.asarray(faces, np.int32)), time.process_time() - start
+
+
 def main() -> None:
-    """Run both comparisons."""
+    """Run the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--faces", type=int, default=1_000_000)
     parser.add_argument("--share", type=float, default=0.05, help="share of the faces that reduction keeps")
+    parser.add_argument("--plates", type=Path, metavar="CSV", help="reduce plates of many bodies instead")
     arguments = parser.parse_args()
+    if arguments.plates:
+        reduce_plates(arguments.plates)
+        summarize(arguments.plates)
+        return
     model = make_sphere(arguments.faces)
     count = len(model[1])
     compare(f"Reduce {count} faces to {int(count * arguments.share)}", reducers(arguments.share), model)
