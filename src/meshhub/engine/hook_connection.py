@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import wait
 
 import msgspec
 
@@ -18,7 +17,7 @@ from meshhub.engine.descendants import is_stopped, kill_marked
 from meshhub.engine.hook_worker import LOADING, Question, Reply, serve_hooks
 from meshhub.engine.process_start import Starter
 from meshhub.engine.scratch import Scratch
-from meshhub.engine.worker_process import describe_end, read_messages, watch_end
+from meshhub.engine.worker_process import describe_end, read_messages, wait_readable, watch_end
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +202,7 @@ class HookConnection:
 
     def _read(self, left: float | None) -> tuple[list[Reply], str]:
         """Return the replies of the next `left` seconds, and how the process ended, if it did."""
-        ready = wait([self._worker.pipe, self._ended], left)
+        ready = wait_readable([self._worker.pipe, self._ended], left)
         replies: list[Reply] = []
         try:
             if self._worker.pipe in ready:

@@ -10,7 +10,6 @@ import threading
 import time
 import traceback
 from importlib.metadata import EntryPoint
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from meshhub.engine import logs
 from meshhub.engine.limits import Limits, apply_limits
-from meshhub.engine.worker import adopt_orphans, settle
+from meshhub.engine.worker import Pipe, adopt_orphans, settle
 from meshhub.model.chain import Chain
 from meshhub.model.options import Value, find_problem
 from meshhub.model.plans import Caller, Objection
@@ -136,7 +135,7 @@ RESULTS: dict[str, Any] = {
 
 
 def serve_hooks(
-    connection: Connection,
+    connection: Pipe,
     limits: Limits,
     mark: int,
     log_as: logs.Kind | None,
@@ -160,7 +159,7 @@ def serve_hooks(
 class _Server:
     """Threads that reply to the questions from one pipe."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Pipe) -> None:
         self._connection = connection
         self._process = os.getpid()
         self._reading = threading.Lock()

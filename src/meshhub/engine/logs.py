@@ -6,7 +6,6 @@ the exception and where it was raised.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import traceback
@@ -47,6 +46,8 @@ class JsonLines(logging.Formatter):
                 f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
                 for frame in traceback.extract_tb(record.exc_info[2])[-_MAX_FRAMES:]
             ]
+        import json
+
         return json.dumps(values, ensure_ascii=True, default=str)
 
 

@@ -1,27 +1,21 @@
-"""Start worker processes, and adapt `multiprocessing` to programs with threads, forks and daemonic processes."""
+"""Start worker processes: fork this program, or let `multiprocessing` start another Python."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import multiprocessing
 import os
 import signal
 import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing import forkserver, resource_tracker, spawn
-from multiprocessing import process as processes
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from meshhub.engine.descendants import new_mark
+from meshhub.engine.forked_process import fork_process
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError
-from meshhub.pipeline.fork_lock import ForkLock
+from meshhub.pipeline.fork_lock import IMPORTING, ForkLock
 
 PRELOAD: Mapping[bool, tuple[str, ...]] = {
     False: ("meshhub.engine.preload",),
@@ -41,24 +35,8 @@ SINGLE_THREADED = {
 MB of the limited address space of a process: 16 threads of a hook process took half of it.
 """
 
-_NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
-"""Names of processes; those with the first name do not import the main program."""
-
-_RETRY_S = 0.05
-"""Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""
-
-_MAX_PATH_LENGTH = 60
-"""Maximum characters of a temporary folder's path; that of a socket may have about 100, and Python adds about 30."""
-
-_SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other users cannot open
-
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
 """Errors of systems that do not let this program start processes."""
-
-_SERVERS: Mapping[bool, Any] = {False: forkserver.ForkServer(), True: forkserver._forkserver}
-"""Fork servers without and with the large libraries. The fork and the end of a process take time in proportion to its
-memory, and the libraries need four times as much as everything else. The second is that of Python.
-"""
 
 _STARTING = ForkLock(1)
 """Held while a process is started. A start changes state that all engines share: the environment, the temporary folder,
@@ -79,11 +57,7 @@ class Starter:
             limits: Limits of each process.
             log: How each process logs to standard error; None for no log.
         """
-        available = multiprocessing.get_all_start_methods()
-        if method not in available:
-            method = "forkserver" if "forkserver" in available else "spawn"
-        self.method = method
-        self._context = multiprocessing.get_context(method)
+        self.method = method if method == "fork" and hasattr(os, "fork") else _choose_method(method)
         self._limits = limits
         self._log = log
 
@@ -106,100 +80,57 @@ class Starter:
             EngineError: This system does not let the program start processes.
             OSError, EOFError: No process can be started now.
         """
-        ours, theirs = self._context.Pipe()
         mark = new_mark()
-        with contextlib.closing(theirs), _STARTING.held():
-            if self.method != "fork" and sys.platform != "win32":
-                # before _block_interrupt, because its start unblocks SIGINT
-                resource_tracker.ensure_running()
-            with _set_environment(SINGLE_THREADED), _shorten_paths(), _allow_children(), _block_interrupt():
-                server = _SERVERS[with_libraries]
-                _forget_lost_fork_server(server)
-                server.set_forkserver_preload(list(PRELOAD.get(with_libraries, ())))
-                with _choose(server):
-                    process = self._launch(target, (theirs, self._limits, mark, self._log, *arguments), with_main)
-        return Worker(process, ours, mark)
-
-    def _launch(self, target: Target, arguments: tuple[object, ...], with_main: bool) -> processes.BaseProcess:
-        process: processes.BaseProcess = self._context.Process(  # type: ignore[attr-defined]
-            name=_NAME_WITH_MAIN if with_main else _NAME, target=target, args=arguments, daemon=True
-        )
-        try:
-            try:
-                process.start()
-            except (EOFError, ConnectionError):
-                # the fork server has died; Python starts another as soon as it notices
-                time.sleep(_RETRY_S)
-                process.start()
-        except OSError as error:
-            if error.errno not in _NO_PROCESSES:
-                raise
-            raise EngineError(
-                f"no process can be started here ({error.strerror}); convert in this process: "
-                "Registry() without Isolated",
-                code="internal_error",
-            ) from error
-        _hide_from_python(process)
-        return process
+        own = (self._limits, mark, self._log, *arguments)
+        with _STARTING.held(), _explaining_refusal():
+            if self.method == "fork":
+                with set_environment(SINGLE_THREADED), block_interrupt():
+                    return Worker(*fork_process(lambda pipe: target(pipe, *own)), mark)
+            with IMPORTING.held():
+                from meshhub.engine import python_process
+            process, pipe = python_process.start_process(
+                self.method,
+                target,
+                own,
+                PRELOAD.get(with_libraries, ()),
+                with_main=with_main,
+                with_libraries=with_libraries,
+            )
+            return Worker(process, pipe, mark)
 
 
 def leave_fork_server() -> None:
     """Let the fork server serve only the parent; call this in a forked child."""
-    processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
-    for server in _SERVERS.values():
-        if server._forkserver_pid is not None:
-            _forget_fork_server(server)
+    python_process = sys.modules.get("meshhub.engine.python_process")
+    if python_process is not None:
+        python_process.leave_fork_server()
 
 
-def _forget_lost_fork_server(server: Any) -> None:
-    """Let Python start another fork server if the known one is not a child of this process.
+def _choose_method(method: str | None) -> str:
+    from multiprocessing import get_all_start_methods
 
-    The known fork server belongs to the parent if this process was forked before it imported this module. It was reaped
-    if the program waits for all its children. In both cases, Python raises ChildProcessError at each start of a
-    process.
-    """
-    process = server._forkserver_pid
-    if process is not None:
-        try:
-            os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            _forget_fork_server(server)
-
-
-def _forget_fork_server(server: Any) -> None:
-    """Forget a fork server, and close the pipe that keeps it alive."""
-    os.close(server._forkserver_alive_fd)
-    server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
-
-
-def _hide_from_python(process: processes.BaseProcess) -> None:
-    """Let only the thread that supervises a process ask how it ended.
-
-    `multiprocessing` polls all known processes at each start and in `active_children`. Meanwhile another thread may
-    close the pipe of a process. Then Python reads from another file that got the same number, such as the socket of a
-    client or the pipe of another worker, and may block forever.
-    """
-    processes._children.discard(process)  # type: ignore[attr-defined]
+    available = get_all_start_methods()
+    if method in available:
+        return method
+    return "forkserver" if "forkserver" in available else "spawn"
 
 
 @contextlib.contextmanager
-def _allow_children() -> Iterator[None]:
-    """Let a daemonic process, such as a worker of a pool or a task queue, start workers.
-
-    Python forbids it because children of a terminated process would remain. Our workers end with their parent or its
-    fork server, and a fork server ends with the process that holds its pipe.
-    """
-    config = processes.current_process()._config  # type: ignore[attr-defined]
-    daemonic = config.pop("daemon", None)
+def _explaining_refusal() -> Iterator[None]:
+    """Raise EngineError if this system does not let the program start processes."""
     try:
         yield
-    finally:
-        if daemonic is not None:
-            config["daemon"] = daemonic
+    except OSError as error:
+        if error.errno not in _NO_PROCESSES:
+            raise
+        raise EngineError(
+            f"no process can be started here ({error.strerror}); convert in this process: Registry() without Isolated",
+            code="internal_error",
+        ) from error
 
 
 @contextlib.contextmanager
-def _set_environment(values: dict[str, str]) -> Iterator[None]:
+def set_environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables for processes that are started inside; keep those that are already set."""
     added = [name for name in values if name not in os.environ]
     os.environ.update({name: values[name] for name in added})
@@ -211,7 +142,7 @@ def _set_environment(values: dict[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _block_interrupt() -> Iterator[None]:
+def block_interrupt() -> Iterator[None]:
     """Block SIGINT in processes that are started inside; Ctrl-C goes to all, and each would print a traceback."""
     if sys.platform == "win32":
         yield
@@ -221,52 +152,3 @@ def _block_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-@contextlib.contextmanager
-def _choose(server: Any) -> Iterator[None]:
-    """Let processes that this thread starts inside come from a fork server."""
-    _CHOSEN.server = server
-    try:
-        yield
-    finally:
-        del _CHOSEN.server
-
-
-@contextlib.contextmanager
-def _shorten_paths() -> Iterator[None]:
-    """Use a temporary folder with a short path for the socket of the fork server."""
-    previous = tempfile.tempdir
-    if len(tempfile.gettempdir()) > _MAX_PATH_LENGTH and os.access(_SHORT_FOLDER, os.W_OK | os.X_OK):
-        tempfile.tempdir = _SHORT_FOLDER
-    try:
-        yield
-    finally:
-        tempfile.tempdir = previous
-
-
-def _prepare_worker(name: str) -> dict[str, object]:
-    """Return the data that multiprocessing sends to a new process, without the main program unless a worker needs it.
-
-    A worker would import the main program again. That import took longer than most conversions, and a script without
-    `if __name__ == "__main__"` would start again. `multiprocessing` has no setting for this. Hiding
-    `sys.modules["__main__"]` during the start breaks unpickling in other threads.
-    """
-    data: dict[str, object] = _PREPARE(name)
-    if name == _NAME:
-        data.pop("init_main_from_name", None)
-        data.pop("init_main_from_path", None)
-    return data
-
-
-def _connect_to_new_process(fds: Sequence[int]) -> tuple[int, int]:
-    """Ask the chosen fork server for a process; `multiprocessing` knows one fork server only."""
-    server = getattr(_CHOSEN, "server", forkserver._forkserver)
-    connection: tuple[int, int] = server.connect_to_new_process(fds)
-    return connection
-
-
-_CHOSEN = threading.local()
-_PREPARE = spawn.get_preparation_data
-spawn.get_preparation_data = _prepare_worker
-forkserver.connect_to_new_process = _connect_to_new_process

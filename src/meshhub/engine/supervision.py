@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,16 @@ from meshhub.engine.contract import Cancel, cancellation_error, deadline_error
 from meshhub.engine.limits import Limits
 from meshhub.engine.usage import Usage
 from meshhub.engine.worker import Answer
-from meshhub.engine.worker_process import CLEAN_EXIT, Worker, describe_end, has_crashed, read_messages, watch_end
+from meshhub.engine.worker_process import (
+    CLEAN_EXIT,
+    Pipe,
+    Worker,
+    describe_end,
+    has_crashed,
+    read_messages,
+    wait_readable,
+    watch_end,
+)
 from meshhub.errors import ConversionTimeout, MeshhubError, ModelTooComplex, WorkerCrashed
 from meshhub.model.chain import Chain, Position
 from meshhub.model.progress import Relay
@@ -103,7 +111,7 @@ class _Wait:
         pipe, cancel, deadline = self._worker.pipe, self._supervision.cancel, self._supervision.deadline
         next_check = time.monotonic() + _CHECK_INTERVAL_S
         with watch_end(self._worker.process) as end:
-            sources: list[Connection | int] = [pipe, end]
+            sources: list[Pipe | int] = [pipe, end]
             # Windows cannot wait for the descriptor of a pipe, so the next check of `requested` notices the signal
             if cancel is not None and sys.platform != "win32":
                 sources.append(cancel.fileno())
@@ -118,7 +126,7 @@ class _Wait:
                     self._worker.read_cpu_seconds()
                     next_check = time.monotonic() + _CHECK_INTERVAL_S
                 wake = next_check if deadline is None else min(next_check, deadline)
-                ready = wait(sources, max(0.0, wake - now))
+                ready = wait_readable(sources, max(0.0, wake - now))
                 if pipe in ready:
                     answer = self._receive()
                     if answer is not None:

@@ -11,10 +11,8 @@ import signal
 import sys
 import tempfile
 from contextvars import copy_context
-from multiprocessing import forkserver, parent_process
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, Union
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +21,7 @@ from meshhub import errors
 from meshhub.engine import logs
 from meshhub.engine.contract import Task, perform
 from meshhub.engine.descendants import set_mark
+from meshhub.engine.forked_process import PipeEnd
 from meshhub.engine.limits import Limits, apply_limits, release_reserve
 from meshhub.engine.worker_state import WorkerState
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
@@ -30,7 +29,13 @@ from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
 from meshhub.model.verdict import Verdict
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
 log = logging.getLogger(__name__)
+
+Pipe: TypeAlias = Union[PipeEnd, "Connection"]
+"""The worker's end of the pipe to its parent."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -96,7 +101,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     is_reusable: bool
 
 
-def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
+def serve(connection: Pipe, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
     """Receive tasks, run them and respond; never returns.
 
     A worker gets another task only if the last one succeeded and left the worker unchanged. Otherwise it waits until
@@ -131,11 +136,17 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
                 connection.send_bytes(msgspec.json.encode(Answer(is_unchanged=True)))
             connection.send_bytes(encoded)
         if not is_unchanged:
-            _wait_for_end()
+            _wait_for_end(connection)
 
 
-def _wait_for_end() -> NoReturn:
+def _wait_for_end(connection: Pipe) -> NoReturn:
     """Wait to be killed; end if the parent is killed, which only Linux reports with a signal."""
+    if isinstance(connection, PipeEnd):
+        with contextlib.suppress(OSError):
+            connection.wait_for_close()
+        os._exit(0)
+    from multiprocessing import parent_process
+
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -149,7 +160,7 @@ def _find_change(state: WorkerState) -> str:
     return change
 
 
-def _receive(connection: Connection) -> Assignment:
+def _receive(connection: Pipe) -> Assignment:
     """Return the next assignment; end the process if the parent has ended or has no task for it."""
     try:
         assignment: Assignment = pickle.loads(connection.recv_bytes())  # noqa: S301 - the parent sends it
@@ -161,7 +172,7 @@ def _receive(connection: Connection) -> Assignment:
     return assignment
 
 
-def _perform(assignment: Assignment, connection: Connection) -> Answer:
+def _perform(assignment: Assignment, connection: Pipe) -> Answer:
     """Run a task with its own temporary folder, and return the response."""
     logs.REQUEST.set(assignment.request)
     task = assignment.task
@@ -199,7 +210,7 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
 class _Progress:
     """Callback that reports each step to the parent before the step, so that a later crash or timeout names it."""
 
-    def __init__(self, connection: Connection, chain: Chain, *, has_listener: bool) -> None:
+    def __init__(self, connection: Pipe, chain: Chain, *, has_listener: bool) -> None:
         self._connection = connection
         self._chain = chain
         self.has_listener = has_listener
@@ -330,7 +341,7 @@ def _release_fork_server() -> None:
     Python passes this end to each child, so that children can start children. If the program were killed, its fork
     server would wait until this end is closed, and a worker that hangs ends only with its fork server.
     """
-    server = getattr(forkserver, "_forkserver", None)
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
     descriptor = getattr(server, "_forkserver_alive_fd", None)
     if server is not None and descriptor is not None:
         server._forkserver_alive_fd = None

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from meshhub.engine import descendants
 from meshhub.engine.worker import MAX_ANSWER_BYTES
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+    from meshhub.engine.forked_process import ForkedProcess, PipeEnd
+
+Process: TypeAlias = Union["ForkedProcess", "BaseProcess"]
+"""Process of a worker."""
+
+Pipe: TypeAlias = Union["PipeEnd", "Connection"]
+"""This end of the pipe to a worker."""
 
 CLEAN_EXIT = "exit status 0"
 """End of a worker that could not receive its task."""
@@ -49,7 +62,7 @@ class Worker:
         cpu_seconds_before: Processor time before its last task.
     """
 
-    def __init__(self, process: BaseProcess, pipe: Connection, mark: int) -> None:
+    def __init__(self, process: Process, pipe: Pipe, mark: int) -> None:
         """Hold a running process, which waits for its task."""
         self.process = process
         self.pipe = pipe
@@ -146,7 +159,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def watch_end(process: BaseProcess) -> Iterator[int]:
+def watch_end(process: Process) -> Iterator[int]:
     """Open a descriptor that becomes readable when the process ends.
 
     A fork server reports the end itself. Elsewhere, the sentinel of Python is a pipe, which children of the worker that
@@ -165,7 +178,7 @@ def watch_end(process: BaseProcess) -> Iterator[int]:
     yield process.sentinel
 
 
-def describe_end(process: BaseProcess) -> str:
+def describe_end(process: Process) -> str:
     """Describe how a process ended; wait briefly if it is still ending."""
     process.join(_EXIT_S)
     code = process.exitcode
@@ -174,13 +187,26 @@ def describe_end(process: BaseProcess) -> str:
     return f"exit status {code}" if code >= 0 else f"killed by {_name_signal(-code)}"
 
 
-def has_crashed(process: BaseProcess) -> bool:
+def has_crashed(process: Process) -> bool:
     """Return whether native code ended a process by a fault of its own."""
     code = process.exitcode
     return code is not None and (-code in _CRASHES or code >= _MIN_EXCEPTION_STATUS)
 
 
-def read_messages(pipe: Connection, unread: bytearray) -> Iterator[bytes]:
+def wait_readable(sources: Sequence[Pipe | int], timeout_s: float | None) -> list[Pipe | int]:
+    """Return the sources that can be read without waiting, as soon as there are some or the time is over."""
+    if sys.platform == "win32":
+        from multiprocessing.connection import wait
+
+        return wait(sources, timeout_s)  # type: ignore[arg-type,return-value]
+    poller = select.poll()
+    for source in sources:
+        poller.register(source, select.POLLIN)
+    ready = {descriptor for descriptor, _ in poller.poll(None if timeout_s is None else math.ceil(1000 * timeout_s))}
+    return [source for source in sources if (source if isinstance(source, int) else source.fileno()) in ready]
+
+
+def read_messages(pipe: Pipe, unread: bytearray) -> Iterator[bytes]:
     """Read the data that is in a pipe now, without waiting, and yield the complete messages.
 
     Args:
