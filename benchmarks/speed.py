@@ -224,6 +224,8 @@ def measure(job: str, contender: Callable[..., object], folder: Path) -> dict[st
     _, faces, suffix, _ = JOBS[job]
     source, target = write_sphere(folder, faces), folder / f"{contender.__name__}{suffix}"
     environment = {**os.environ, **SINGLE_THREAD_ENVIRONMENT}
+    # as in an installed package, bytecode is compiled before
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if contender in PROGRAMS:
         command = contender(source, target)
         assert isinstance(command, list)

@@ -23,7 +23,8 @@ import meshhub
 from builtin_formats import MESH_TARGETS, TARGETS
 from distributions import install
 from meshhub.cli import main, root
-from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
+from meshhub.cli.exits import code_of, exit_status
+from meshhub.cli.signals import INTERRUPTED
 from meshhub.model.capabilities import Stage
 from models import brick
 from signals import reset_interrupts

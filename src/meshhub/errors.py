@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
 from typing import ClassVar, NamedTuple
 
 
@@ -166,7 +165,11 @@ def format_number(value: float, digits: int = 15) -> str:
         digits: Significant digits. The default keeps every digit of an option or a bound; use fewer for measurements.
     """
     text = f"{value:.{digits}g}"
-    return f"{Decimal(text):f}" if "e" in text and _MIN_PLAIN <= abs(value) <= _MAX_PLAIN else text
+    if "e" not in text or not _MIN_PLAIN <= abs(value) <= _MAX_PLAIN:
+        return text
+    from decimal import Decimal
+
+    return f"{Decimal(text):f}"
 
 
 def describe_missing(feature: str, packages: Iterable[str], remedy: str) -> str:

@@ -37,7 +37,6 @@ from meshhub.model.estimate import Estimate
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
 from meshhub.model.progress import Listener
-from meshhub.model.quote import Quote
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Assembly, Source, Target
@@ -47,16 +46,18 @@ from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.disabled import read_disabled
+from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, Inputs, describe_archive, is_several, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.outputs import Output, open_output, place_first_bed, target_format
 from meshhub.pipeline.program_scenes import decode
-from meshhub.pipeline.rates import RateCard, complete_options, make_quote, read_rates
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
 
 if TYPE_CHECKING:
+    from meshhub.model.quote import Quote
     from meshhub.model.scene import Scene
+    from meshhub.pipeline.rates import RateCard
 
 log = logging.getLogger(__name__)
 
@@ -374,6 +375,9 @@ class Registry:
             rates: Rate card, or the path of one. Default: none, so the quote has no price.
             keywords: As for `check`, except `checks` and `skip_checks`; also `quantity`, `material` and `slicer`.
         """
+        with IMPORTING.held():
+            from meshhub.pipeline.rates import RateCard, complete_options, make_quote, read_rates
+
         run, requested = split_keywords(**keywords)
         card = rates if isinstance(rates, RateCard | None) else read_rates(rates)
         options = complete_options(card, requested)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from msgspec import Struct, structs
 
@@ -13,8 +13,10 @@ from meshhub.model.plans import Caller, Objection
 from meshhub.model.recipes import Recipe
 from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
-from meshhub.pipeline.rates import RateCard
 from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from meshhub.pipeline.rates import RateCard
 
 
 class FeatureSupport(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import os
@@ -10,33 +11,35 @@ from typing import Any, cast
 
 import click
 
-from meshhub.cli.exits import INTERRUPTED, SIGNALED, report_error
-from meshhub.cli.signals import Ended, end_on
+from meshhub.cli.signals import INTERRUPTED, SIGNALED, Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {
-    "check": "meshhub.cli.check:check",
-    "completion": "meshhub.cli.completion:completion",
-    "config": "meshhub.cli.config:config",
-    "convert": "meshhub.cli.convert:convert",
-    "doctor": "meshhub.cli.doctor:doctor",
-    "explain": "meshhub.cli.explain:explain",
-    "formats": "meshhub.cli.listings:formats",
-    "inspect": "meshhub.cli.inspect:inspect",
-    "jobs": "meshhub.cli.jobs:jobs",
-    "keys": "meshhub.cli.keys:keys",
-    "migrate": "meshhub.cli.migrate:migrate",
-    "operations": "meshhub.cli.listings:operations",
-    "plugin": "meshhub.cli.plugin:plugin",
-    "plugins": "meshhub.cli.listings:plugins",
-    "quote": "meshhub.cli.quote:quote",
-    "recipes": "meshhub.cli.listings:recipes",
-    "render": "meshhub.cli.render:render",
-    "serve": "meshhub.cli.serve:serve",
-    "usage": "meshhub.cli.usage:usage",
-    "webhooks": "meshhub.cli.webhooks:webhooks",
-    "work": "meshhub.cli.work:work",
+    "check": ("meshhub.cli.check:check", "Check whether models print, and say what to do."),
+    "completion": ("meshhub.cli.completion:completion", "Print a script that completes commands, options and values."),
+    "config": ("meshhub.cli.config:config", "Show the settings of the service and the limits of plans."),
+    "convert": ("meshhub.cli.convert:convert", "Convert model files."),
+    "doctor": ("meshhub.cli.doctor:doctor", "Check the installation: packages, plug-ins, isolation, limits."),
+    "explain": ("meshhub.cli.explain:explain", "Show the steps and losses of a conversion without running it."),
+    "formats": ("meshhub.cli.listings:formats", "List the formats that can be read and written, with options."),
+    "inspect": ("meshhub.cli.inspect:inspect", "Inspect models: size, bodies, holes, whether they are closed."),
+    "jobs": ("meshhub.cli.jobs:jobs", "Submit jobs to a service, follow them, and get their results."),
+    "keys": ("meshhub.cli.keys:keys", "Create, list, rotate and revoke API keys."),
+    "migrate": ("meshhub.cli.migrate:migrate", "Create the tables of jobs and API keys where they are missing."),
+    "operations": ("meshhub.cli.listings:operations", "List the operations in the order in which they run."),
+    "plugin": ("meshhub.cli.plugin:plugin", "Write plug-ins."),
+    "plugins": ("meshhub.cli.listings:plugins", "List the loaded plug-ins and their faults, or disable some."),
+    "quote": ("meshhub.cli.quote:quote", "Estimate weight, support and time of prints, and their price."),
+    "recipes": ("meshhub.cli.listings:recipes", "List the recipes, which are named lists of options."),
+    "render": ("meshhub.cli.render:render", "Draw a picture of a model as PNG, without a display."),
+    "serve": ("meshhub.cli.serve:serve", "Serve conversions over HTTP until SIGTERM or Ctrl-C."),
+    "usage": ("meshhub.cli.usage:usage", "Export the usage of jobs, for bills and statistics."),
+    "webhooks": ("meshhub.cli.webhooks:webhooks", "Create, list, rotate and revoke secrets that sign webhooks."),
+    "work": ("meshhub.cli.work:work", "Run the jobs of a cluster, until SIGTERM or Ctrl-C."),
 }
+"""Reference and summary by name: the list of the commands imports none of them. The summary is the first sentence of
+the command's help.
+"""
 
 
 _SIGPIPE = 13
@@ -52,11 +55,15 @@ class _Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import the command."""
-        reference = _COMMANDS.get(cmd_name)
-        if reference is None:
+        if cmd_name not in _COMMANDS:
             return None
-        module, _, attribute = reference.partition(":")
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names and summaries of the commands."""
+        commands = {name: click.Command(name, help=summary) for name, (_, summary) in _COMMANDS.items()}
+        click.Group(commands=commands).format_commands(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; end with the status of SIGPIPE if a reader such as `| head` closes the output pipe."""
@@ -98,6 +105,7 @@ def root(ctx: click.Context) -> None:
     meshhub quote bracket.stl --rates rates.toml
     meshhub render bracket.stl bracket.png
     """
+    gc.enable()
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))
     # without a handler, Python would print warnings on standard error
     logging.getLogger("meshhub").addHandler(logging.NullHandler())
@@ -116,5 +124,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except Exception as error:
+        from meshhub.cli.exits import report_error
+
         sys.exit(report_error(error))
     sys.exit(status)

@@ -17,13 +17,8 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
-from meshhub.cli.remote import (
-    check_remote_sources,
-    check_remote_timeout,
-    open_client,
-    server_option,
-    waiting_at_limits,
-)
+from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
+from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
@@ -225,7 +220,7 @@ def _open_registry(
     ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], outputs: _Outputs
 ) -> Callable[[str], Verdict]:
     """Return a function that checks a model on this machine, and adds it to the outputs."""
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(timeout_s))
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
 

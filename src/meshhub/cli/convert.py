@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from meshhub.cli.batch import convert_batch
 from meshhub.cli.completing import complete_files, complete_paths, complete_targets
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import EXIT_HELP
@@ -16,8 +15,7 @@ from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_combined, choose_output, ends_with_folder
 from meshhub.cli.paths import STREAM
 from meshhub.cli.processes import parse_timeout
-from meshhub.cli.remote import check_remote_timeout, convert_batch_remote, convert_remote, server_option
-from meshhub.cli.single import Inputs, convert_single
+from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
 
@@ -111,7 +109,12 @@ def convert(
         _check_server_flags(ctx, parsed)
         if options.get("each_bed"):
             raise click.UsageError("--server returns one file; --each-bed needs a conversion on this machine")
-    convert_one = convert_remote if parsed.server else convert_single
+    # the help needs none of the modules that convert
+    from meshhub.cli.single import Inputs, convert_single
+
+    convert_one = convert_single
+    if parsed.server:
+        from meshhub.cli.remote import convert_remote as convert_one
     if parsed.combine:
         if parsed.output_dir or parsed.watch or parsed.name:
             raise click.UsageError("--combine writes one OUTPUT; it takes no --output-dir, --name or --watch")
@@ -125,7 +128,11 @@ def convert(
 
         convert_arrivals(registry, parsed.watch, parsed.to, parsed.output_dir, parsed, options)
     else:
-        convert_all = convert_batch_remote if parsed.server else convert_batch
+        if parsed.server:
+            from meshhub.cli.remote import convert_batch_remote as convert_all
+        else:
+            from meshhub.cli.batch import convert_batch as convert_all
+
         ctx.exit(convert_all(registry, paths, parsed.to, parsed.output_dir, parsed, options))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +13,7 @@ from meshhub.cli.completing import list_matches
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.pipeline.disabled import VARIABLE, read_disabled, read_list, split_names, write_list
-from meshhub.pipeline.loading import GROUP
+from meshhub.pipeline.loading import find_entry_points
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 def _list_installed() -> set[str]:
     """Return the names of all plug-ins. It imports no plug-in, so that a broken one can be disabled, too."""
-    return {*BUILTINS, *(point.name for point in metadata.entry_points(group=GROUP))}
+    return {*BUILTINS, *(point.name for point in find_entry_points())}
 
 
 def _complete_loaded(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -44,6 +42,8 @@ def disable(name: str) -> None:
     """
     known = _list_installed()
     if name not in known:
+        import difflib
+
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "`meshhub plugins` lists the loaded ones"
         raise click.BadParameter(f"no plug-in {quote(name)} is installed; {hint}", param_hint="NAME")

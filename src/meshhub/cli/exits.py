@@ -13,12 +13,6 @@ from meshhub.pipeline.archived_models import SeveralModels
 BATCH_FAILED = 1
 """Exit status if some files of a batch failed."""
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells report SIGINT."""
-
-SIGNALED = 128
-"""Offset that shells add to the number of the signal that ended a program."""
-
 EXIT_HELP = """\b
 Exit status: 0 success · 1 some files of a batch failed · 2 invalid request ·
 3 unreadable input · 4 conversion failed · 5 timeout or worker crash ·

@@ -42,7 +42,7 @@ def explain(
     OUTPUT may be a file name, which need not exist, or only a format. With --plan, a conversion that
     the plan does not allow ends with the error that its customer gets.
     """
-    registry = registry.using(registry.engine, bounded_hooks(_TIMEOUT_S))
+    registry = registry.using(registry.engine, bounded_hooks(registry, _TIMEOUT_S))
     click.get_current_context().call_on_close(registry.close)
     request = Request(target=PurePath(target).suffix or target, options=options)
     caller = _choose_caller(registry, plan)

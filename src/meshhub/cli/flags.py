@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +131,8 @@ def _expand_count(name: str, text: str) -> str:
     match = _WITH_SUFFIX.fullmatch(text.strip())
     if match is None:
         return text
+    from decimal import Decimal
+
     count = Decimal(match[1]) * (1_000 if match[2] in "kK" else 1_000_000)
     if count != int(count):
         raise InvalidOption(

@@ -44,7 +44,7 @@ def inspect(
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
     limit = parse_timeout(timeout)
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     results, status = examine_each(

@@ -12,7 +12,8 @@ from meshhub.cli.check import CheckCommand
 from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.progress import show_progress
-from meshhub.cli.remote import open_client, print_result, relay_progress, server_option
+from meshhub.cli.remote import open_client, print_result, relay_progress
+from meshhub.cli.server_flags import server_option
 from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
 from meshhub.errors import OutputExists, printable
 from meshhub.model.options import OptionField

@@ -13,7 +13,6 @@ from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
-from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.options import flag_of
 from meshhub.model.plans import LOCAL
 from meshhub.supported import supported
@@ -113,6 +112,8 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
+    from meshhub.engine.plugin_records import PluginRecords
+
     with contextlib.closing(load_registry(probe=True)) as registry:
         listed: dict[str, Any] = dict(supported(registry, LOCAL))
         disabled = [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.disabled_plugins]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
-from importlib import metadata
+from typing import TYPE_CHECKING
 
 from meshhub.cli import terminal
-from meshhub.engine.hook_process import HookProcess
-from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import printable
 from meshhub.pipeline.hooks import Hooks
-from meshhub.pipeline.loading import DESCRIPTOR_OUTPUT, Fault
+from meshhub.pipeline.loading import DESCRIPTOR_OUTPUT, Fault, find_entry_points
 from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 
 class _RecordedHooks(Hooks):
@@ -23,6 +24,8 @@ class _RecordedHooks(Hooks):
 
     def refusal(self, point: metadata.EntryPoint) -> str:
         """Return the recorded reason why an entry point must not be loaded, or ""."""
+        from meshhub.engine.plugin_records import PluginRecords
+
         return PluginRecords().recorded_refusal(point)
 
 
@@ -32,15 +35,37 @@ def load_registry(*, probe: bool) -> Registry:
     Args:
         probe: Whether to load each new version of a third-party distribution in a separate process first.
     """
-    hooks = HookProcess(method="fork", records=PluginRecords()) if probe else _RecordedHooks()
-    with _output_to_stderr():
-        return Registry(hooks=hooks)
+    if not find_entry_points():
+        # built-in plug-ins need no probe, and print nothing
+        with _collecting_later():
+            return Registry(entry_points=False)
+    with _output_to_stderr(), _collecting_later():
+        return Registry(hooks=_probing_hooks() if probe else _RecordedHooks())
+
+
+def _probing_hooks() -> Hooks:
+    from meshhub.engine.hook_process import HookProcess
+    from meshhub.engine.plugin_records import PluginRecords
+
+    return HookProcess(method="fork", records=PluginRecords())
 
 
 def print_faults(faults: tuple[Fault, ...]) -> None:
     """Print the defects of plug-ins, with their distributions, on standard error."""
     for fault in faults:
         terminal.inform(printable(f"fault: {fault.plugin} ({fault.origin}): {fault.message}"))
+
+
+@contextlib.contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Collect no garbage for a moment, because declarations leave hardly any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -55,6 +80,8 @@ def _output_to_stderr() -> Iterator[None]:
     with contextlib.ExitStack() as files:
         files.callback(os.close, output)
         files.callback(os.dup2, output, 1)
+        import tempfile
+
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             os.dup2(2, 1)

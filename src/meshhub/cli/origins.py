@@ -7,7 +7,6 @@ without extended attributes keep no records.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -76,6 +75,8 @@ def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
     """Return the origin of an output; None for a pipe, or an address."""
     if not content.is_file():
         return None
+    import hashlib
+
     with content.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     path = os.path.realpath(source)
@@ -113,6 +114,8 @@ def match_origin(target: Path, source: Path, content: Path, options: Mapping[str
 
 
 def _digest(options: Mapping[str, object]) -> str:
+    import hashlib
+
     text = repr(sorted((name, str(value)) for name, value in options.items()))
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 

@@ -15,13 +15,12 @@ from meshhub.model.source import HEAD_BYTES, Source
 from meshhub.pipeline.archived_models import ZIP_SIGNATURES
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
-from meshhub.toolkit.archive import Archive, ArchiveLimits
 
 STREAM = "-"
 """The path that stands for standard input or output."""
 
-_HEAD_LIMITS = ArchiveLimits(max_total_bytes=1 << 62, max_entry_bytes=1 << 62, ratio_after=1 << 62)
-"""Bytes; sizes are not limited, because only the head of one entry is inflated."""
+_UNLIMITED_BYTES = 1 << 62
+"""Limit of the sizes in an archive of which only the head of one entry is inflated."""
 
 
 def read_from(path: str) -> Source | str:
@@ -109,7 +108,12 @@ def is_own_output(path: Path, file_format: Format) -> bool:
     """
     try:
         if file_format.generator_entry:
-            with Archive(path, _HEAD_LIMITS) as archive:
+            from meshhub.toolkit.archive import Archive, ArchiveLimits
+
+            limits = ArchiveLimits(
+                max_total_bytes=_UNLIMITED_BYTES, max_entry_bytes=_UNLIMITED_BYTES, ratio_after=_UNLIMITED_BYTES
+            )
+            with Archive(path, limits) as archive:
                 entry = archive.find(file_format.generator_entry)
                 head = archive.read_head(entry, HEAD_BYTES) if entry is not None else b""
         else:

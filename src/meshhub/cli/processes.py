@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from meshhub.cli.verbosity import is_verbose
-from meshhub.engine.hook_process import HookProcess
-from meshhub.engine.logs import Kind
+from meshhub.pipeline.hooks import Hooks
+from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from meshhub.engine.logs import Kind
 
 MAX_TIMEOUT_S = 1e9
 """Maximum seconds; clocks and polls of the system overflow not far above."""
@@ -24,9 +29,14 @@ def worker_log() -> Kind | None:
     return "text" if is_verbose() else None
 
 
-def bounded_hooks(timeout_s: float | None, method: str | None = "fork") -> HookProcess:
+def bounded_hooks(registry: Registry, timeout_s: float | None, method: str | None = "fork") -> Hooks:
     """Return a process for third parties' sniffers and hooks, each limited to `timeout_s` seconds.
 
-    `method` is the start method of `Isolated`.
+    Without a plug-in of a third party, return plain hooks, which need no process. `method` is the start method of
+    `Isolated`.
     """
+    if not any(plugin.entry_point for plugin in registry.plugins):
+        return Hooks()
+    from meshhub.engine.hook_process import HookProcess
+
     return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log(), has_details=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
@@ -20,6 +19,7 @@ from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.outputs import Output
 from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
+from meshhub.cli.server_flags import KEY, KEY_FILE
 from meshhub.cli.single import Inputs
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
@@ -31,26 +31,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KEY = "MESHHUB_API_KEY"
-"""Variable with the API key."""
-
-KEY_FILE = "MESHHUB_API_KEY_FILE"
-"""Variable with the path of a file that holds the API key."""
-
 _JOB_COUNT = 4
 """Maximum parallel jobs of a command; fewer than the unfinished jobs that the Free plan allows."""
 
 _RATE_PAUSES_S = (10.0,) * 12
 """Seconds until another attempt after the rate limit of the plan: two minutes in all, because rates count one minute.
 """
-
-server_option = click.option(
-    "--server",
-    envvar="MESHHUB_SERVER",
-    metavar="URL",
-    help=f"Service to use (default: MESHHUB_SERVER); its API key is in {KEY}, or in the file that {KEY_FILE} names.",
-)
-"""Option for the address of a service. The key is not a flag, because a flag would show it in the list of processes."""
 
 
 def open_client(server: str | None) -> Client:
@@ -71,12 +57,6 @@ def check_remote_sources(registry: Registry, *paths: str) -> None:
     for path in paths:
         if is_zip(path) and Path(path).suffix.lower() not in readable_extensions(registry):
             raise click.UsageError(f"--server takes models, and {path} is an archive; unpack it, or omit --server")
-
-
-def check_remote_timeout(ctx: click.Context) -> None:
-    """Reject a deadline for work on a service. Raises click.UsageError."""
-    if ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--server takes no --timeout: the plan of the service limits the time")
 
 
 def waiting_at_limits(send: Callable[[], T], pause: Callable[[float], None] = time.sleep) -> T:

@@ -60,7 +60,7 @@ def render(
     limit = parse_timeout(timeout)
     if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
-    registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
+    registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(registry, limit))
     with terminal.errors_as_json(as_json), registry, suggesting_overwrite("--force"):
         target = Target() if picture == STREAM else picture
         report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells report SIGINT."""
+
+SIGNALED = 128
+"""Offset that shells add to the number of the signal that ended a program."""
+
 
 class Ended(KeyboardInterrupt):
     """A signal that ends the command; like Ctrl-C, it removes unfinished files."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +36,8 @@ _GAP = "  "
 
 def as_json(data: Any) -> None:
     """Print data as indented JSON on standard output."""
+    import json
+
     click.echo(json.dumps(msgspec.to_builtins(data), indent=2))
 
 

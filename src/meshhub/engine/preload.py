@@ -23,8 +23,15 @@ from meshhub.pipeline.loading import Plugins
 from meshhub.pipeline.resolve import resolve
 from meshhub.toolkit.columns import read_rows
 
-MODULES = ("meshhub.pipeline.execute", "meshhub.pipeline.inspection", "meshhub.engine.worker")
-"""Modules that run conversions. The declarations name all others."""
+MODULES = (
+    "numpy.ma",
+    "meshhub.pipeline.execute",
+    "meshhub.pipeline.inspection",
+    "meshhub.toolkit.objects",
+    "meshhub.toolkit.surface_colors",
+    "meshhub.engine.worker",
+)
+"""Modules that run conversions, or that these import late. The declarations name all others."""
 
 
 def preload(modules: Iterable[str], *, with_libraries: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 from meshhub.errors import format_number, printable
@@ -33,6 +32,8 @@ def format_table(title: str, rows: Iterable[tuple[str, object]], picture: str = 
     table = f'<table><caption style="text-align:left"><b>{_escape(title)}</b></caption>{cells}</table>'
     if not picture:
         return table
+    import html
+
     image = f'<img src="{html.escape(picture)}" alt="{_escape(title)}">'
     return f'<div style="display:flex;flex-wrap:wrap;align-items:center;gap:1em">{image}{table}</div>'
 
@@ -51,5 +52,7 @@ def format_size(size: Size) -> str:
 
 
 def _escape(value: object) -> str:
+    import html
+
     text = printable(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
     return html.escape(text if len(text) <= _MAX_CELL_LENGTH else text[: _MAX_CELL_LENGTH - 1] + "…")

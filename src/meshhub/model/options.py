@@ -19,7 +19,6 @@ value. Other interfaces take only the content.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -377,6 +376,8 @@ def parse_options(fields: Mapping[str, OptionField], requested: Mapping[str, obj
     """
     unknown = sorted(name for name in requested if name not in fields)
     if unknown:
+        import difflib
+
         similar = difflib.get_close_matches(unknown[0], fields, n=1)
         # a list of all options would hide the cause
         hint = f"did you mean {similar[0]!r}?" if similar else "see GET /supported or `meshhub operations`"

@@ -6,19 +6,21 @@ or another companion mentions its name: an OBJ mentions its .mtl, which mentions
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from meshhub.errors import EmptyModel, MissingDependency, UnsupportedFormat, quote
 from meshhub.model.source import Source
 from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions
 from meshhub.pipeline.declarations import Declarations
+from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.identify import Sniff, identify
 from meshhub.pipeline.program_scenes import SceneSource
-from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, Entry, is_system_file
+
+if TYPE_CHECKING:
+    from meshhub.toolkit.archive import Archive, Entry
 
 ZIP_SIGNATURES = (b"PK\3\4", b"PK\5\6")
 """First bytes of a ZIP archive with entries, and of one without (APPNOTE 4.3)."""
@@ -51,6 +53,8 @@ class Contents(NamedTuple):
 
 def list_entries(archive: Archive) -> list[Entry]:
     """Return the entries except files that operating systems add. Raises EmptyModel if there are none."""
+    from meshhub.toolkit.archive import is_system_file
+
     entries = [entry for entry in archive.entries if not is_system_file(entry.name)]
     if not entries:
         raise EmptyModel("the archive holds no files; pack the models into it")
@@ -87,6 +91,11 @@ def opened_models(source: Source, declarations: Declarations, sniff: Sniff) -> I
     if not _is_archive(source, declarations, sniff):
         yield [source]
         return
+    with IMPORTING.held():
+        import tempfile
+
+        from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive
+
     with tempfile.TemporaryDirectory(prefix="meshhub-archive-") as folder:
         with Archive(source.path or source.read(), UPLOAD_LIMITS) as archive:
             paths = {entry.name: Path(folder, str(number)) for number, entry in enumerate(list_entries(archive))}

@@ -5,12 +5,11 @@ This module needs the chain, a source and a target, but no registry, because a w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-# imported here, because np.unique imports it at its first call, where no lock protects forked children
-import numpy.ma  # noqa: F401
 from msgspec import structs
 
 from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginError
@@ -39,8 +38,6 @@ from meshhub.pipeline.running import (
 )
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
 from meshhub.toolkit.geometry import to_frame
-from meshhub.toolkit.objects import divide_beds
-from meshhub.toolkit.surface_colors import bake_textures
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
@@ -70,6 +67,10 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
     Raises:
         MeshhubError: The chain failed; no other exception escapes.
     """
+    if threading.active_count() > 1:
+        # np.unique imports it at its first call, where no lock protects children that another thread forks
+        with IMPORTING.held():
+            import numpy.ma  # noqa: F401
     run = Run(chain, source, checkpoint)
     result: Result
     match chain.ending:
@@ -101,6 +102,9 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
     with run.step() as position:
         if ending.texture_colors is not None and "textures" in scene.features():
             with attributing(str(position.step), position):
+                with IMPORTING.held():
+                    from meshhub.toolkit.surface_colors import bake_textures
+
                 scene = bake_textures(scene, by_face=ending.texture_colors == "face")
         if ending.texture_colors == "face":
             meshes = tuple(mesh.with_division(None) for mesh in scene.meshes)
@@ -280,6 +284,9 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
 
 def _write_each_bed(position: Position, scene: Scene, target: Target) -> None:
     """Write the objects of each bed to a file of its own."""
+    with IMPORTING.held():
+        from meshhub.toolkit.objects import divide_beds
+
     beds = divide_beds(scene)
     did(files=len(beds))
     if len(beds) == 1:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -20,6 +19,9 @@ from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.option_class_check import check_here
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial
-from importlib import metadata
+from importlib.machinery import PathFinder
 from io import FileIO
 from itertools import islice
 from types import ModuleType
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import pluggy
 from msgspec import Struct, structs
@@ -33,6 +33,9 @@ from meshhub.pipeline.plugin_errors import (
     name_type,
     show_value,
 )
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +120,7 @@ class Plugins:
         if builtins:
             self._load_builtins()
         if entry_points is True:
-            entry_points = metadata.entry_points(group=GROUP)
+            entry_points = find_entry_points()
         self._load_entry_points(entry_points or (), refusal)
         for implementation in self._given:
             plugin = Plugin(_name_of(implementation), GIVEN)
@@ -274,6 +277,46 @@ class Plugins:
             self.add_fault(plugin, f"{attribute} is not a hook; the hooks are {', '.join(names)}")
         elif self._manager.parse_hookimpl_opts(holder, attribute) is None:
             self.add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
+
+
+def find_entry_points() -> Iterable[metadata.EntryPoint]:
+    """Return the entry points of all installed distributions.
+
+    `importlib.metadata` imports forty modules, so it is left out if no distribution mentions the group.
+    """
+    if not _may_find_entry_points():
+        return ()
+    from importlib import metadata
+
+    return metadata.entry_points(group=GROUP)
+
+
+def _may_find_entry_points() -> bool:
+    """Return whether a distribution may have entry points of the group; True for places of an unusual kind."""
+    finders = (finder for finder in sys.meta_path if finder is not PathFinder)
+    if any(hasattr(finder, "find_distributions") for finder in finders):
+        return True
+    return any(_may_list_group(folder) for folder in dict.fromkeys(sys.path))
+
+
+def _may_list_group(folder: str) -> bool:
+    """Return whether a distribution in a folder of `sys.path` may have entry points of the group."""
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # an archive
+        return True
+    if folder.lower().rstrip(os.sep).endswith(".egg") or any(name.lower().endswith(".egg") for name in names):
+        return True
+    for name in names:
+        if name.lower().endswith((".dist-info", ".egg-info")):
+            # a distribution without entry points has no such file
+            with contextlib.suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:  # noqa: PTH118, PTH123 - one path per distribution
+                if b"[" + GROUP.encode() + b"]" in file.read():
+                    return True
+    return False
 
 
 def _load_entry_point(point: metadata.EntryPoint) -> object:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import filecmp
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, Union
 
 from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
 from meshhub.model.source import Target, name_bed
+from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.storages import Storages, is_address, stored
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
@@ -123,6 +121,10 @@ def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
         OSError: The file cannot be written; the error names `path`, not the temporary file.
     """
     place = check_output(path, overwrite=overwrite)
+    with IMPORTING.held():
+        import shutil
+        import tempfile
+
     with _naming(path):
         folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=place.parent))
     try:
@@ -189,6 +191,8 @@ def _has_companion(file: Path, place: Path) -> bool:
     """
     if not os.path.lexists(place):
         return False
+    import filecmp
+
     if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
         raise FileExistsError(
             f"{place} exists with other content than this result needs; move it, or name another folder"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard
@@ -41,6 +40,8 @@ def fetched(address: str, storages: Storages) -> Iterator[Source]:
     """
     with _blaming(address, storages):
         stored = _open_stored(address, storages)
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
         path = Path(folder, "source")
         with path.open("wb") as file, _blaming(address, storages):
@@ -83,6 +84,8 @@ def stored(address: str, storages: Storages, *, overwrite: bool) -> Iterator[Tar
     """
     with _blaming(address, storages):
         place = _open_stored(address, storages)
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
         target = Target(_name_of(address), folder=Path(folder))
         yield target

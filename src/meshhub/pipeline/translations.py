@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +14,10 @@ from meshhub.model.translations import ENGLISH, Catalog, Texts
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.loading import Plugin, Plugins
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, describe_error, show_value
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
 
 MAX_BYTES = 262_144
 """Maximum bytes of a catalog; the largest built-in one has 2000."""
@@ -28,7 +31,7 @@ class CatalogFile(Struct, frozen=True):
 
     plugin: Plugin
     language: str
-    file: Traversable
+    file: Path | Traversable
 
 
 class Translations:
@@ -119,8 +122,10 @@ def _list_preferred(requested: str) -> list[str]:
     return [tag for weight, tag in sorted(weights, key=lambda item: -item[0]) if weight > 0]
 
 
-def _read(file: Traversable) -> Catalog:
+def _read(file: Path | Traversable) -> Catalog:
     """Read a catalog. Raises InvalidDeclaration."""
+    import tomllib
+
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)

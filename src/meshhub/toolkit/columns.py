@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
+
+try:
+    # `pyarrow.compute` has the same names, but takes longer to import than all else of pyarrow: it builds a documented
+    # Python function for each of 300 kernels
+    from pyarrow import _compute as kernels
+except ImportError:
+    import pyarrow.compute as kernels
 
 from meshhub.errors import quote
 
@@ -34,7 +40,7 @@ _TYPES: dict[str, pa.DataType] = {"f4": pa.float32(), "f8": pa.float64(), "i4": 
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arrow in _TYPES.items()}
 
 # the first call starts pyarrow's allocator and its functions; if another thread forked meanwhile, the child would hang
-pa.array([0]).dictionary_encode()
+kernels.call_function("dictionary_encode", [pa.nulls(1, pa.int64())])
 
 
 class TextColumn(NamedTuple):
@@ -74,6 +80,11 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     if buffer is None:
         return np.empty(0, dtype)
     return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array)]
+
+
+def encode_rows(rows: pa.Array) -> pa.DictionaryArray:
+    """Return the distinct values of an array in order of first occurrence, and the index of each value among them."""
+    return kernels.call_function("dictionary_encode", [rows])
 
 
 def read_rows(
@@ -217,7 +228,10 @@ def _format_column(values: NDArray[Any] | TextColumn) -> pa.Array:
     if isinstance(values, TextColumn):
         ends = pa.py_buffer(values.ends.astype(np.int32))
         return pa.StringArray.from_buffers(len(values), ends, pa.py_buffer(values.text))
-    return pc.cast(pa.array(np.ascontiguousarray(values)), pa.string())
+    # `pa.array` would import numpy.ma
+    column = np.ascontiguousarray(values)
+    numbers = pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+    return kernels.call_function("cast", [numbers], kernels.CastOptions.safe(pa.string()))
 
 
 def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
@@ -267,6 +281,6 @@ def _literal(text: str) -> pa.Scalar:
 
 
 def _join_rows(pieces: list[Any], last: str) -> memoryview:
-    rows = pc.binary_join_element_wise(*pieces, _literal(last), _literal(""))
+    rows = kernels.call_function("binary_join_element_wise", [*pieces, _literal(last), _literal("")])
     offsets = np.frombuffer(rows.buffers()[1], np.int32)
     return memoryview(rows.buffers()[2])[offsets[rows.offset] : offsets[rows.offset + len(rows)]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from meshhub.model.capabilities import HOST_FRAME, MILLIMETERS_PER, Frame
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.columns import as_numpy
+from meshhub.toolkit.columns import as_numpy, encode_rows
 
 IntIndex = NDArray[np.intp]
 
@@ -42,7 +42,7 @@ def distinct(points: NDArray[Any], *, overwrite: bool = False) -> tuple[NDArray[
         return rows, np.empty(0, np.int32)
     width = rows.shape[1] * rows.itemsize
     array = pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows)])
-    encoded = array.dictionary_encode()
+    encoded = encode_rows(array)
     if len(rows) > _MANY_ROWS:
         # the memory of the hash table, which Arrow would keep
         pa.default_memory_pool().release_unused()

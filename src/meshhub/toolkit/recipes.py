@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.recipes import Recipe
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 EXTENSION = ".toml"
 """Extension of recipe files."""

@@ -26,7 +26,7 @@ GLB = Format(
     magic=(Magic(b"glTF"),),
     specification=_SPECIFICATION,
     memory_base_bytes=256 << 20,
-    memory_ratio=20,
+    memory_ratio=20.0,
 )
 GLTF = Format(
     id="gltf",
@@ -35,7 +35,7 @@ GLTF = Format(
     media_types=("model/gltf+json",),
     specification=_SPECIFICATION,
     memory_base_bytes=256 << 20,
-    memory_ratio=20,
+    memory_ratio=20.0,
 )
 
 

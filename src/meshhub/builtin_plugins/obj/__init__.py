@@ -17,7 +17,7 @@ OBJ = Format(
     media_types=("model/obj", "text/prs.wavefront-obj", "application/x-tgif"),
     specification="Wavefront Technologies, Advanced Visualizer Manual, Appendix B1: Object Files, 1992",
     memory_base_bytes=256 << 20,
-    memory_ratio=12,
+    memory_ratio=12.0,
 )
 
 _CARRIES: frozenset[Feature] = frozenset({"names", "normals", "uv", "colors", "materials", "textures"})

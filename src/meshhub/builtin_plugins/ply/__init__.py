@@ -16,7 +16,7 @@ PLY = Format(
     media_types=("application/octet-stream",),
     specification="Greg Turk, The PLY Polygon File Format, 1994",
     memory_base_bytes=256 << 20,
-    memory_ratio=16,
+    memory_ratio=16.0,
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 
 import platformdirs
@@ -12,6 +11,7 @@ import platformdirs
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.recipes import Recipe
+from meshhub.toolkit.package_files import package_folder
 from meshhub.toolkit.recipes import EXTENSION, read_recipe, read_recipes
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def own_folder() -> Path:
 @hookimpl
 def meshhub_recipes() -> Iterable[Recipe]:
     """Declare the built-in recipes and those in the user's folder; an invalid file of the user is logged."""
-    recipes = {recipe.id: recipe for recipe in read_recipes(files(__name__) / "purposes")}
+    recipes = {recipe.id: recipe for recipe in read_recipes(package_folder(__name__) / "purposes")}
     for file in sorted(own_folder().glob(f"*{EXTENSION}")):
         try:
             recipe = read_recipe(file)

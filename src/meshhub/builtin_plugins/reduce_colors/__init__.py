@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
-from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
@@ -109,6 +107,9 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InvalidOption for a missing number of colors, an invalid color, or too few filaments."""
+        from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
+        from meshhub.builtin_plugins.reduce_colors.filaments import check_color
+
         check_color("reduce_colors_background", self.reduce_colors_background)
         if self.reduce_colors is None and self.reduce_colors_palette is None:
             raise InvalidOption(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshhub.model.scene import Float32, Float64, Int32, Mesh
 from meshhub.toolkit.colors import has_color_seam
-from meshhub.toolkit.columns import as_numpy
+from meshhub.toolkit.columns import as_numpy, encode_rows
 from meshhub.toolkit.geometry import face_normals, weld
 from meshhub.toolkit.topology import first_members
 
@@ -192,7 +192,7 @@ def _choose_vertices(surface: WeldedMesh, mesh: Mesh) -> tuple[NDArray[np.intp],
     is_new = np.repeat(~surface.is_original, 3) if mesh.normals is not None else 0
     label = _label_equal_vertices(mesh)[surface.source.ravel()].astype(np.int64)
     key = (label * len(surface.points) + surface.faces.ravel()) * 2 + is_new
-    index = as_numpy(pa.array(key).dictionary_encode().indices)
+    index = as_numpy(encode_rows(pa.array(key)).indices)
     return first_members(index, int(index.max(initial=-1)) + 1), index.reshape(-1, 3)
 
 

@@ -18,7 +18,7 @@ STEP = Format(
     magic=(Magic(b"ISO-10303-21;"),),
     specification="ISO 10303-21 (Part 21), ISO 10303-214 (AP214)",
     memory_base_bytes=512 << 20,
-    memory_ratio=25,
+    memory_ratio=25.0,
 )
 
 

@@ -16,7 +16,7 @@ STL = Format(
     media_types=("model/stl", "application/sla", "application/vnd.ms-pki.stl"),
     specification="3D Systems, StereoLithography Interface Specification, 1989",
     memory_base_bytes=256 << 20,
-    memory_ratio=12,
+    memory_ratio=12.0,
 )
 
 
@@ -41,6 +41,7 @@ def meshhub_readers() -> list[Reader]:
             run="meshhub.builtin_plugins.stl.reader:read",
             sniff="meshhub.builtin_plugins.stl.sniff:sniff",
             carries=frozenset({"names", "materials"}),
+            preload=("meshhub.builtin_plugins.stl.text_parser",),
         )
     ]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.stl.appearance import read_face_colors
 from meshhub.builtin_plugins.stl.sniff import HEADER_BYTES, RECORD_BYTES, declared_triangles, has_binary_size, is_text
-from meshhub.builtin_plugins.stl.text_parser import parse_text
 from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
@@ -45,6 +44,8 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
             return _read_triangles(file, declared_triangles(head))
     data = source.read()
     if is_text(head):
+        from meshhub.builtin_plugins.stl.text_parser import parse_text
+
         return parse_text(data)
     if data.lstrip()[:5].lower() == b"solid" and (len(data) < HEADER_BYTES + RECORD_BYTES or b"\0" not in head):
         raise EmptyModel("the STL text has a solid without facets; export the model again")

@@ -18,7 +18,7 @@ THREEMF = Format(
     generator_entry="3D/3dmodel.model",
     is_compressed=True,
     memory_base_bytes=256 << 20,
-    memory_ratio=60,
+    memory_ratio=60.0,
 )
 
 _CARRIES: frozenset[Feature] = frozenset(
@@ -95,5 +95,10 @@ def meshhub_writers() -> list[Writer]:
             carries=_CARRIES,
             frame=HOST_FRAME,
             options=ThreeMFWriteOptions,
+            preload=(
+                "meshhub.builtin_plugins.threemf.writing.bambu_project",
+                "meshhub.builtin_plugins.threemf.writing.prusa_project",
+                "meshhub.toolkit.rendering.picture",
+            ),
         )
     ]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
-from meshhub.builtin_plugins.threemf.writing import bambu_project, prusa_project
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
-from meshhub.builtin_plugins.threemf.writing.filaments import DIALECTS, FilamentWriter
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
@@ -24,9 +22,10 @@ from meshhub.model.scene import DESCRIPTIONS, Float64, Int32, Mesh, Project, Sce
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import TextColumn, shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
-from meshhub.toolkit.png import encode_png
 from meshhub.toolkit.rendering.options import RenderOptions
-from meshhub.toolkit.rendering.picture import render
+
+if TYPE_CHECKING:
+    from meshhub.builtin_plugins.threemf.writing.filaments import FilamentWriter
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,16 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     ids = itertools.count(1)
     profile = options.threemf_profile
     properties = PropertyWriter(scene, ids, has_color_groups=profile == "standard")
-    filaments = (
-        None if profile == "standard" else FilamentWriter(scene, DIALECTS[profile], options.threemf_paint_cell_mm)
-    )
+    filaments = None
+    if profile != "standard":
+        from meshhub.builtin_plugins.threemf.writing.filaments import DIALECTS, FilamentWriter
+
+        filaments = FilamentWriter(scene, DIALECTS[profile], options.threemf_paint_cell_mm)
     tree = build_object_tree(scene)
     if profile in ("bambu", "orca"):
-        bambu_project.place_on_plate(tree, scene)
+        from meshhub.builtin_plugins.threemf.writing.bambu_project import place_on_plate
+
+        place_on_plate(tree, scene)
     objects = list(_write_objects(scene, tree, _ObjectWriters(properties, filaments), ids))
     links = [("/" + _MODEL_PART, _MODEL_RELATIONSHIP)]
     if filaments is not None:
@@ -102,6 +105,8 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
         ),
     ]
     if filaments is not None:
+        from meshhub.builtin_plugins.threemf.writing import bambu_project, prusa_project
+
         project = prusa_project if profile == "prusa" else bambu_project
         entries += project.format_entries(tree, filaments)
         entries.append((filaments.dialect.thumbnail, [_draw_thumbnail(scene)]))
@@ -131,6 +136,9 @@ def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions
 
 
 def _draw_thumbnail(scene: Scene) -> bytes:
+    from meshhub.toolkit.png import encode_png
+    from meshhub.toolkit.rendering.picture import render
+
     # the losses of a picture are not losses of the file
     with collecting("thumbnail"):
         return encode_png(render(scene, _THUMBNAIL))
