@@ -69,3 +69,9 @@ def test_declarations_of_builtins_pass_the_checks_that_they_are_spared(monkeypat
     assert checked.faults == ()
     assert checked.declarations == spared.declarations
     assert checked.plans == spared.plans
+
+
+def test_options_do_not_postpone_annotations() -> None:
+    """msgspec compiles each postponed annotation from its text: a tenth of the time of `meshhub formats`."""
+    for _, struct in Registry(entry_points=False).declarations.option_structs():
+        assert not any(isinstance(annotation, str) for annotation in struct.__annotations__.values()), struct

@@ -17,8 +17,6 @@ false.
 value. Other interfaces take only the content.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

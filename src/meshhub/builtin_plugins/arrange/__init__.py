@@ -1,7 +1,5 @@
 """Operation `arrange`: place objects side by side on the bed of a printer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Annotated, Literal

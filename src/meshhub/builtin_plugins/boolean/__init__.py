@@ -1,7 +1,5 @@
 """Operation `boolean`: combine the solids of all parts to one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

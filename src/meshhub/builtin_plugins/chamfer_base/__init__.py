@@ -1,7 +1,5 @@
 """Operation `chamfer-base`: bevel the lowest edge, because printing makes the first layers bulge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

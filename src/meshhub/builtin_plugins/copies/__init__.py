@@ -1,7 +1,5 @@
 """Operation `copies`: put copies of the model beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `cut-plane`: cut the scene at planes, and close the pieces."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Operation `drain`: drill holes into cavities, so that resin and powder run out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

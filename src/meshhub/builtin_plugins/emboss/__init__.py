@@ -1,7 +1,5 @@
 """Operation `emboss`: raise or engrave a text on a flat side, such as the number of a part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Operation `fill-holes`: fill small round holes, such as screw holes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `fit`: scale the whole scene to fill a box, such as the volume of a printer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Operation `flatten-base`: cut off the bottom, so that the model stands flat."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

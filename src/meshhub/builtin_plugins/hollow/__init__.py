@@ -1,7 +1,5 @@
 """Operation `hollow`: make solid bodies hollow, to save material."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

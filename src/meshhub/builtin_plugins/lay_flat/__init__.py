@@ -1,7 +1,5 @@
 """Operation `lay-flat`: turn the scene onto its largest stable face."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `merge-parts`: make one part of all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Operation `mirror`: make the mirror image, such as a left hand from a right hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Wavefront OBJ reader and writer, with materials (MTL) and textures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

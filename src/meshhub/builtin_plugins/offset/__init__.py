@@ -1,7 +1,5 @@
 """Operation `offset`: grow or shrink all surfaces by a distance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `optimize`: reduce the number of faces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `orient`: turn the scene so that it prints with little support."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

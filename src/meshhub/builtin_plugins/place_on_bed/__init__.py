@@ -1,7 +1,5 @@
 """Operation `place-on-bed`: move the whole scene onto the print bed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

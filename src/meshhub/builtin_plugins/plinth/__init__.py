@@ -1,7 +1,5 @@
 """Operation `plinth`: put a flat plate under the model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

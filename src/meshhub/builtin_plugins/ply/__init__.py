@@ -1,7 +1,5 @@
 """PLY reader and writer, binary and text."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """Checks whether a model prints: its mesh, walls, overhangs and size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

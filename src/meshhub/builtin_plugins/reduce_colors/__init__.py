@@ -1,7 +1,5 @@
 """Operation `reduce-colors`: give every triangle one of a few flat colors, and split triangles along the borders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

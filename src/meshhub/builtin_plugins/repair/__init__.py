@@ -1,7 +1,5 @@
 """Operation `repair`: turn defective meshes into valid ones, and report every action."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

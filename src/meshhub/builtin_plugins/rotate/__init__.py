@@ -1,7 +1,5 @@
 """Operation `rotate`: turn the whole scene about the axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

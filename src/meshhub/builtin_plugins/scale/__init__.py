@@ -1,7 +1,5 @@
 """Operation `scale`: scale the whole scene by a factor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `split-for-bed`: cut parts that are larger than the bed of a printer into pieces that fit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Operation `split-parts`: make a part of each body."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

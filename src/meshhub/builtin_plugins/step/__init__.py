@@ -1,7 +1,5 @@
 """STEP (ISO 10303-21): CAD files; read as triangles, written as boundary representations with editable surfaces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

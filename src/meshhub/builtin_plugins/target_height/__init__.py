@@ -1,7 +1,5 @@
 """Operation `target-height`: scale the whole scene to a height."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Operation `thicken`: make walls that are too thin to print thicker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """3MF: core, materials and production; units, instances, colors, textures; filaments and paint of slicers."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
