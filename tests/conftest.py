@@ -1,5 +1,6 @@
 """Fixtures and settings of all tests."""
 
+# why they take this long: docs/decisions/0040-duration-of-the-tests.md
 from __future__ import annotations
 
 import csv
