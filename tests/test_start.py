@@ -47,6 +47,13 @@ def test_a_command_that_converts_nothing_imports_little(arguments: tuple[str, ..
     assert not list_modules(LISTING, *arguments) & UNUSED
 
 
+def test_the_service_imports_no_numpy() -> None:
+    """It only moves files; the libraries of models would double the memory of its process."""
+    pytest.importorskip("litestar")
+    modules = list_modules("import sys, meshhub.http; print(*sys.modules, file=sys.stderr)")
+    assert not modules & {"numpy", "pyarrow", "scipy", "reportlab"}
+
+
 def test_the_help_imports_no_command() -> None:
     modules = list_modules(LISTING, "--help")
     assert "meshhub.cli" in modules

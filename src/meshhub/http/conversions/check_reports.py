@@ -14,10 +14,7 @@ from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.model.source import Target
 from meshhub.model.verdict import Verdict
 from meshhub.registry import Registry
-from meshhub.reporting.collecting import MIN_TIMEOUT_S, collect_model, read_as_checked
-from meshhub.reporting.marking import mark_findings
 from meshhub.reporting.texts import Language
-from meshhub.reporting.writing import check_report_name, render_report
 from meshhub.service.jobs.job import ReportKind
 
 FIELD = "report"
@@ -79,11 +76,17 @@ class CheckReport:
             timeout_s: Seconds for all pictures; None for no limit.
             cancel: Stops the drawing.
         """
+        # imported here, because few services write reports, and numpy and scipy double the memory of the server process
+        from meshhub.reporting.collecting import MIN_TIMEOUT_S, collect_model, read_as_checked
+        from meshhub.reporting.writing import render_report
+
         started, caller = time.monotonic(), conversion.caller
         scene = read_as_checked(registry, file.source(), conversion.request.options, timeout_s, cancel, caller)
         if timeout_s is not None:
             timeout_s = max(MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
         if self.kind == "glb":
+            from meshhub.reporting.marking import mark_findings
+
             marked = mark_findings(scene, verdict)
             registry.write(marked, target, to=self.kind, timeout=timeout_s, cancel=cancel, caller=caller)
             return
@@ -116,6 +119,8 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
     report = CheckReport(kind, next((known for known in get_args(Language) if known == language), "en"))
     try:
         if kind != "glb":
+            from meshhub.reporting.writing import check_report_name
+
             check_report_name(report.file_name)
     except MissingDependency as error:
         raise MissingDependency(error.message, code=InvalidOption.code) from None
