@@ -14,6 +14,7 @@ has neither deadlines nor limits. It needs `uv pip install --group guides trimes
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib.util
 import os
@@ -23,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +38,9 @@ FACE_COUNT = 1400
 
 ADDRESS_COUNT = 200
 """Addresses of the requests of many callers."""
+
+STOP_S = 20.0
+"""Seconds until a service that was told to stop is killed."""
 
 CONNECTION_COUNT = 8
 """Connections of the parallel measurement."""
@@ -87,16 +92,21 @@ def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
             env=environment,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         try:
             port = _find_port(process)
-            with ThreadPoolExecutor(1) as reader:
-                # the pipe must not fill with the lines of the access log
-                reader.submit(lambda: process.stderr is not None and process.stderr.read())
-                result = _measure_running(process.pid, port, body, count, start)
-                process.send_signal(signal.SIGTERM)
+            assert process.stderr is not None
+            # the pipe must not fill with the lines of the access log
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            result = _measure_running(process.pid, port, body, count, start)
         finally:
             process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_S)
+            # the processes of the peer's pool survive a signal to their parent
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     return result
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "benchmarks").rglob("*.py"))
-OPTIONAL = {"OCP", "httpx", "litestar", "playwright", "procrastinate", "psycopg", "sqlalchemy", "uvicorn"}
+OPTIONAL = {"OCP", "fastapi", "httpx", "litestar", "playwright", "procrastinate", "psycopg", "sqlalchemy", "uvicorn"}
 """Packages of extras and dependency groups that benchmarks import."""
 
 SMALL_STEP = b"ISO-10303-21;\nHEADER;\nENDSEC;\nDATA;\n#1=DIRECTION('',(0.,1.,0.));\nENDSEC;\nEND-ISO-10303-21;\n"
