@@ -96,19 +96,22 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         return
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
-    center = center_of_mass(vertices, faces)
-    sides = find_sides(vertices[np.unique(faces)], center)
-    if sides is None:
-        # a flat sheet does not stand; other findings say that it has no volume
-        return
     touching = vertices[:, 2][faces].max(axis=1) <= low[2] + options.layer_mm
     normals = face_normals(vertices, faces)
     contact = float(np.maximum(-normals[touching, 2], 0).sum() / 2)
     height = float(high[2] - low[2])
     did(contact_mm2=contact, height_mm=height)
     foot = np.unique(vertices[faces[touching].ravel()][:, :2], axis=0)
+    center = center_of_mass(vertices, faces)
+    stands = _is_above(foot, center[:2])
+    if stands and contact >= MIN_CONTACT_MM2 and height <= MAX_SLENDERNESS * np.sqrt(contact):
+        return
+    sides = find_sides(vertices[np.unique(faces)], center)
+    if sides is None:
+        # a flat sheet does not stand; other findings say that it has no volume
+        return
     x, y, z = float(center[0]), float(center[1]), float(low[2])
-    if not _is_above(foot, center[:2]):
+    if not stands:
         yield Finding(
             code="tips_over",
             severity="warning",
@@ -119,7 +122,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             places_found=1,
             remedy={"lay_flat": True},
         )
-    elif contact < MIN_CONTACT_MM2 or height > MAX_SLENDERNESS * np.sqrt(contact):
+    else:
         lies_flat = sides.normals[sides.best, 2] < -1 + MAX_TURN
         advice = "a brim in the slicer" if lies_flat else "{lay_flat}, or a brim in the slicer"
         yield Finding(
