@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -141,8 +141,9 @@ def is_ready(port: int) -> bool:
     return False
 
 
-def measure_cluster(worker_count: int, body: bytes, job_count: int) -> float:
-    """Return the jobs per second of workers with one slot each, from the first submission to the last end."""
+@contextlib.contextmanager
+def run_cluster(workers: int) -> Iterator[tuple[int, Database, PostgresJobStore]]:
+    """Start a database, a server, and workers with one slot each; yield the port, the database and the store."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         database = Database(Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))))
@@ -151,11 +152,17 @@ def measure_cluster(worker_count: int, body: bytes, job_count: int) -> float:
         nodes = Nodes(folder, database.url)
         stack.callback(nodes.close)
         port = nodes.serve()
-        for _ in range(worker_count):
+        for _ in range(workers):
             nodes.work()
         store = PostgresJobStore(database.url)
         stack.callback(store.close)
-        wait(lambda: is_ready(port) and len(store.statistics().workers) == worker_count, READY_S)
+        wait(lambda: is_ready(port) and len(store.statistics().workers) == workers, READY_S)
+        yield port, database, store
+
+
+def measure_cluster(worker_count: int, body: bytes, job_count: int) -> float:
+    """Return the jobs per second of workers with one slot each, from the first submission to the last end."""
+    with run_cluster(worker_count) as (port, _, store):
         start = time.perf_counter()
         with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
             list(threads.map(lambda _: submit(port, body), range(job_count)))

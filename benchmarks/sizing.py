@@ -10,16 +10,12 @@ kind. Turns of callers and memory are left out: they decide who waits, not how m
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import math
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -27,8 +23,7 @@ import psycopg
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from cluster import DRAIN_S, READY_S, Database, Nodes, is_ready, make_sphere, submit, wait
-from meshhub.service.jobs.postgres import PostgresJobStore
+from cluster import DRAIN_S, make_sphere, run_cluster, submit, wait
 from small_jobs import read_cpu_s
 
 Float64 = NDArray[np.float64]
@@ -107,25 +102,6 @@ def print_table() -> None:
             f"| {rate:,} | {slots:,} | {math.ceil(slots / WORKER_SLOTS):,} | {rate * SERVER_CPU_S / LOAD:,.1f} "
             f"| {rate * stored_mb:,.0f} | {waits.p50_s:.2f} | {waits.p99_s:.2f} |"
         )
-
-
-@contextlib.contextmanager
-def run_cluster(workers: int) -> Iterator[tuple[int, Database, PostgresJobStore]]:
-    """Start a database, a server, and workers with one slot each; yield the port, the database and the store."""
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        database = Database(Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))))
-        database.start()
-        stack.callback(database.stop)
-        nodes = Nodes(folder, database.url)
-        stack.callback(nodes.close)
-        port = nodes.serve()
-        for _ in range(workers):
-            nodes.work()
-        store = PostgresJobStore(database.url)
-        stack.callback(store.close)
-        wait(lambda: is_ready(port) and len(store.statistics().workers) == workers, READY_S)
-        yield port, database, store
 
 
 def measure_database(count: int = 60) -> None:
