@@ -2,7 +2,9 @@
 
 Each contender runs in its own process: once to warm up, then three times (`warm` is the median); `cold` is a whole new
 process from start to end. The ratio is the contender's warm time over meshhub's, or cold over cold if there is no warm
-time. `peak` is the largest resident memory. Contenders that are not installed are left out.
+time. `peak` is the largest resident memory. The limit
+reads the bytes of the source and writes those of meshhub's result, without looking at them. Contenders that are not
+installed are left out: `uv pip install lib3mf tinyobjloader --prerelease allow` for two of them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,19 +50,49 @@ def make_sphere(faces: int) -> np.ndarray:
     return corners[~degenerate]
 
 
-def write_sphere(folder: Path, faces: int) -> Path:
-    """Write the sphere as binary STL, with holes and reversed faces if it has FACES_DAMAGED faces."""
-    path = folder / f"sphere-{faces}.stl"
-    if not path.exists():
-        corners = make_sphere(faces)
+def write_sphere(folder: Path, faces: int, suffix: str) -> Path:
+    """Write the sphere, with holes and reversed faces if it has FACES_DAMAGED faces."""
+    path = folder / f"sphere-{faces}{suffix}"
+    if path.exists():
+        return path
+    corners = make_sphere(faces)
+    if faces == FACES_DAMAGED:
+        corners[100::1000] = corners[100::1000, ::-1]
+        corners = np.delete(corners, np.s_[::1000], axis=0)
+    if suffix == ".stl":
         records = np.zeros(len(corners), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
         records["corners"] = corners
-        if faces == FACES_DAMAGED:
-            records["corners"][100::1000] = records["corners"][100::1000, ::-1]
-            records = np.delete(records, np.s_[::1000])
-            corners = records["corners"]
         path.write_bytes(bytes(80) + np.uint32(len(corners)).tobytes() + records.tobytes())
+    elif suffix == ".ascii.stl":
+        vertex = "vertex %.7e %.7e %.7e\n"
+        facet = f"facet normal 0 0 0\nouter loop\n{3 * vertex}endloop\nendfacet\n"
+        text = "".join(facet % tuple(row) for row in corners.reshape(-1, 9).tolist())
+        path.write_text(f"solid sphere\n{text}endsolid sphere\n")
+    elif suffix == ".obj":
+        _write_quads(path, faces)
+    else:
+        from meshhub import Registry
+
+        Registry(entry_points=False).convert(write_sphere(folder, faces, ".stl"), path)
     return path
+
+
+def _write_quads(path: Path, faces: int) -> None:
+    """Write half as many quads, with texture coordinates, in ten groups of a material each."""
+    side = int((faces / 2) ** 0.5)
+    v, u = (grid.ravel() for grid in np.mgrid[: side + 1, : side + 1] / side)
+    points = np.column_stack([100 * u, 100 * v, 5 * np.sin(9 * u) * np.cos(7 * v)])
+    first = (np.arange(side)[:, None] * (side + 1) + np.arange(side) + 1).ravel()
+    quads = first[:, None] + np.array([0, 1, side + 2, side + 1])
+    lines = ["mtllib sphere.mtl\n"]
+    lines += ["v {:.6f} {:.6f} {:.6f}\n".format(*row) for row in points.tolist()]
+    lines += ["vt {:.6f} {:.6f}\n".format(*row) for row in zip(u.tolist(), v.tolist(), strict=True)]
+    for number, group in enumerate(np.array_split(quads, 10)):
+        lines.append(f"usemtl paint{number}\n")
+        lines += ["f {}/{} {}/{} {}/{} {}/{}\n".format(*row) for row in np.repeat(group, 2, axis=1).tolist()]
+    path.write_text("".join(lines))
+    materials = (f"newmtl paint{number}\nKd 0.{number} 0.5 0.5\n" for number in range(10))
+    (path.parent / "sphere.mtl").write_text("".join(materials))
 
 
 # contenders: each returns a function to run repeatedly, or a command
@@ -136,24 +169,70 @@ def trimesh_repairs(source: Path, target: Path) -> Callable[[], object]:
 
 
 def meshhub_reads(source: Path, target: Path) -> Callable[[], object]:
-    from meshhub import Source
-    from meshhub.builtin_plugins.stl.reader import read
-    from meshhub.model.capabilities import NoOptions
+    from meshhub import Registry
 
     del target
-    return lambda: read(Source.from_path(source), NoOptions())
+    registry = Registry(entry_points=False)
+    return lambda: registry.read(source)
 
 
-def plain_reads(source: Path, target: Path) -> Callable[[], object]:
+def meshio_reads(source: Path, target: Path) -> Callable[[], object]:
+    import meshio
+
     del target
-    return source.read_bytes
+    return lambda: meshio.read(source)
+
+
+def pymeshlab_reads(source: Path, target: Path) -> Callable[[], object]:
+    import pymeshlab
+
+    del target
+    return lambda: pymeshlab.MeshSet(verbose=False).load_new_mesh(str(source))
+
+
+def tinyobjloader_reads(source: Path, target: Path) -> Callable[[], object]:
+    import tinyobjloader
+
+    del target
+
+    def read() -> None:
+        reader = tinyobjloader.ObjReader()
+        reader.ParseFromFile(str(source), tinyobjloader.ObjReaderConfig())
+        corners = reader.GetAttrib()
+        corners.numpy_vertices()
+        corners.numpy_texcoords()
+        for shape in reader.GetShapes():
+            shape.mesh.numpy_indices()
+            shape.mesh.numpy_material_ids()
+
+    return read
+
+
+def lib3mf_reads(source: Path, target: Path) -> Callable[[], object]:
+    import lib3mf
+
+    del target
+    wrapper = lib3mf.get_wrapper()
+    # into its own structures only: its binding would take 15 s to make Python objects of them
+    return lambda: wrapper.CreateModel().QueryReader("3mf").ReadFromFile(str(source))
+
+
+def limit(source: Path, target: Path) -> Callable[[], object]:
+    result = target.with_stem("meshhub_converts")
+    content = result.read_bytes() if result.exists() else b""
+
+    def read_and_write() -> None:
+        source.read_bytes()
+        target.write_bytes(content)
+
+    return read_and_write
 
 
 def trimesh_reads(source: Path, target: Path) -> Callable[[], object]:
     import trimesh
 
     del target
-    return lambda: trimesh.load_mesh(source)
+    return lambda: trimesh.load(source, force="scene")
 
 
 def prusa_converts(source: Path, target: Path) -> list[str]:
@@ -169,35 +248,61 @@ def meshhub_program(source: Path, target: Path) -> list[str]:
     return [sys.executable, "-m", "meshhub", "convert", str(source), "--output", str(target), "--force", "--quiet"]
 
 
-JOBS: dict[str, tuple[str, int, str, list[Callable[..., object]]]] = {
-    "to-3mf": (
+class Job(NamedTuple):
+    """What all contenders do: a model of so many faces in one format, in another one afterwards."""
+
+    title: str
+    face_count: int
+    source: str
+    target: str
+    contenders: tuple[Callable[..., object], ...]
+
+
+CONVERTERS = (meshhub_converts, limit, trimesh_converts, pymeshlab_converts, meshio_converts)
+READERS = (meshhub_reads, limit, trimesh_reads)
+
+JOBS = {
+    "to-3mf": Job(
         "20 MB binary STL → 3MF",
         FACES_20_MB,
+        ".stl",
         ".3mf",
-        [meshhub_converts, pymeshlab_converts, trimesh_converts, meshhub_program, prusa_converts, assimp_converts],
+        (*CONVERTERS[:-1], meshhub_program, prusa_converts, assimp_converts),
     ),
-    "to-obj": (
+    "to-obj": Job(
         "20 MB binary STL → OBJ",
         FACES_20_MB,
+        ".stl",
         ".obj",
-        [
-            meshhub_converts,
-            trimesh_converts,
-            pymeshlab_converts,
-            meshio_converts,
-            meshhub_program,
-            prusa_converts,
-            assimp_converts,
-        ],
+        (*CONVERTERS, meshhub_program, prusa_converts, assimp_converts),
     ),
-    "reduce": (
+    "to-glb": Job("20 MB binary STL → GLB", FACES_20_MB, ".stl", ".glb", (*CONVERTERS[:3], meshhub_program)),
+    "reduce": Job(
         "1 M faces → 50 000 (STL in and out)",
         FACES_1_M,
         ".stl",
-        [meshhub_reduces, pymeshlab_reduces, trimesh_reduces],
+        ".stl",
+        (meshhub_reduces, pymeshlab_reduces, trimesh_reduces),
     ),
-    "repair": ("repair 200 000 faces with 200 holes", FACES_DAMAGED, ".stl", [meshhub_repairs, trimesh_repairs]),
-    "read": ("read and weld 50 MB of binary STL", FACES_1_M, ".none", [meshhub_reads, plain_reads, trimesh_reads]),
+    "repair": Job(
+        "repair 200 000 faces with 200 holes", FACES_DAMAGED, ".stl", ".stl", (meshhub_repairs, trimesh_repairs)
+    ),
+    "read": Job("read and weld 50 MB of binary STL", FACES_1_M, ".stl", ".none", READERS),
+    "read-ascii": Job(
+        "read and weld 100 MB of ASCII STL",
+        FACES_20_MB,
+        ".ascii.stl",
+        ".none",
+        (*READERS, meshio_reads, pymeshlab_reads),
+    ),
+    "read-obj": Job(
+        "read OBJ of 200 000 quads with UV and materials",
+        FACES_20_MB,
+        ".obj",
+        ".none",
+        (*READERS, tinyobjloader_reads, pymeshlab_reads),
+    ),
+    "read-3mf": Job("read 3MF of 400 000 faces", FACES_20_MB, ".3mf", ".none", (*READERS, lib3mf_reads)),
 }
 
 PROGRAMS = (meshhub_program, prusa_converts, assimp_converts)
@@ -205,8 +310,8 @@ PROGRAMS = (meshhub_program, prusa_converts, assimp_converts)
 
 def measure_in_process(job: str, contender: str, folder: Path) -> None:
     """Run one contender in this process; print its times and peak as JSON."""
-    _, faces, suffix, _ = JOBS[job]
-    source, target = write_sphere(folder, faces), folder / f"{contender}{suffix}"
+    _, faces, kind, suffix, _ = JOBS[job]
+    source, target = write_sphere(folder, faces, kind), folder / f"{contender}{suffix}"
     call = getattr(sys.modules[__name__], contender)(source, target)
     call()
     times = []
@@ -221,8 +326,8 @@ def measure_in_process(job: str, contender: str, folder: Path) -> None:
 
 def measure(job: str, contender: Callable[..., object], folder: Path) -> dict[str, float] | None:
     """Return the figures of one contender, or None if it is not installed or fails."""
-    _, faces, suffix, _ = JOBS[job]
-    source, target = write_sphere(folder, faces), folder / f"{contender.__name__}{suffix}"
+    _, faces, kind, suffix, _ = JOBS[job]
+    source, target = write_sphere(folder, faces, kind), folder / f"{contender.__name__}{suffix}"
     environment = {**os.environ, **SINGLE_THREAD_ENVIRONMENT}
     # as in an installed package, bytecode is compiled before
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -259,21 +364,20 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="meshhub-speed-") as folder:
         for job in arguments.what or JOBS:
-            title, _, _, contenders = JOBS[job]
-            print(f"\n### {title}\n")
+            print(f"\n### {JOBS[job].title}\n")
             print("| contender | warm s | cold s | ratio | peak MB | output MB |\n|---|---|---|---|---|---|")
             base: dict[str, float] = {}
-            for contender in contenders:
+            for contender in JOBS[job].contenders:
                 figures = measure(job, contender, Path(folder))
                 if figures is None:
                     continue
                 base = {**figures, **base}
                 kind = "warm" if "warm" in figures else "cold"
-                cells = [f"{figures[name]:.2f}" if name in figures else "–" for name in ("warm", "cold")]
+                cells = [f"{figures[name]:.3f}" if name in figures else "–" for name in ("warm", "cold")]
                 peak = f"{figures['peak']:.0f}" if "peak" in figures else "–"
                 name = contender.__name__.replace("_", " ")
                 print(
-                    f"| {name} | {' | '.join(cells)} | {figures[kind] / base[kind]:.1f} | {peak} "
+                    f"| {name} | {' | '.join(cells)} | {figures[kind] / base[kind]:.2f} | {peak} "
                     f"| {figures.get('bytes', 0) / 1e6:.1f} |",
                     flush=True,
                 )

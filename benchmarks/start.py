@@ -33,7 +33,7 @@ class Times(NamedTuple):
 
 def list_commands(python: str, folder: Path) -> dict[str, list[str]]:
     """Return the commands by name; the first one is the base."""
-    source = write_sphere(folder, FACES_70_KB)
+    source = write_sphere(folder, FACES_70_KB, ".stl")
     meshhub = [python, "-m", "meshhub"]
     targets = ("3mf", "obj", "glb", "ply", "stl")
     convert = {

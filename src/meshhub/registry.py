@@ -295,7 +295,7 @@ class Registry:
         """
         run, options = split_keywords(**keywords)
         request = Request(target=target_format(target, to), options=options)
-        return self._run_to_output(source, request, run, target, overwrite=overwrite)
+        return cast(Report, self._run_to_output(source, request, run, target, overwrite=overwrite))
 
     def convert_bytes(self, source: Inputs, to: str, **keywords: Unpack[RunOptions]) -> bytes:
         """Convert one model and return the content of the file. Takes the keywords of `convert` except `overwrite`.
@@ -339,16 +339,29 @@ class Registry:
         with self._resolved(source, Request(purpose="inspect", options=options), run) as task:
             return cast(Inspection, self._run(task, run.timeout, run.cancel))
 
-    def check(self, source: Inputs, **keywords: Unpack[CheckRunOptions]) -> Verdict:
+    def check(
+        self,
+        source: Inputs,
+        *,
+        marked: Output | None = None,
+        overwrite: bool = True,
+        **keywords: Unpack[CheckRunOptions],
+    ) -> Verdict:
         """Check whether one model prints: what is wrong with it, where, and what to do.
 
-        With options of operations, the model is checked after them. Raises MeshhubError.
+        With options of operations, the model is checked after them. Raises MeshhubError, and OSError for `marked`.
 
         Args:
             source: As for `convert`.
-            keywords: As for `convert`, except `overwrite`; also the options of checks.
+            marked: Where to write the model with the findings as colors and its places as balls, as for `convert`.
+                Default: nowhere.
+            overwrite: Whether to replace an existing file.
+            keywords: As for `convert`; also the options of checks.
         """
         run, options = split_keywords(**keywords)
+        if marked is not None:
+            request = Request(purpose="check", target=target_format(marked, None), options=options)
+            return cast(Verdict, self._run_to_output(source, request, run, marked, overwrite=overwrite))
         with self._resolved(source, Request(purpose="check", options=options), run) as task:
             return cast(Verdict, self._run(task, run.timeout, run.cancel))
 
@@ -404,7 +417,8 @@ class Registry:
         if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
             raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
         run, options = split_keywords(**keywords)
-        return self._run_to_output(source, Request(purpose="render", options=options), run, target, overwrite=overwrite)
+        request = Request(purpose="render", options=options)
+        return cast(Report, self._run_to_output(source, request, run, target, overwrite=overwrite))
 
     def run(
         self,
@@ -424,13 +438,17 @@ class Registry:
         self,
         chain: Chain,
         source: Source,
+        target: Target | None = None,
         *,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Listener | None = None,
     ) -> Inspection | Verdict:
-        """Run a resolved chain that inspects or checks, on the registry's engine. Raises MeshhubError."""
-        task = Task(chain=chain, source=source, progress=progress)
+        """Run a resolved chain that inspects or checks, on the registry's engine. Raises MeshhubError.
+
+        The target receives the model with its findings, if the chain marks them.
+        """
+        task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
         return cast(Inspection | Verdict, self._run(task, timeout, cancel))
 
     convert_async = async_twin(convert)
@@ -456,13 +474,13 @@ class Registry:
 
     def _run_to_output(
         self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: bool
-    ) -> Report:
+    ) -> Result:
         """Run a request, and write its result to an output."""
         with self._resolved(source, request, run) as task:
             if isinstance(task.chain.ending, Write) and task.chain.ending.each_bed:
                 output = place_first_bed(output)
             with open_output(output, self.declarations.storages, overwrite=overwrite) as target:
-                return cast(Report, self._run(structs.replace(task, target=target), run.timeout, run.cancel))
+                return self._run(structs.replace(task, target=target), run.timeout, run.cancel)
 
     def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Result:
         return run_task(self._engine, self._hooks, task, self.options, timeout, cancel)

@@ -25,13 +25,12 @@ from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
 from meshhub.model.chain import Request
 from meshhub.model.options import OptionField, flag_of, option_fields
-from meshhub.model.source import Source
 from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
+from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.outputs import check_output, open_output, target_format
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel, collect_model, describe_remedy, read_as_checked
-from meshhub.reporting.marking import mark_findings
 from meshhub.reporting.texts import Language
 from meshhub.reporting.writing import check_report_name, render_report
 
@@ -185,22 +184,18 @@ class _Outputs:
             for path in paths:
                 check_output(path, overwrite=self.force)
 
-    def add(
-        self, registry: Registry, source: Source | str, path: str, verdict: Verdict, options: dict[str, Any],
-        timeout_s: float | None,
-    ) -> None:  # fmt: skip
-        """Add a checked model to the report, and write it with its findings. Raises MeshhubError, OSError."""
-        if self.report is None and self.marked is None:
-            return
-        scene = read_as_checked(registry, source, options, timeout_s)
+    def run(self, registry: Registry, path: str, options: dict[str, Any], timeout_s: float | None) -> Verdict:
+        """Check a model, write it with its findings, and add it to the report. Raises MeshhubError, OSError."""
+        source = read_from(path)
+        with suggesting_overwrite("--force"):
+            verdict = registry.check(source, marked=self.marked, overwrite=self.force, timeout=timeout_s, **options)
+        if self.marked is not None:
+            terminal.inform(printable(f"{self.marked}: {sum(map(len, number_places(verdict))):,} places marked"))
         if self.report is not None:
             name = PurePath(path).name if path != STREAM else "standard input"
+            scene = read_as_checked(registry, source, options, timeout_s)
             self.models.append(collect_model(registry, scene, name, verdict, timeout_s))
-        if self.marked is not None:
-            with suggesting_overwrite("--force"):
-                marked = mark_findings(scene, verdict)
-                registry.write(marked, self.marked, overwrite=self.force, timeout=timeout_s)
-            terminal.inform(printable(f"{self.marked}: {len(marked.parts) - len(scene.parts):,} places marked"))
+        return verdict
 
     def write(self, registry: Registry) -> None:
         """Write the report, if a model could be checked. Raises MeshhubError, OSError."""
@@ -219,18 +214,11 @@ class _Outputs:
 def _open_registry(
     ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], outputs: _Outputs
 ) -> Callable[[str], Verdict]:
-    """Return a function that checks a model on this machine, and adds it to the outputs."""
+    """Return a function that checks a model on this machine, and writes the outputs of each."""
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
-
-    def check_model(path: str) -> Verdict:
-        source = read_from(path)
-        verdict = registry.check(source, timeout=timeout_s, **options)
-        outputs.add(registry, source, path, verdict, options, timeout_s)
-        return verdict
-
-    return check_model
+    return lambda path: outputs.run(registry, path, options, timeout_s)
 
 
 def _open_service(

@@ -49,7 +49,7 @@ class Task(Struct, frozen=True, kw_only=True):
     Attributes:
         chain: Steps to run.
         source: Input.
-        target: Output; an inspection or a check writes nothing to it.
+        target: Output; an inspection writes nothing to it, and a check only if it marks its findings.
         deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
         progress: Callback for the progress, called in the thread that called the engine. If it raises an exception, the
             engine stops the task and raises the same exception.

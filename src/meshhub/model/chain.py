@@ -27,7 +27,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """Request for a conversion, or for another purpose."""
 
     target: str = ""
-    """Id or extension of the target format of a conversion."""
+    """Id or extension of the target format of a conversion, or of the file in which a check marks its findings."""
 
     purpose: Purpose = "convert"
     """Purpose; pictures ("render"), previews and checks have their own options."""
@@ -140,6 +140,9 @@ class Judge(Struct, frozen=True, tag="judge"):
 
     needs_estimate: bool = False
     """Whether an estimate was requested, so that the chain fails without it."""
+
+    marks: bool = False
+    """Whether the last step writes the scene with the findings as colors."""
 
 
 Ending: TypeAlias = Write | Render | Preview | Inspect | Judge

@@ -59,7 +59,8 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
     Args:
         chain: Resolved chain.
         source: File to read, with its companions; or several.
-        target: Receives the output and its companions; an inspection writes nothing.
+        target: Receives the output and its companions; an inspection writes nothing, nor does a check that does not
+            mark its findings.
         checkpoint: Stops the chain between steps by raising an EngineError.
     Returns:
         Report with notes, certain losses, figures, sizes, and seconds per step; the inspection or the verdict
@@ -83,7 +84,7 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
         case Inspect():
             result = _inspect(run)
         case Judge() as ending:
-            result = _check(run, ending)
+            result = _check(run, ending, target)
     checkpoint(len(chain.steps))
     return result
 
@@ -181,10 +182,10 @@ def _inspect(run: Run) -> Inspection:
         return run.inspection(inspect(scene))
 
 
-def _check(run: Run, ending: Judge) -> Verdict:
-    """Run the operations, and each check on the result; a check that fails does not stop the others.
+def _check(run: Run, ending: Judge, target: Target) -> Verdict:
+    """Run the operations, and each check on the result; then write the scene with its findings if they are marked.
 
-    A quote needs the estimate: if that fails, its error is raised.
+    A check that fails does not stop the others. A quote needs the estimate: if that fails, its error is raised.
     """
     scene, project = read_scene(run)
     run.note_losses(project)
@@ -207,7 +208,16 @@ def _check(run: Run, ending: Judge) -> Verdict:
                 raise _describe_missing_estimate(position, found)
             findings += found
             estimate = own_estimate or estimate
-    return run.verdict(findings, estimate, scene)
+    verdict = run.verdict(findings, estimate, scene)
+    if ending.marks:
+        with run.step() as position:
+            with attributing("marking the findings", position):
+                with IMPORTING.held():
+                    from meshhub.pipeline.marking import mark_findings
+
+                scene = mark_findings(scene, verdict)
+            _write(position, scene, target)
+    return verdict
 
 
 def _find(position: Position, scene: Scene) -> tuple[list[Finding], Estimate | None]:

@@ -282,10 +282,10 @@ def _text_or_none(value: Value) -> str | None:
 
 
 def _choose_writer(declarations: Declarations, request: Request, caller: Caller) -> Declared[Writer] | None:
-    """Return the writer of a request; None if it draws a picture, inspects or checks."""
+    """Return the writer of a request; None if it draws a picture, inspects, or checks without marking."""
     if request.purpose == "read":
         return SCENE_WRITER
-    if request.purpose in ("inspect", "render", "check", "quote"):
+    if request.purpose in ("inspect", "render", "quote") or (request.purpose == "check" and not request.target):
         return None
     target = PREVIEW_FORMAT if request.purpose == "preview" else request.target
     candidates = declarations.writers_of(declarations.format_of(target))
@@ -319,8 +319,10 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
         return (structs.replace(_RENDER, options=_choose_options(RenderOptions, options)),), Render()
     if checked.purpose in ("check", "quote"):
         because = f"a {checked.purpose} was requested"
-        steps = (_make_step("check", check, because, options) for check in checked.checks)
-        return tuple(steps), Judge(needs_estimate=checked.purpose == "quote")
+        steps = [_make_step("check", check, because, options) for check in checked.checks]
+        if checked.writer is not None:
+            steps.append(_make_step("write", checked.writer, "the findings are marked in a file", options))
+        return tuple(steps), Judge(needs_estimate=checked.purpose == "quote", marks=checked.writer is not None)
     if checked.writer is None:
         return (), Inspect()
     write = _make_step("write", checked.writer, f"target {checked.target}", options)

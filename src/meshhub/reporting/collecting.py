@@ -15,13 +15,10 @@ from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.report import ModelInspection
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
-from meshhub.model.verdict import Finding, Place, Verdict
+from meshhub.model.verdict import Finding, Verdict
+from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
-from meshhub.toolkit.rendering.options import MAX_MARKS
-
-MAX_NUMBERED_PLACES = 5
-"""Maximum places of a finding that get a number; more numbers would hide the model."""
 
 PICTURE_SIZE = "720x540"
 """Pixels of a picture: 200 dpi at its width on paper."""
@@ -34,13 +31,6 @@ MIN_TIMEOUT_S = 0.05
 
 FIXED_NAME = "fixed.3mf"
 """Name of the file that remedies write."""
-
-
-class NumberedPlace(NamedTuple):
-    """Place of a finding, and its number in the pictures."""
-
-    number: int
-    place: Place
 
 
 class Picture(NamedTuple):
@@ -131,19 +121,6 @@ def collect_model(
         pictures.append(Picture(view, target.read(), check))
     model = registry.inspect(scene, caller=caller, timeout=remaining_s(), cancel=cancel).model
     return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures))
-
-
-def number_places(verdict: Verdict) -> list[list[NumberedPlace]]:
-    """Return the places that have numbers, for each finding."""
-    numbers = iter(range(1, MAX_MARKS + 1))
-    # zip takes a place first, so that no number is lost
-    return [
-        [
-            NumberedPlace(number, place)
-            for place, number in zip(finding.places[:MAX_NUMBERED_PLACES], numbers, strict=False)
-        ]
-        for finding in verdict.findings
-    ]
 
 
 def describe_remedy(path: str, finding: Finding) -> str:

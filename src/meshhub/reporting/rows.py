@@ -8,7 +8,8 @@ from typing import NamedTuple
 from meshhub.errors import format_number, printable
 from meshhub.model.options import flag_of
 from meshhub.model.verdict import Severity
-from meshhub.reporting.collecting import CheckedModel, NumberedPlace, Picture, describe_remedy, number_places
+from meshhub.pipeline.numbered_places import NumberedPlace, number_places
+from meshhub.reporting.collecting import CheckedModel, Picture, describe_remedy
 from meshhub.reporting.texts import ReportTexts
 
 Labels = Mapping[str, str]

@@ -11,8 +11,10 @@ from typing import get_args
 from meshhub.engine.contract import Cancel
 from meshhub.errors import InvalidOption, MissingDependency, quote
 from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
+from meshhub.model.chain import Request
 from meshhub.model.source import Target
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 from meshhub.reporting.texts import Language
 from meshhub.service.jobs.job import ReportKind
@@ -55,7 +57,16 @@ class CheckReport:
         """Return the name of its file for the caller."""
         return f"{file.stem}-check.{self.kind}"
 
-    def write(
+    def request_of(self, registry: Registry, conversion: ConversionRequest) -> CheckedRequest:
+        """Return the request of the check. A GLB is written by the task that checks."""
+        checked = conversion.request
+        if self.kind != "glb":
+            return checked
+        return registry.check_request(
+            Request(purpose=checked.purpose, target=self.kind, options=checked.options), conversion.caller
+        )
+
+    def draw(
         self,
         registry: Registry,
         conversion: ConversionRequest,
@@ -65,7 +76,7 @@ class CheckReport:
         timeout_s: float | None,
         cancel: Cancel,
     ) -> None:
-        """Write the report of a checked file with its pictures, or the model with its findings. Raises MeshhubError.
+        """Write the report of a checked file with its pictures. Raises MeshhubError.
 
         Args:
             registry: Reads and draws.
@@ -84,12 +95,6 @@ class CheckReport:
         scene = read_as_checked(registry, file.source(), conversion.request.options, timeout_s, cancel, caller)
         if timeout_s is not None:
             timeout_s = max(MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
-        if self.kind == "glb":
-            from meshhub.reporting.marking import mark_findings
-
-            marked = mark_findings(scene, verdict)
-            registry.write(marked, target, to=self.kind, timeout=timeout_s, cancel=cancel, caller=caller)
-            return
         model = collect_model(registry, scene, file.name, verdict, timeout_s, cancel, caller)
         with target.open() as output:
             output.write(render_report([model], self.file_name, registry, self.language, date.today()))

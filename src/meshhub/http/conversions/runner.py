@@ -236,7 +236,7 @@ class Conversions:
     ) -> Target:
         source, conversion = file.source(), execution.conversion
         with naming_archive_endpoint(source):
-            chain = self._registry.resolve(conversion.request, source, conversion.caller)
+            chain = self._registry.resolve(report.request_of(self._registry, conversion), source, conversion.caller)
         measurement.source = chain.source_format
         target = Target(report.file_name, folder=folder)
 
@@ -247,13 +247,15 @@ class Conversions:
                 self._registry.examine(
                     chain,
                     source,
+                    target,
                     timeout=timeout_s,
                     cancel=execution.cancel,
                     progress=execution.listener(file),
                 ),
             )
-            left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
-            report.write(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
+            if not target.size:
+                left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
+                report.draw(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
             return verdict
 
         variant = (report.kind, report.language, date.today().isoformat())

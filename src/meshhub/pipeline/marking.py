@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
 from meshhub.model.verdict import SEVERITIES, Finding, Place, Severity, Verdict
-from meshhub.reporting.collecting import number_places
+from meshhub.pipeline.numbered_places import number_places
 from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import bounds, weld
 from meshhub.toolkit.rendering.analysis import measure_surface
