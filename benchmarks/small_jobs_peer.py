@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
 import socket
 import sys
@@ -15,7 +16,8 @@ import uvicorn
 from fastapi import FastAPI, Form, Response, UploadFile
 
 app = FastAPI()
-pool = ProcessPoolExecutor(os.cpu_count())
+# forked children of a server with threads may wait forever for a lock
+pool = ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn"))
 
 
 def convert_bytes(content: bytes, target: str) -> bytes:
