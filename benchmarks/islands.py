@@ -1,11 +1,11 @@
 """Compare the islands that `check` finds in real parts with those in the layers of PrusaSlicer.
 
-Usage: python benchmarks/islands.py [--parts 100] [--csv FILE]   (needs prusa-slicer and MESHHUB_CORPUS)
+Usage: python benchmarks/islands.py [--poses 100] [--csv FILE]   (needs prusa-slicer and MESHHUB_CORPUS)
 
-Every second part is turned in any direction. PrusaSlicer slices each part for a resin printer, without supports, into
-pictures of 0.1 mm per pixel. An island is a region of pixels in a layer that touches none of the layer below; smaller
-ones than MIN_AREA_MM2 are left out. Islands are equal if their centers are in the same layer or in neighboring ones,
-and about as close as they are wide.
+Each part is checked as it is drawn, and turned in any direction. PrusaSlicer slices it for a resin printer, without
+supports, into pictures of 0.1 mm per pixel. An island is a region of pixels in a layer that touches none of the layer
+below; smaller ones than MIN_AREA_MM2 are left out. Islands are equal if their centers are in the same layer or in
+neighboring ones, and about as close as they are wide.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def count_matched(islands: Islands, others: Islands) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Print and write one row for each part."""
+    """Print and write one row for each pose of a part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=100)
+    parser.add_argument("--poses", type=int, default=100)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
     rows: list[tuple[object, ...]] = []
@@ -150,8 +150,12 @@ def main() -> None:
             registry, Path(os.environ["MESHHUB_CORPUS"]), {".stl", ".obj", ".ply", ".3mf", ".glb"}, 20_000_000,
             range(50, 200_000), choose_scale,
         )  # fmt: skip
-        for number, (name, drawn) in enumerate(parts):
-            surface = turn(drawn, number) if number % 2 else drawn
+        poses = (
+            (f"{name}{suffix}", surface)
+            for number, (name, drawn) in enumerate(parts)
+            for suffix, surface in (("", drawn), (" turned", turn(drawn, number)))
+        )
+        for name, surface in poses:
             found, count = check_islands(registry, surface)
             sliced = slice_islands(registry, surface, Path(folder))
             if sliced is None:
@@ -161,7 +165,7 @@ def main() -> None:
             listed = Islands(sliced.centers[sliced.areas > least], sliced.areas[sliced.areas > least])
             rows.append((name, len(surface[1]), *count_matched(listed, found), *count_matched(found, sliced)))
             print(*rows[-1], sep="\t", flush=True)
-            if len(rows) == arguments.parts:
+            if len(rows) == arguments.poses:
                 break
     names = ("part", "triangles", "sliced", "sliced_and_found", "found", "found_and_sliced")
     table = np.array([row[2:] for row in rows], np.int64)

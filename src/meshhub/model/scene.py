@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ Int32 = NDArray[np.int32]
 UInt8 = NDArray[np.uint8]
 """Array of color components."""
 
+Array = TypeVar("Array", bound=NDArray[Any])
+
 Color = tuple[float, float, float, float]
 """Red, green, blue in sRGB encoding and alpha, each 0 to 1."""
 
@@ -41,6 +43,12 @@ DESCRIPTIONS = ("Title", "Designer", "Description", "Copyright", "LicenseTerms",
 
 class InvalidIndex(ValueError):
     """A face refers to a vertex that does not exist."""
+
+
+def read_only(array: Array) -> Array:
+    """Give an array away: make it read-only, so that meshes share it instead of copying it."""
+    array.flags.writeable = False
+    return array
 
 
 def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], name: str) -> Any:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from meshhub.model.capabilities import HOST_FRAME, MILLIMETERS_PER, Frame
-from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene, read_only
 from meshhub.toolkit.columns import as_numpy, encode_rows
 
 IntIndex = NDArray[np.intp]
@@ -130,7 +130,8 @@ def transformed(points: Float64, matrix: Float64) -> Float64:
     """Apply a (4, 4) affine matrix, for column vectors, to (n, 3) points; the identity returns `points` itself."""
     if np.array_equal(matrix, np.eye(4)):
         return points
-    result: Float64 = points @ matrix[:3, :3].T + matrix[:3, 3]
+    result: Float64 = points @ matrix[:3, :3].T
+    result += matrix[:3, 3]
     return result
 
 
@@ -166,7 +167,8 @@ def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:
     if mirrors(matrix):
         faces = faces[:, ::-1]
         division = None if division is None else replace(division, triangles=division.triangles[:, ::-1])
-    placed = replace(mesh, vertices=transformed(mesh.vertices, matrix), faces=faces, normals=normals)
+    vertices = read_only(transformed(mesh.vertices, matrix))
+    placed = replace(mesh, vertices=vertices, faces=faces, normals=normals)
     return placed.with_division(division)
 
 
@@ -244,7 +246,7 @@ def to_frame(scene: Scene, frame: Frame) -> Scene:
     meshes = tuple(
         replace(
             mesh,
-            vertices=transformed(mesh.vertices, matrix),
+            vertices=read_only(transformed(mesh.vertices, matrix)),
             normals=None if mesh.normals is None else (mesh.normals @ rotation.T).astype(np.float32),
         )
         for mesh in scene.meshes
@@ -296,7 +298,9 @@ def scaled(scene: Scene, factor: float) -> Scene:
         matrix = part.transform.copy()
         matrix[:3, 3] *= factor
         parts.append(replace(part, transform=matrix))
-    meshes = (replace(mesh, vertices=mesh.vertices * factor).with_division(mesh.division) for mesh in scene.meshes)
+    meshes = (
+        replace(mesh, vertices=read_only(mesh.vertices * factor)).with_division(mesh.division) for mesh in scene.meshes
+    )
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
 
 
@@ -323,7 +327,7 @@ def soup(scene: Scene) -> tuple[Float64, Int32]:
     """Return all triangles of the placed scene over one vertex array.
 
     Returns:
-        (n, 3) vertices in the frame of the scene, and (m, 3) faces.
+        (n, 3) vertices in the frame of the scene, and (m, 3) faces; those of a single part are shared and read-only.
     """
     vertices: list[Float64] = []
     faces: list[Int32] = []
@@ -335,7 +339,9 @@ def soup(scene: Scene) -> tuple[Float64, Int32]:
         offset += len(mesh.vertices)
     if not vertices:
         return np.empty((0, 3)), np.empty((0, 3), np.int32)
-    return np.concatenate(vertices), np.concatenate(faces).astype(np.int32, copy=False)
+    if len(vertices) == 1:
+        return vertices[0], faces[0]
+    return np.concatenate(vertices), np.concatenate(faces)
 
 
 def compacted(mesh: Mesh) -> Mesh:

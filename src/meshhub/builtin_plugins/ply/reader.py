@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.ply.row_layout import ElementTable, ListColumn
 from meshhub.errors import EmptyModel, UnreadableFile, format_number
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
-from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8
+from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8, read_only
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import weld
 from meshhub.toolkit.polygons import triangulate_corners
@@ -58,17 +58,20 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     counts, indices = _read_polygons(face, vertex.count)
     strips = _read_strips(tables.get("tristrips"), vertex.count)
     mesh = Mesh(
-        _read_points(vertex),
+        read_only(_read_points(vertex)),
         np.empty((0, 3), np.int32),
         normals=appearance.read_normals(vertex),
         uv=appearance.read_uv(vertex),
         colors=appearance.read_colors(vertex),
     )
+    if face is not None and len(strips) == 0 and len(counts) and _has_only_triangles(face, counts, header):
+        # most files: without the positions of corners, which take more memory than the mesh
+        return Scene((replace(mesh, faces=read_only(indices.reshape(-1, 3))),), (Part(0),))
     corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
     faces = np.concatenate([indices[corners], strips])
     if len(faces) == 0:
         raise EmptyModel(_describe_missing_faces(header, vertex.count))
-    mesh = replace(mesh, faces=faces)
+    mesh = replace(mesh, faces=read_only(faces))
     if face is None:
         return Scene((mesh,), (Part(0),))
     mesh = _add_corner_uv(mesh, face, corners)
@@ -76,12 +79,19 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     return _add_materials(mesh, face, polygon, source, header)
 
 
+def _has_only_triangles(face: ElementTable, counts: Index, header: Header) -> bool:
+    """Return whether all faces are triangles, and have neither colors nor textures."""
+    has_appearance = bool(face.columns) or len(face.lists) > 1 or bool(header.textures)
+    return not has_appearance and bool((counts == 3).all())
+
+
 def _read_points(vertex: ElementTable) -> Float64:
     """Return the (n, 3) positions. Raises UnreadableFile for a coordinate that is not finite."""
-    points: Float64 = np.stack([vertex.columns[axis] for axis in "xyz"], axis=1).astype(np.float64)
-    is_finite = np.isfinite(points).all(axis=1)
-    if not is_finite.all():
-        place = vertex.row_name("vertex", int(is_finite.argmin()))
+    points = np.empty((vertex.count, 3))
+    for number, axis in enumerate("xyz"):
+        points[:, number] = vertex.columns[axis]
+    if not np.isfinite(points).all():
+        place = vertex.row_name("vertex", int(np.isfinite(points).all(axis=1).argmin()))
         raise UnreadableFile(f"{place} has a coordinate that is not a finite number; export the model again")
     return points
 
@@ -133,7 +143,7 @@ def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lo
             f"{vertex_count} vertices (from 0); export the model again"
         )
     # a file has fewer than 2³¹ vertices, because they are stored as rows of an int32 index
-    return values.astype(np.int32)
+    return values.astype(np.int32, copy=False)
 
 
 def _read_strips(table: ElementTable | None, vertex_count: int) -> Int32:

@@ -84,7 +84,8 @@ def _narrow_coordinates(vertices: Float64) -> Float32 | Float64:
     """Return the vertices as float32 if that is exact enough (`_MAX_FLOAT_SHIFT_RATIO`), otherwise as float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = vertices.astype(np.float32)
-        shift = np.abs(narrow - vertices).max()
+        # axis by axis, because the differences of all take as much memory as the mesh
+        shift = max(float(np.abs(narrow[:, axis] - vertices[:, axis]).max()) for axis in range(3))
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     if shift <= _MAX_FLOAT_SHIFT_RATIO * size:
         return narrow + np.float32(0)

@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.stl.sniff import HEADER_BYTES, RECORD_BYTES, declar
 from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
-from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.scene import Mesh, Part, Scene, read_only
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import distinct
 
@@ -87,7 +87,8 @@ def _read_triangles(file: BinaryIO, count: int) -> Scene:
     points, index = distinct(corners.reshape(-1, 3), overwrite=True)
     del corners
     materials, face_material = read_face_colors(header[:80], attributes)
-    mesh = Mesh(points.astype(np.float64), index.reshape(-1, 3), face_material=face_material)
+    vertices, faces = read_only(points.astype(np.float64)), read_only(index.reshape(-1, 3))
+    mesh = Mesh(vertices, faces, face_material=face_material)
     return Scene((mesh,), (Part(0),), materials)
 
 

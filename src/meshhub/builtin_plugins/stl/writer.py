@@ -19,7 +19,7 @@ _TITLE = b"Binary STL by meshhub, millimetres"
 
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
 
-_MAX_FACES_PER_BLOCK = 1 << 18
+_MAX_FACES_PER_BLOCK = 1 << 16
 """Faces prepared at a time; bounds the memory, because instances can multiply the faces of a scene."""
 
 _MIN_NOTED_SHIFT_MM = 0.001
@@ -85,8 +85,8 @@ def _round_to_float32(vertices: Float64) -> Float32:
             "coordinates beyond 3.4e38 mm do not fit into STL; set {input_unit} or {target_height_mm} to reduce them",
             options=("input_unit", "target_height_mm"),
         )
-    shifts = rounded - vertices
-    shift = float(np.abs(shifts, out=shifts).max(initial=0))
+    # axis by axis, because the differences of all take as much memory as the mesh
+    shift = max(float(np.abs(rounded[:, axis] - vertices[:, axis]).max(initial=0)) for axis in range(3))
     size = float(np.ptp(vertices, axis=0).max(initial=0))
     if shift > max(_MIN_NOTED_SHIFT_MM, _MIN_NOTED_SHIFT_RATIO * size):
         note(

@@ -170,7 +170,7 @@ class DocumentBuilder:
 
     def _add_indices(self, faces: Int32) -> int:
         is_short = int(faces.max()) <= _MAX_SHORT_INDEX
-        flat = faces.ravel().astype("<u2" if is_short else "<u4")
+        flat = faces.ravel().astype("<u2") if is_short else faces.ravel().view("<u4")
         return self._add_accessor(flat, _SHORT if is_short else _INT, "SCALAR", target=_ELEMENT)
 
     def _add_accessor(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj.reading.faces import Corners, Faces
 from meshhub.model.notes import note
-from meshhub.model.scene import Float32, Float64, Int32, Mesh, UInt8
+from meshhub.model.scene import Float32, Float64, Int32, Mesh, UInt8, read_only
 from meshhub.toolkit.geometry import compacted, weld
 from meshhub.toolkit.polygons import triangulate_corners
 
@@ -111,8 +111,8 @@ def build_meshes(data: VertexData, triangles: Triangles, names: list[str]) -> li
         positions = v[rows]
         meshes.append(
             Mesh(
-                data.positions[positions],
-                faces[start:end] - np.int32(begin),
+                read_only(data.positions[positions]),
+                read_only(faces[start:end] - np.int32(begin)),
                 normals=None if vn is None else _select_rows(data.normals, vn.ravel()[rows]),
                 uv=None if vt is None else _select_rows(data.uv, vt.ravel()[rows]),
                 colors=_select_colors(data, positions),
