@@ -33,6 +33,15 @@ pytestmark = [
 ]
 
 
+PROGRAM = """
+from meshhub.cli import watch
+watch._POLL_S, watch._SETTLE_S = 0.05, 0.3
+from meshhub.__main__ import main
+main()
+"""
+"""The program, with a tenth of its waits."""
+
+
 class Watching:
     """A running watch; its streams are files."""
 
@@ -40,7 +49,7 @@ class Watching:
         self.output, self._errors = folder / "stdout", folder / "stderr"
         with self.output.open("wb") as output, self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "meshhub", "convert", "--watch", "in", "--to", "ply", "-o", "out", *arguments],
+                [sys.executable, "-c", PROGRAM, "convert", "--watch", "in", "--to", "ply", "-o", "out", *arguments],
                 cwd=folder,
                 stdout=output,
                 stderr=errors,
@@ -126,7 +135,8 @@ def test_an_upload_that_paused_is_converted_again(tmp_path: Path) -> None:
         assert result.read_text() == "mine"
 
 
-def test_a_file_that_is_renamed_before_its_turn_is_no_failure(tmp_path: Path) -> None:
+def test_a_file_that_is_renamed_before_its_turn_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "_SETTLE_S", 0.3)
     (tmp_path / "in").mkdir()
     file = write_stl(tmp_path / "in" / "a.stl")
     flags: dict[str, Any] = dict.fromkeys(field.name for field in structs.fields(ConvertFlags))

@@ -808,7 +808,7 @@ def test_the_output_and_log_of_a_job_are_bounded(tmp_path: Path) -> None:
         "for what in ('print-without-end', 'log-without-end'):\n"
         "    try:\n"
         "        source = Source.from_bytes(f'hostile {what}'.encode(), 'a.hostile')\n"
-        "        registry.convert(source, Target(), to='hostile', timeout=5)\n"
+        "        registry.convert(source, Target(), to='hostile', timeout=2)\n"
         "    except ConversionTimeout:\n"
         "        print(what)\n"
         "registry.close()\n",

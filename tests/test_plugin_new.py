@@ -18,13 +18,13 @@ pytestmark = pytest.mark.once
 
 LONG = "abcdefghij-klmnopqrst-uvwxyzabcd-efghijk"
 KINDS = {
-    "reader": ["acme", "--reader", "tri"],
-    "writer": ["acme", "--writer", ".TRI"],
-    "both": ["meshhub-acme", "--reader", "tri", "--writer", "tri"],
-    "operation": ["acme", "--operation", "lift-up"],
-    "recipe": ["acme", "--recipe", "tall-print"],
-    "policy": ["acme", "--policy"],
-    "all": ["acme", "--reader", "tri", "--writer", "trio", "--operation", "lift", "--recipe", "tall", "--policy"],
+    "reader": ["acme-reader", "--reader", "tri"],
+    "writer": ["acme-writer", "--writer", ".TRIO"],
+    "both": ["meshhub-acme-both", "--reader", "duo", "--writer", "duo"],
+    "operation": ["acme-operation", "--operation", "lift-up"],
+    "recipe": ["acme-recipe", "--recipe", "tall-print"],
+    "policy": ["acme-policy", "--policy"],
+    "all": ["acme", "--reader", "quad", "--writer", "quads", "--operation", "lift", "--recipe", "tall", "--policy"],
     "shortest": ["q", "--reader", "v", "--writer", "w", "--operation", "z", "--recipe", "y", "--policy"],
     "longest": [LONG, "--reader", "abcdefghijklmnop", "--writer", "abcdefghijklmnop", "--operation", LONG, "--policy"],
 }
@@ -63,16 +63,23 @@ def install(plugin: Path) -> str:
     return str(plugin / "src")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_new_plugin_passes_its_tests(kind: str, tmp_path: Path) -> None:
-    plugin = create(tmp_path, *KINDS[kind])
-    done = run(plugin, "pytest", "-q", "-p", "no:cacheprovider", path=install(plugin))
+def test_new_plugins_pass_their_tests(tmp_path: Path) -> None:
+    """All kinds are installed together, and one run of pytest collects the tests of all."""
+    plugins = []
+    for kind, arguments in KINDS.items():
+        (tmp_path / kind).mkdir()
+        plugins.append(create(tmp_path / kind, *arguments))
+    path = os.pathsep.join(map(install, plugins))
+    run_tests = ("pytest", "-v", "-p", "no:cacheprovider", "-c", str(plugins[0] / "pyproject.toml"), "--rootdir=.")
+    done = run(tmp_path, *run_tests, "--import-mode=importlib", *(f"{plugin}/tests" for plugin in plugins), path=path)
     assert done.returncode == 0, done.stdout
-    # each part has tests, which run
-    assert ("skipped" in done.stdout) <= (kind != "policy")
-    listed = run(plugin, "meshhub", "plugins", path=str(plugin / "src"))
+    for plugin in plugins:
+        assert f"{plugin.name}/tests/" in done.stdout
+    assert not re.search(r"^SKIPPED .*test_policy", done.stdout, re.M)
+    listed = run(tmp_path, "meshhub", "plugins", path=path)
     assert (listed.returncode, listed.stderr) == (0, "")
-    assert plugin.name.removeprefix("meshhub-") in listed.stdout
+    for plugin in plugins:
+        assert plugin.name.removeprefix("meshhub-") in listed.stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,8 +11,7 @@ import io
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -30,27 +29,21 @@ from meshhub.engine.run_options import (
     split_keywords,
 )
 from meshhub.engine.run_task import run_task
-from meshhub.errors import UnsupportedTarget, quote
-from meshhub.model.capabilities import Format, Operation, Writer
 from meshhub.model.chain import Chain, Request, Write
 from meshhub.model.estimate import Estimate
-from meshhub.model.options import OptionField
-from meshhub.model.plans import LOCAL, Caller, Objection, Plan
+from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.progress import Listener
-from meshhub.model.recipes import Recipe
 from meshhub.model.report import Inspection, Report
-from meshhub.model.source import Assembly, Source, Target
-from meshhub.model.translations import Texts
+from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Result, Verdict
-from meshhub.pipeline.archived_models import only_model, opened_models
-from meshhub.pipeline.collecting import collect
-from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.hooks import Hooks, raise_objections
-from meshhub.pipeline.inputs import Input, Inputs, describe_archive, is_several, open_input
-from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.outputs import Output, open_output, place_first_bed, target_format
+from meshhub.pipeline.inputs import Input, Inputs
+from meshhub.pipeline.loading import Fault, Plugins
+from meshhub.pipeline.opening import open_model, open_models
+from meshhub.pipeline.outputs import Output, check_picture_name, open_output, place_first_bed, target_format
+from meshhub.pipeline.plugin_index import PluginIndex
 from meshhub.pipeline.program_scenes import decode
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
 
@@ -62,7 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Registry:
+class Registry(PluginIndex):
     """Plug-ins and their declarations; immutable. Two registries are independent, unless one was made from the other.
 
     Args:
@@ -89,11 +82,15 @@ class Registry:
         """Load the plug-ins and collect their declarations. A broken plug-in becomes a fault, never an exception."""
         self._hooks = hooks if hooks is not None else Hooks()
         self._engine: Engine = engine if engine is not None else InProcess()
-        disabled = read_disabled() | set(disabled)
-        self._loaded = Plugins(
-            plugins, entry_points=entry_points, builtins=builtins, refusal=self._hooks.refusal, disabled=disabled
+        super().__init__(
+            Plugins(
+                plugins,
+                entry_points=entry_points,
+                builtins=builtins,
+                refusal=self._hooks.refusal,
+                disabled=read_disabled() | set(disabled),
+            )
         )
-        self._collected = collect(self._loaded)
         self._hooks.attach(self._loaded)
 
     def using(self, engine: Engine, hooks: Hooks) -> Registry:
@@ -124,58 +121,9 @@ class Registry:
         return self._hooks
 
     @property
-    def declarations(self) -> Declarations:
-        """Every registered format, reader, writer and operation."""
-        return self._collected.declarations
-
-    @property
-    def formats(self) -> Mapping[str, Format]:
-        """Formats by id; `declarations` lists which can be read and written."""
-        return self.declarations.formats
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """Operations by id, in the order in which chains run them."""
-        return {declared.capability.id: declared.capability for declared in self.declarations.operations}
-
-    @property
-    def options(self) -> Mapping[str, OptionField]:
-        """Options of the host, and of all readers, operations and writers, by name."""
-        return self.declarations.fields()
-
-    @property
-    def recipes(self) -> Mapping[str, Recipe]:
-        """Recipes by id."""
-        return MappingProxyType(dict(self.declarations.recipes))
-
-    @property
-    def plans(self) -> Mapping[str, Plan]:
-        """Customer plans by id."""
-        return MappingProxyType(self._collected.plans)
-
-    @property
-    def plugins(self) -> tuple[Plugin, ...]:
-        """The loaded plug-ins."""
-        return tuple(self._loaded.loaded)
-
-    @property
-    def disabled_plugins(self) -> tuple[Plugin, ...]:
-        """The plug-ins that are installed, but disabled."""
-        return tuple(self._loaded.disabled)
-
-    @property
     def faults(self) -> tuple[Fault, ...]:
         """Defects of plug-ins: those found on loading, and hooks that are not called for now."""
-        return *self._loaded.faults, *self._hooks.faults
-
-    def texts(self, language: str) -> Texts:
-        """Return the texts of declarations in another language, as far as plug-ins translate them.
-
-        Args:
-            language: Tag such as "de" or "de-AT", or several as in the header Accept-Language; an unknown one means
-                English.
-        """
-        return self._collected.translations.texts(language)
+        return *super().faults, *self._hooks.faults
 
     def check_request(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
         """Check target, entitlements and options before a source is available.
@@ -188,18 +136,8 @@ class Registry:
             RequestRefused: A rule of a plug-in rejects the target or an operation.
         """
         checked = check_request(self.declarations, request, caller, self._hooks.check_options)
-        capabilities: list[Writer | Operation] = [operation.capability for operation in checked.operations]
-        if checked.writer is not None:
-            capabilities.append(checked.writer.capability)
-        raise_objections([item for capability in capabilities for item in self.objections_to(caller, capability)])
+        raise_objections([item for declared in checked.capabilities for item in self.objections_to(caller, declared)])
         return checked
-
-    def objections_to(self, caller: Caller, capability: Writer | Operation) -> list[Objection]:
-        """Return the objections that rules of plug-ins declare to a writer or an operation for a caller."""
-        rules = [rule for rule in self._collected.rules if rule.concerns(caller.plan)]
-        if isinstance(capability, Operation):
-            return [rule.objection for rule in rules if capability.id in rule.operations]
-        return [rule.objection for rule in rules if capability.format.id in rule.formats]
 
     def resolve(self, request: Request | CheckedRequest, source: Source, caller: Caller = LOCAL) -> Chain:
         """Return the chain for a request; touches no geometry.
@@ -237,10 +175,7 @@ class Registry:
             UnreadableFile, UnsafeArchive: The archive is damaged, or cannot be unpacked safely.
             OSError, TypeError: The input cannot be opened.
         """
-        with (
-            open_input(source, self.declarations.storages) as opened,
-            opened_models(opened, self.declarations, self._hooks.sniffing()) as models,
-        ):
+        with open_models(source, self.declarations, self._hooks) as models:
             yield models
 
     @contextmanager
@@ -254,15 +189,9 @@ class Registry:
             MeshhubError, OSError, TypeError: See `open_models`; or an archive holds several models.
             ValueError: The list of inputs is empty.
         """
-        with ExitStack() as stack:
-            if is_several(source):
-                yield Assembly([stack.enter_context(self.open_model(each, options)) for each in source])
-                return
-            single = cast(Input, source)
-            if options.get("input_format") is not None:
-                yield stack.enter_context(open_input(single, self.declarations.storages))
-            else:
-                yield only_model(stack.enter_context(self.open_models(single)), describe_archive(single))
+        is_one_file = options.get("input_format") is not None
+        with open_model(source, self.declarations, self._hooks, is_one_file=is_one_file) as model:
+            yield model
 
     def convert(
         self,
@@ -359,11 +288,9 @@ class Registry:
             keywords: As for `convert`; also the options of checks.
         """
         run, options = split_keywords(**keywords)
-        if marked is not None:
-            request = Request(purpose="check", target=target_format(marked, None), options=options)
-            return cast(Verdict, self._run_to_output(source, request, run, marked, overwrite=overwrite))
-        with self._resolved(source, Request(purpose="check", options=options), run) as task:
-            return cast(Verdict, self._run(task, run.timeout, run.cancel))
+        target = "" if marked is None else target_format(marked, None)
+        request = Request(purpose="check", target=target, options=options)
+        return cast(Verdict, self._run_to_output(source, request, run, marked or Target(), overwrite=overwrite))
 
     def estimate(self, source: Inputs, **keywords: Unpack[QuoteRunOptions]) -> Estimate:
         """Estimate the print of one model: weight, support and time. Takes the keywords of `quote` except `rates`.
@@ -414,8 +341,7 @@ class Registry:
             MeshhubError: The request is invalid, or the file cannot be read.
             OSError: The target cannot be written.
         """
-        if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
-            raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
+        check_picture_name(target)
         run, options = split_keywords(**keywords)
         request = Request(purpose="render", options=options)
         return cast(Report, self._run_to_output(source, request, run, target, overwrite=overwrite))

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 EXAMPLE_COUNT = int(os.environ.get("MESHHUB_TEST_SCHEMA", "0"))
 QUICK = settings(
-    max_examples=EXAMPLE_COUNT or 25,
+    max_examples=EXAMPLE_COUNT or 10,
     derandomize=not EXAMPLE_COUNT,
     database=None,
     deadline=None,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshhub import InvalidOption, Registry
-from meshhub.builtin_plugins.optimize import OptimizeOptions
+from meshhub.builtin_plugins.optimize import OptimizeOptions, bounded_error
 from meshhub.builtin_plugins.optimize.operation import run
 from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
@@ -47,7 +47,7 @@ def build_plate(steps: int = 60) -> Mesh:
 
 
 @given(target=st.integers(4, 4000), shape=st.sampled_from([sphere(10, 48), build_torus()]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_closed_stays_closed_and_the_target_is_met(target: int, shape: Mesh) -> None:
     result, remarks = reduce(scene_of(shape), target)
     assert_valid(result)
@@ -276,7 +276,7 @@ def test_both_sides_of_a_thin_wall_keep_their_colors() -> None:
 
 
 @given(seed=st.integers(0, 3000))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_any_triangle_soup_is_reduced_without_an_error(seed: int) -> None:
     random = np.random.default_rng(seed)
     vertices = random.integers(0, 4, (int(random.integers(3, 40)), 3)).astype(np.float64)
@@ -342,8 +342,9 @@ def measure_distance(before: Mesh, after: Mesh) -> float:
     )
 
 
-@given(error_mm=st.floats(0.02, 2), shape=st.sampled_from([sphere(10, 24), build_torus(24, 16)]))
-@settings(max_examples=8)
+@pytest.mark.parametrize(
+    ("error_mm", "shape"), [(0.05, sphere(10, 24)), (1.5, sphere(10, 16)), (0.3, build_torus(16, 12))]
+)
 def test_the_distance_stays_within_the_limit(error_mm: float, shape: Mesh) -> None:
     result, remarks = limit(scene_of(shape), error_mm)
     assert_valid(result)
@@ -351,24 +352,33 @@ def test_the_distance_stays_within_the_limit(error_mm: float, shape: Mesh) -> No
     assert remarks.figures["error_mm"] <= error_mm
 
 
+@pytest.fixture
+def coarse_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure distances at a tenth of the samples, which take most of the time."""
+    monkeypatch.setattr(bounded_error, "MAX_SPACING", 1.6)
+
+
+@pytest.mark.usefixtures("coarse_samples")
 def test_a_larger_limit_leaves_fewer_faces() -> None:
-    counts = [limit(scene_of(sphere(10, 48)), error_mm)[0].face_count for error_mm in (0.05, 0.5)]
-    assert counts[1] < counts[0] < len(sphere(10, 48).faces)
+    counts = [limit(scene_of(sphere(10, 24)), error_mm)[0].face_count for error_mm in (0.2, 1)]
+    assert counts[1] < counts[0] < len(sphere(10, 24).faces)
 
 
+@pytest.mark.usefixtures("coarse_samples")
 def test_the_first_of_target_and_limit_stops() -> None:
-    ball = scene_of(sphere(10, 48))
-    result, remarks = limit(ball, 2, 1000)
-    assert result.face_count == 1000
+    ball = scene_of(sphere(10, 24))
+    result, remarks = limit(ball, 2, 400)
+    assert result.face_count == 400
     assert not [note for note in remarks.notes if note.code == "target_faces_missed"]
-    result, remarks = limit(ball, 0.05, 20)
+    result, remarks = limit(ball, 0.2, 20)
     assert result.face_count > 20
     (missed,) = [note for note in remarks.notes if note.code == "target_faces_missed"]
     assert "optimize_max_error_mm" in missed.message
 
 
+@pytest.mark.usefixtures("coarse_samples")
 def test_the_largest_instance_counts_for_the_limit() -> None:
-    ball, large = sphere(10, 32), np.diag([10.0, 10, 10, 1])
+    ball, large = sphere(10, 16), np.diag([10.0, 10, 10, 1])
     alone = limit(scene_of(ball), 0.2)[0].face_count
     result, remarks = limit(Scene((ball,), (Part(0), Part(0, large))), 0.2)
     assert len(result.meshes[0].faces) > alone
@@ -381,8 +391,9 @@ def test_wrong_limits_are_rejected(value: str) -> None:
         registry.read(scene_of(sphere()), optimize_max_error_mm=value)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("coarse_samples")
 def test_an_error_limit_stops_at_the_deadline_with_a_note() -> None:
-    ball = scene_of(sphere(segments=80))
+    ball = scene_of(sphere(segments=48))
     with collecting("optimize") as remarks, bounded_by(time.monotonic()):
         result = run(ball, OptimizeOptions(optimize_max_error_mm=0.05))
     assert "reduction_stopped" in {note.code for note in remarks.notes}

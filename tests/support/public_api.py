@@ -16,6 +16,8 @@ from types import ModuleType
 
 from msgspec import Struct, structs
 
+import meshhub
+
 LIST = Path(__file__).parent.parent / "public_api.txt"
 
 PACKAGES = ("meshhub", "meshhub.errors", "meshhub.hookspecs", "meshhub.interop", "meshhub.toolkit")
@@ -47,12 +49,24 @@ def _list_module(module: ModuleType) -> Iterator[str]:
             continue
         path = f"{module.__name__}.{name}"
         if inspect.isclass(value):
-            yield f"{path}({', '.join(base.__name__ for base in value.__bases__)})"
+            yield f"{path}({', '.join(base.__name__ for base in _list_bases(value))})"
             yield from (f"{path}.{member}" for member in _list_members(value))
         elif callable(value):
             yield f"{path}{_sign(value)}"
         else:
             yield path
+
+
+def _is_private(kind: type) -> bool:
+    """Return whether a class is only a part of public classes."""
+    home = f"{kind.__module__}."
+    is_listed = kind.__name__ in meshhub.__all__ or home.startswith(tuple(f"{name}." for name in PACKAGES[1:]))
+    return home.startswith("meshhub.") and not is_listed
+
+
+def _list_bases(kind: type) -> list[type]:
+    """Return the bases of a class, with those of a private one in its place."""
+    return [each for base in kind.__bases__ for each in (_list_bases(base) if _is_private(base) else [base])]
 
 
 def _list_members(kind: type) -> Iterator[str]:
@@ -67,7 +81,10 @@ def _list_members(kind: type) -> Iterator[str]:
             yield f"__init__{_sign(vars(kind)['__init__'])}"
     names = {name for name, _ in fields}
     yield from (f"{name}{': required' if is_required else ''}" for name, is_required in fields)
-    for name, value in sorted(vars(kind).items()):
+    members = {
+        name: value for base in reversed(kind.__mro__) if _is_private(base) for name, value in vars(base).items()
+    }
+    for name, value in sorted({**members, **vars(kind)}.items()):
         if name.startswith("_") or name in names:
             continue
         function = getattr(value, "__func__", value)

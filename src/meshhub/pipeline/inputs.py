@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
 
-from meshhub.errors import quote
 from meshhub.model.source import Source
 from meshhub.pipeline.program_scenes import SceneSource
 from meshhub.pipeline.storages import Storages, fetched, is_address
@@ -37,13 +36,6 @@ def open_input(value: Input, storages: Storages) -> Iterator[Source]:
             yield source
     else:
         yield as_source(value)
-
-
-def describe_archive(value: Input) -> str:
-    """Return the name of an archive for messages."""
-    if isinstance(value, Source):
-        return quote(value.name)
-    return quote(PurePath(value).name) if isinstance(value, str | os.PathLike) else "the archive"
 
 
 def as_source(value: Input) -> Source:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, Union
 
-from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
+from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget, quote
 from meshhub.model.source import Target, name_bed
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.storages import Storages, is_address, stored
@@ -28,6 +28,12 @@ def target_format(output: Output, to: str | None) -> str:
     if not path.suffix:
         raise UnsupportedTarget(f"{str(path)!r} has no extension that names a format; add one, or name a format")
     return path.suffix
+
+
+def check_picture_name(output: Output) -> None:
+    """Raise UnsupportedTarget if an output is a path or an address without the extension .png."""
+    if isinstance(output, str | os.PathLike) and Path(output).suffix.lower() != ".png":
+        raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(output).name)} with .png")
 
 
 def place_first_bed(output: Output) -> Output:

@@ -75,6 +75,12 @@ class CheckedRequest:
     from_recipe: frozenset[str] = frozenset()
     checks: tuple[Declared[Check], ...] = ()
 
+    @property
+    def capabilities(self) -> list[Writer | Operation]:
+        """Operations and writer that the request names."""
+        operations: list[Writer | Operation] = [operation.capability for operation in self.operations]
+        return operations if self.writer is None else [*operations, self.writer.capability]
+
 
 class _Read(NamedTuple):
     """Reader of a file, with its step and options, and the notes about the choice."""

@@ -34,7 +34,7 @@ MIN_RISE = 1e-6
 class Skin(NamedTuple):
     """Surface that is measured in several poses.
 
-    vertices: (n, 3) distinct positions in mm, Z up
+    vertices: (n, 3) distinct positions of the faces in mm, Z up
     faces:    (m, 3) oriented outward
     ends:     (e, 2) vertices of each edge between two faces, in the direction of the first face
     sides:    (e, 2) faces of each edge
@@ -50,6 +50,10 @@ class Skin(NamedTuple):
         """Return the skin of a surface: (n, 3) positions, (m, 3) faces."""
         first, index = weld(vertices)
         faces = index[faces]
+        # a vertex without a face may be far away, and the layers extend to all vertices
+        is_used = np.zeros(len(first), np.bool_)
+        is_used[faces] = True
+        first, faces = first[is_used], (np.cumsum(is_used) - 1)[faces].astype(faces.dtype)
         half = np.stack(edges(faces).pairs(), axis=1)
         corners = faces.ravel()
         ends = np.stack([corners[half[:, 0]], corners[following(half[:, 0])]], axis=1)
