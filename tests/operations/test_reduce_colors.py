@@ -269,6 +269,28 @@ def test_reduced_colors_are_not_reported_as_lost(tmp_path: Path) -> None:
     assert "textures" in {loss.feature for loss in registry.convert(tmp_path / "a.glb", tmp_path / "b.stl").losses}
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reduce_colors": 16},
+        {"reduce_colors_palette": ",".join(f"#{n * 12:02X}{240 - n * 12:02X}{n % 2 * 255:02X}" for n in range(20))},
+    ],
+    ids=["count", "palette"],
+)
+def test_a_slicer_with_fewer_filaments_gets_a_palette_of_that_size(tmp_path: Path, options: dict[str, Any]) -> None:
+    stripes = np.array([[(n * 12, 240 - n * 12, n % 2 * 255) for n in range(20)]], np.uint8)
+    scene = project_texture(brick(40, 40, 2), stripes)
+    with Registry(entry_points=False) as registry:
+        for profile, limit in (("prusa", 15), ("bambu", None)):
+            target = tmp_path / f"{profile}.3mf"
+            report = registry.convert(scene, target, options={**options, "threemf_profile": profile})
+            notes = {note.code for note in report.notes}
+            assert "too_many_filaments" not in notes
+            assert ("filaments_limited" in notes) is (limit is not None)
+            count = len(registry.read(target, threemf_paint="split").used_materials())
+            assert count == 15 if limit else count > 15
+
+
 def test_normals_of_split_triangles_are_interpolated() -> None:
     mesh = sphere(15)
     length = np.linalg.norm(mesh.vertices, axis=1, keepdims=True)

@@ -306,6 +306,11 @@ CASES: Mapping[str, Case] = {
             lambda: writer(carries_with={"a": "names"}),
             "carries_with['a'] must be a frozenset, got 'names'",
         ),
+        (
+            "max-colors",
+            lambda: writer(options=Options, max_colors={"bad_mm": {"mono": 1}}),
+            "max_colors must name options with their choices, got {'bad_mm': {'mono': 1}}",
+        ),
         ("writer-frame", lambda: writer(frame=None), "writer of 'bad': frame must be a Frame(…), got None"),
         (
             "up-option",

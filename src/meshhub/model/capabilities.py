@@ -301,6 +301,12 @@ class Writer(Capability, frozen=True, kw_only=True):
     merges_parts: bool = False
     """Whether programs read all parts of a file as one mesh, so that parts that touch become one."""
 
+    max_colors: dict[str, dict[str, int]] = {}
+    """Maximum number of colors that programs print, by option and its value: `{"abc_printer": {"mono": 1}}`.
+
+    Operations that reduce colors use no more. Other values: unlimited.
+    """
+
     frame: Frame = HOST_FRAME
     """Frame in which the writer receives the scene."""
 

@@ -119,6 +119,9 @@ class Write(Struct, frozen=True, kw_only=True, tag="write"):
     merges_parts: bool = False
     """Whether programs read all parts of the file as one mesh."""
 
+    max_colors: int | None = None
+    """Maximum number of colors that programs print; None: unlimited."""
+
     each_bed: bool = False
     """Whether the objects of each bed get a file of their own."""
 

@@ -142,6 +142,7 @@ class _Collector:
         declared = declare(plugin.name, plugin.origin, writer)
         self._add_options(writer.options, plugin, writer.format.id)
         _check_up_option(writer)
+        _check_max_colors(writer)
         self._formats[writer.format.id] = writer.format
         self._writers.append(declared)
 
@@ -285,6 +286,16 @@ def _check_up_option(writer: Writer) -> None:
         raise InvalidDeclaration(
             f"up_option must be one of its options, with the choices y and z, got {show_value(writer.up_option)}"
         )
+
+
+def _check_max_colors(writer: Writer) -> None:
+    """Check that the numbers of colors depend on choices of options."""
+    choices = {field.name: field.choices for field in option_fields(writer.options)}
+    for option, limits in writer.max_colors.items():
+        if not {*limits} <= {*choices.get(option, ())}:
+            raise InvalidDeclaration(
+                f"max_colors must name options with their choices, got {show_value({option: limits})}"
+            )
 
 
 def _best_first(declared: Declared[Any]) -> tuple[int, str]:

@@ -16,8 +16,8 @@ from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginEr
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
+from meshhub.model.destination import Destination, converting_to
 from meshhub.model.estimate import Estimate
-from meshhub.model.merging import merging_parts
 from meshhub.model.notes import Note, did, note, quote_options, spell_message
 from meshhub.model.report import FileReport, Inspection, Loss, Report
 from meshhub.model.scene import Scene
@@ -95,7 +95,7 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
     losses: list[Loss] = []
     for step in run.chain.operations:
         features = scene.features()
-        with merging_parts(ending.merges_parts):
+        with converting_to(Destination(ending.merges_parts, ending.max_colors)):
             scene = _operate(run, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     if scene.project is None or run.chain.target_format != scene.project.format:

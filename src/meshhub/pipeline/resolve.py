@@ -337,11 +337,11 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
         return (reduce, write), Preview()
     carried = _find_carried_features(checked.writer.capability, options)
     colors = _choose_texture_colors(carried, options)
-    merges_parts = checked.writer.capability.merges_parts
     return (write,), Write(
         carried=tuple(sorted(carried)),
         texture_colors=colors,
-        merges_parts=merges_parts,
+        merges_parts=checked.writer.capability.merges_parts,
+        max_colors=_find_max_colors(checked.writer.capability, options),
         each_bed=options.get("each_bed") is True,
     )
 
@@ -430,6 +430,13 @@ def _choose_options(struct: type[Struct], options: Mapping[str, Value]) -> dict[
 def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> frozenset[Feature]:
     by_option = (features for option, features in writer.carries_with.items() if options.get(option))
     return writer.carries.union(*by_option)
+
+
+def _find_max_colors(writer: Writer, options: Mapping[str, Value]) -> int | None:
+    """Return the number of colors that the programs print which the options name; None if no option limits it."""
+    values = opt.build_options(writer.options, options)
+    limits = (limits.get(getattr(values, option)) for option, limits in writer.max_colors.items())
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Value]) -> str | None:

@@ -20,7 +20,7 @@ from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
 from meshhub.builtin_plugins.repair.wrap import wrap_mesh
 from meshhub.errors import format_number
-from meshhub.model.merging import merges_parts
+from meshhub.model.destination import get_destination
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
@@ -94,7 +94,9 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
             total[1] += volume * scale
     is_changed = any(mesh is not original for mesh, original in zip(meshes, scene.meshes, strict=True))
     repaired = replace(scene, meshes=tuple(meshes)) if is_changed else scene
-    if merges_parts() and (len(scene.parts) > 1 or not np.array_equal(scene.parts[0].transform, np.eye(4))):
+    if get_destination().merges_parts and (
+        len(scene.parts) > 1 or not np.array_equal(scene.parts[0].transform, np.eye(4))
+    ):
         repaired, moved = separate_parts(repaired)
         tally["vertices_moved"] += moved
         is_changed = is_changed or moved > 0

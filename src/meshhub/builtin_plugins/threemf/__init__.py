@@ -24,6 +24,10 @@ _CARRIES: frozenset[Feature] = frozenset(
 )
 
 
+MAX_FILAMENTS = {"prusa": 15, "bambu": 32, "orca": 32}
+"""Largest filament that a slicer paints with, by the profile of the writer."""
+
+
 class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
     """Paint of slicers."""
 
@@ -93,6 +97,7 @@ def meshhub_writers() -> list[Writer]:
             carries=_CARRIES,
             frame=HOST_FRAME,
             options=ThreeMFWriteOptions,
+            max_colors={"threemf_profile": MAX_FILAMENTS},
             preload=(
                 "meshhub.builtin_plugins.threemf.writing.bambu_project",
                 "meshhub.builtin_plugins.threemf.writing.prusa_project",

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from meshhub.builtin_plugins.threemf import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.paint_trees import PaintTrees
 from meshhub.builtin_plugins.threemf.writing.object_tree import MeshObject
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
@@ -59,7 +60,7 @@ _BAMBU = Dialect(
     ),
     metadata=b'<metadata name="BambuStudio:3mfVersion">1</metadata>\n',
     paint="paint_color",
-    max_filament=32,
+    max_filament=MAX_FILAMENTS["bambu"],
     thumbnail="Metadata/plate_1.png",
 )
 DIALECTS: dict[Profile, Dialect] = {
@@ -73,7 +74,7 @@ DIALECTS: dict[Profile, Dialect] = {
             b'<metadata name="slic3rpe:MmPaintingVersion">1</metadata>\n'
         ),
         paint="slic3rpe:mmu_segmentation",
-        max_filament=15,
+        max_filament=MAX_FILAMENTS["prusa"],
         thumbnail="Metadata/thumbnail.png",
         max_slicing_cost=MAX_SLICING_COST,
     ),
