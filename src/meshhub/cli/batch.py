@@ -296,12 +296,8 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:
-            codes = {note.code for note in conversion.report.notes}
+            codes = {note.code for note in conversion.report.notes} - terminal.USUAL_NOTES
             rows.append((source, str(conversion.target), _add_codes(report_text.summarize(conversion.report), codes)))
-        elif conversion.job is not None:
-            size = report_text.format_bytes(conversion.target.stat().st_size)
-            codes = {note["code"] for note in (conversion.job.report or {}).get("notes", ())}
-            rows.append((source, str(conversion.target), _add_codes(size, codes)))
     terminal.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
     for conversion in batch:
         if conversion.report is not None and is_verbose():

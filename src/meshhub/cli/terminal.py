@@ -14,12 +14,16 @@ import click
 import msgspec
 
 from meshhub.cli.exits import code_of, explained
+from meshhub.cli.locale import tr
 from meshhub.cli.origins import Match, match_origin
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note
 from meshhub.model.options import flag_of
 from meshhub.model.report import Report
+
+USUAL_NOTES = frozenset({"frame_converted"})
+"""Codes of notes that nearly every conversion has."""
 
 MAX_COLUMN_WIDTH = 60
 """Maximum characters of the text in every column except the last; leaves room for several on one line."""
@@ -98,15 +102,16 @@ def print_skipped(source: str, output: str, options: Mapping[str, object], *, is
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
-    """Print notes on standard error, unless the command is quiet."""
+    """Print notes on standard error, unless the command is quiet; those that nearly all files have, only if verbose."""
     for note in listed:
-        inform(f"note: {note.spelled(flag_of)} [{note.code}]", indent=indent)
+        if is_verbose() or note.code not in USUAL_NOTES:
+            inform(f"{tr('note')}: {note.spelled(flag_of)} [{note.code}]", indent=indent)
 
 
 def print_timings(report: Report) -> None:
     """Print the duration of each step on standard error, if the command is verbose."""
     if is_verbose():
-        steps = ", ".join(f"{step.kind} {step.step} {step.seconds:.3f} s" for step in report.steps)
+        steps = ", ".join(f"{step.kind} {step.step} {step.seconds:.3f} s" for step in report.steps if step.seconds)
         print_line(f"timings: {steps}", indent="  ", err=True)
 
 

@@ -109,5 +109,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.arrange.operation:run",
             needs=("scipy",),
             install="meshhub",
+            figures={
+                "objects": "placed {} object|placed {} objects",
+                "beds": "on {} bed|on {} beds",
+            },
         )
     ]

@@ -57,5 +57,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=FitOptions,
             run="meshhub.builtin_plugins.fit.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]

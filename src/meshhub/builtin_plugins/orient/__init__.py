@@ -76,5 +76,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.orient.operation:run",
             needs=("fast_simplification", "scipy"),
             install="meshhub",
+            figures={
+                "support_mm3": "support {support_before_mm3} → {} mm³",
+                "contact_mm2": "stands on {} mm²",
+            },
         )
     ]

@@ -31,5 +31,6 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.PLACE,
             options=PlaceOnBedOptions,
             run="meshhub.builtin_plugins.place_on_bed.operation:run",
+            figures={"moved_mm": "moved by {} mm"},
         )
     ]

@@ -152,5 +152,9 @@ def meshhub_operations() -> Iterable[Operation]:
             drops=frozenset({"uv", "colors", "textures"}),
             transfers=frozenset({"uv", "colors", "textures"}),
             reduces_colors="reduce_colors",
+            figures={
+                "filament_colors": "colors {}",
+                "delta_e_mean": "mean deviation {} ΔE",
+            },
         )
     ]

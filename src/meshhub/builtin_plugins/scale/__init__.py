@@ -36,5 +36,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=ScaleOptions,
             run="meshhub.builtin_plugins.scale.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]

@@ -85,5 +85,10 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.split_for_bed.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "parts_split": "split {} part|split {} parts",
+                "parts_after": "parts {parts_before} → {}",
+                "connectors": "{} connector|{} connectors",
+            },
         )
     ]

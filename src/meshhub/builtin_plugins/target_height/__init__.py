@@ -36,5 +36,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=TargetHeightOptions,
             run="meshhub.builtin_plugins.target_height.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]
