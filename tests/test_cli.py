@@ -435,7 +435,7 @@ def test_every_command_has_help(command: str) -> None:
     assert done.returncode == 0
     assert len(done.stdout) > 100
     if command == "convert":
-        for flag in ("--repair", "--target-height-mm", "--optimize-target-faces", "--flatten-base-mm", "--input-unit"):
+        for flag in ("--repair", "--target-height-mm", "--optimize-target-faces", "--place-on-bed", "--input-unit"):
             assert flag in done.stdout.decode()
 
 

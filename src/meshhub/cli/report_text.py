@@ -22,7 +22,7 @@ _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 """Figure in a sentence; see `Operation.figures`."""
 
-_FEATURES: dict[Feature, str] = {
+FEATURES: dict[Feature, str] = {
     "names": "names",
     "hierarchy": "groups",
     "instances": "instances",
@@ -129,7 +129,7 @@ def list_notes(notes: Sequence[Note], losses: Sequence[Loss], registry: Registry
     lines = []
     dropped: dict[str, list[str]] = {}
     for loss in losses:
-        dropped.setdefault(loss.step, []).append(tr(_FEATURES[loss.feature]))
+        dropped.setdefault(loss.step, []).append(tr(FEATURES[loss.feature]))
     for step, features in dropped.items():
         form = registry.formats.get(step)
         label = texts.operations.get(step) or texts.formats.get(step) or (form.label if form else step)

@@ -119,7 +119,8 @@ def _print_preview(
     for step in report_text.list_steps(chain):
         terminal.print_line(step, indent="  ", err=output.path == STREAM)
     for loss in chain.losses:
-        terminal.inform(f"could be lost, if the file has it: {loss.feature} (at {loss.step})", indent="  ")
+        text = tr("could be lost, if the file has it: {feature} (at {step})")
+        terminal.inform(text.format(feature=tr(report_text.FEATURES[loss.feature]), step=loss.step), indent="  ")
     terminal.print_notes(chain.notes, indent="  ")
 
 

@@ -31,6 +31,9 @@ MAX_COLUMN_WIDTH = 60
 _MIN_COLUMN_WIDTH = 8
 """Minimum characters of a column that shrinks; narrower columns would break most words."""
 
+_MIN_TABLE_WIDTH = 60
+"""Characters under which a wide table is printed as records."""
+
 _MIN_LINE_WIDTH = 40
 """Minimum characters; a narrower terminal wraps the lines itself."""
 
@@ -121,13 +124,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = 
     body = [[*(_shorten_paths(cell, MAX_COLUMN_WIDTH) for cell in row[:-1]), row[-1]] for row in cells]
     lines = [list(columns), *body] if any(columns) else body
     natural = [max((len(row[index]) for row in lines), default=0) for index in range(len(columns))]
-    widths = _fit(natural, shutil.get_terminal_size((160, 24)).columns - len(_GAP) * (len(columns) - 1))
+    width = shutil.get_terminal_size((160, 24)).columns
+    gaps = len(_GAP) * (len(columns) - 1)
+    if len(columns) > 2 and width < min(_MIN_TABLE_WIDTH, sum(natural) + gaps):
+        _print_records(columns, body, err=err)
+        return
+    widths = _fit(natural, width - gaps)
     for number, row in enumerate(lines):
         *first, (last, room) = zip(row, widths, strict=True)
         blocks = [*(_wrap(_shorten_paths(cell, width), width) for cell, width in first), _wrap(last, room)]
         for parts in itertools.zip_longest(*blocks, fillvalue=""):
             text = _GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
             click.echo(click.style(text, bold=True) if number == 0 and any(columns) else text, err=err)
+
+
+def _print_records(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool) -> None:
+    """Print the cells of each row below each other, because a narrow terminal would break most words of a table."""
+    for first, *others in rows:
+        click.echo(click.style(first, bold=True), err=err)
+        for column, cell in zip(columns[1:], others, strict=True):
+            if cell:
+                print_line(f"{column}: {cell}", indent="  ", err=err)
 
 
 def _wrap(text: str, width: int) -> list[str]:

@@ -30,6 +30,9 @@ class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     marks: tuple[str, str] = (",", ".")
     """Marks of thousands and of decimals."""
 
+    epilog: str = ""
+    """What the exit statuses mean."""
+
     words: Mapping[str, Text] = {}
     """Words and sentences, by the English ones."""
 

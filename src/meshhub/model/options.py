@@ -77,7 +77,11 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     input_unit: (
         Annotated[
             Unit,
-            Meta(title="Unit of the file", description="The unit of the numbers in the file; overrides the file."),
+            Meta(
+                title="Unit of the file",
+                description="The unit of the numbers in the file; overrides the file.",
+                extra={"everyday": True},
+            ),
         ]
         | None
     ) = None
@@ -118,7 +122,11 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     recipe: (
         Annotated[
             str,
-            Meta(title="Recipe", description="Named list of options; options that the request sets take precedence."),
+            Meta(
+                title="Recipe",
+                description="Named list of options; options that the request sets take precedence.",
+                extra={"everyday": True},
+            ),
         ]
         | None
     ) = None

@@ -32,6 +32,7 @@ class ArrangeOptions(Struct, frozen=True, kw_only=True):
                 "220x220; what finds no room goes on further beds beside it.",
                 max_length=64,
                 examples=["220x220"],
+                extra={"everyday": True},
             ),
         ]
         | None

@@ -26,6 +26,7 @@ class FitOptions(Struct, frozen=True, kw_only=True):
                 "width × depth × height in millimeters, such as 200x200x180.",
                 max_length=64,
                 examples=["200x200x180"],
+                extra={"everyday": True},
             ),
         ]
         | None

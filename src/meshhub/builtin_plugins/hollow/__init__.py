@@ -22,6 +22,7 @@ class HollowOptions(Struct, frozen=True, kw_only=True):
                 ge=0.2,
                 le=100,
                 examples=[2],
+                extra={"everyday": True},
             ),
         ]
         | None

@@ -20,6 +20,7 @@ class OptimizeOptions(Struct, frozen=True, kw_only=True):
                 description="Reduce the whole scene to this many triangles; every instance counts.",
                 ge=4,
                 le=100_000_000,
+                extra={"everyday": True},
             ),
         ]
         | None

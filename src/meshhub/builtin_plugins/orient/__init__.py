@@ -18,6 +18,7 @@ class OrientOptions(Struct, frozen=True, kw_only=True):
             title="Orient for printing",
             description="Turn the whole scene so that it stands safely and needs little support; a pose that is as "
             "good stays.",
+            extra={"everyday": True},
         ),
     ] = False
 

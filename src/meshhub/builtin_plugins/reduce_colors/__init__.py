@@ -30,6 +30,7 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
                 ge=1,
                 le=MAX_FILAMENT_COUNT,
                 examples=[4],
+                extra={"everyday": True},
             ),
         ]
         | None

@@ -18,6 +18,7 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
             title="Repair",
             description="Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges "
             "and vertices, and orient faces outward. A valid model stays unchanged.",
+            extra={"everyday": True},
         ),
     ] = False
     repair_solid: Annotated[

@@ -29,6 +29,7 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
                 "height in millimeters, such as 220x220x250. Parts are not turned.",
                 max_length=64,
                 examples=["220x220x250"],
+                extra={"everyday": True},
             ),
         ]
         | None

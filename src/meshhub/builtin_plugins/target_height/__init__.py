@@ -20,6 +20,7 @@ class TargetHeightOptions(Struct, frozen=True, kw_only=True):
                 description="Scale the whole scene uniformly to this Z extent in millimeters.",
                 ge=0.001,
                 le=100_000,
+                extra={"everyday": True},
             ),
         ]
         | None
