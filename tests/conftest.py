@@ -20,6 +20,11 @@ settings.register_profile(
 )
 settings.load_profile("meshhub")
 
+# commands print texts in the language of the locale
+for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES"):
+    os.environ.pop(name, None)
+os.environ["LANG"] = "C.UTF-8"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -143,4 +143,4 @@ def test_a_pipe_gets_each_note_and_figure_on_one_line(tmp_path: Path) -> None:
         env=environment,
         check=True,
     )
-    assert max(map(len, done.stderr.decode().splitlines())) > 160
+    assert max(map(len, done.stderr.decode().splitlines())) > 80

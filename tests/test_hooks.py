@@ -607,7 +607,7 @@ def test_the_command_line_survives_imports_and_names_the_distribution(broken: Pa
         assert result.returncode == (1 if arguments == ("plugins",) else 0), result.stderr
         assert ("fault: exits" in result.stderr) == (arguments != ("formats",))
         assert "written" not in result.stdout
-    assert "stl" in meshhub("convert", "--help", path=broken, cache=tmp_path / "cache").stdout.lower()
+    assert "stl" in meshhub("convert", "--help-all", path=broken, cache=tmp_path / "cache").stdout.lower()
 
 
 def test_verbose_shows_the_traceback_of_an_import(broken: Path, tmp_path: Path) -> None:

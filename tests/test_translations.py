@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ def test_every_built_in_text_is_german(registry: Registry) -> None:
     assert texts.formats.keys() == registry.formats.keys()
     assert texts.operations.keys() == registry.operations.keys()
     assert texts.plans.keys() == registry.plans.keys()
+    for name, sentence in registry.declarations.figures().items():
+        # a form for 1 where English has one, and the same figures
+        assert ("|" in texts.figures[name]) == ("|" in sentence), name
+        assert set(re.findall(r"{.*?}", texts.figures[name])) == set(re.findall(r"{.*?}", sentence)), name
     for declared in registry.declarations.checks:
         assert texts.checks[declared.capability.id].label
         assert texts.checks[declared.capability.id].description
@@ -132,6 +137,7 @@ def test_a_plugin_translates_others_but_replaces_no_text(tmp_path: Path) -> None
         (b"[options.tints]\ntitle = 'Farbe'", "no plug-in declares the option 'tints'"),
         (b"[options.tint.choices]\nhot = 'x'", "no plug-in declares the choice 'hot' of the option 'tint'"),
         (b"[plans]\ngold = 'Gold'", "no plug-in declares the plan 'gold'"),
+        (b"[figures]\ntinted = '{} rot'", "no plug-in declares the figure 'tinted'"),
     ],
 )
 def test_a_broken_catalog_is_a_fault_when_it_is_read(tmp_path: Path, catalog: bytes, message: str) -> None:

@@ -52,7 +52,7 @@ def _page(command: click.Command, context: click.Context) -> Iterator[str]:
         yield from _option(option, context)
     if isinstance(command, RegistryCommand):
         yield ".PP"
-        yield "Installed plug\\-ins may add options; \\fB\\-\\-help\\fR lists them."
+        yield "Installed plug\\-ins may add options; \\fB\\-\\-help\\-all\\fR lists them."
     if isinstance(command, click.Group):
         yield ".SH COMMANDS"
         for child_name, child in _children(command, context):
@@ -81,7 +81,7 @@ def _option(option: click.Option, context: click.Context) -> Iterator[str]:
 
 def _paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a help text; those that click keeps as they are keep their lines."""
-    for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
+    for number, paragraph in enumerate(inspect.cleandoc(text).replace("\n\f\n", "\n\n").split("\n\n")):
         if number:
             yield ".PP"
         if paragraph.startswith("\b\n"):

@@ -401,7 +401,7 @@ def test_a_scene_is_repaired_like_each_of_its_meshes_alone(chosen: list[int]) ->
         assert (alone.meshes[0] is mesh) == (result is mesh)
         notes |= {each.message for each in mesh_remarks.notes if each.code != "already_sound"}
         for name, value in mesh_remarks.figures.items():
-            if isinstance(value, int | float):
+            if isinstance(value, int | float) and not isinstance(value, bool):
                 figures[name] = figures.get(name, 0) + value
     assert {each.message for each in remarks.notes if each.code != "already_sound"} == notes
     for name, total in figures.items():

@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import click
 
+from meshhub.cli.help import use_layout
+from meshhub.cli.locale import ENGLISH, language
 from meshhub.cli.signals import INTERRUPTED, SIGNALED, Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
@@ -27,6 +29,7 @@ _COMMANDS = {
     "keys": ("meshhub.cli.keys:keys", "Create, list, rotate and revoke API keys."),
     "migrate": ("meshhub.cli.migrate:migrate", "Create the tables of jobs and API keys where they are missing."),
     "operations": ("meshhub.cli.listings:operations", "List the operations in the order in which they run."),
+    "options": ("meshhub.cli.options:options", "Explain the options of a topic, such as an operation or a format."),
     "plugin": ("meshhub.cli.plugin:plugin", "Write plug-ins."),
     "plugins": ("meshhub.cli.listings:plugins", "List the loaded plug-ins and their faults, or disable some."),
     "quote": ("meshhub.cli.quote:quote", "Estimate weight, support and time of prints, and their price."),
@@ -58,12 +61,18 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
-        return cast(click.Command, getattr(importlib.import_module(module), attribute))
+        command = cast(click.Command, getattr(importlib.import_module(module), attribute))
+        use_layout(command)
+        return _in_language(command, cmd_name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the names and summaries of the commands."""
-        commands = {name: click.Command(name, help=summary) for name, (_, summary) in _COMMANDS.items()}
-        click.Group(commands=commands).format_commands(ctx, formatter)
+        rows = [
+            (name, (_in_language(click.Command(name, help=summary), name).help or "").strip().partition("\n")[0])
+            for name, (_, summary) in _COMMANDS.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; end with the status of SIGPIPE if a reader such as `| head` closes the output pipe."""
@@ -79,8 +88,10 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or fail with the nearest name."""
+        """Return the command, `convert` for the path of a model, or fail with the nearest name."""
         name = args[0] if args else ""
+        if name not in _COMMANDS and _is_path(name):
+            return "convert", self.get_command(ctx, "convert"), args
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             import difflib
 
@@ -90,7 +101,21 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _is_path(argument: str) -> bool:
+    """Return whether the first argument is a model to convert, and not a command."""
+    return not argument.startswith("-") and ("." in argument or os.sep in argument or os.path.lexists(argument))
+
+
+def _in_language(command: click.Command, path: str) -> click.Command:
+    """Return a command in the language of the locale."""
+    if language() == ENGLISH:
+        return command
+    from meshhub.cli.translating import translated
+
+    return translated(command, path)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="meshhub", message="%(prog)s %(version)s")
 @verbosity
 @click.pass_context
@@ -98,6 +123,7 @@ def root(ctx: click.Context) -> None:
     """Convert, repair and print-prepare 3D model files.
 
     \b
+    meshhub bracket.stl bracket.3mf
     meshhub convert bracket.stl bracket.3mf --repair --target-height-mm 40
     meshhub convert parts/*.stl --to 3mf --output-dir out/
     meshhub inspect bracket.stl
@@ -111,11 +137,14 @@ def root(ctx: click.Context) -> None:
     logging.getLogger("meshhub").addHandler(logging.NullHandler())
 
 
+use_layout(root)
+
+
 def main() -> None:
     """Run the `meshhub` program."""
     try:
         # in its standalone mode, click would end an interrupted command with status 1
-        status = root(prog_name="meshhub", standalone_mode=False)
+        status = _in_language(root, "")(prog_name="meshhub", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted; unfinished files were removed", err=True)
         cause = error.__cause__ or error

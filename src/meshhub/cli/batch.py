@@ -16,6 +16,7 @@ import msgspec
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, code_of, explained
+from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match, match_origin, recording_origin
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
@@ -296,13 +297,10 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:
-            codes = {note.code for note in conversion.report.notes}
+            codes = {note.code for note in conversion.report.notes} - terminal.USUAL_NOTES
             rows.append((source, str(conversion.target), _add_codes(report_text.summarize(conversion.report), codes)))
-        elif conversion.job is not None:
-            size = report_text.format_bytes(conversion.target.stat().st_size)
-            codes = {note["code"] for note in (conversion.job.report or {}).get("notes", ())}
-            rows.append((source, str(conversion.target), _add_codes(size, codes)))
-    terminal.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
+    columns = ("input", "output", "steps" if is_preview else "result")
+    terminal.table([tr(column) for column in columns], rows, err=not is_preview)
     for conversion in batch:
         if conversion.report is not None and is_verbose():
             terminal.inform(str(conversion.target))
@@ -318,4 +316,4 @@ def _add_codes(result: str, codes: set[str]) -> str:
 def describe_counts(counts: Counter[str]) -> str:
     """Describe how many conversions had each outcome."""
     rare = [outcome for outcome in ("skipped", "would be converted") if counts[outcome]]
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("converted", "failed", *rare))
+    return ", ".join(f"{counts[outcome]} {tr(outcome)}" for outcome in ("converted", "failed", *rare))

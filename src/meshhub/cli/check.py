@@ -49,6 +49,8 @@ _VERDICTS: dict[VerdictWord, str] = {
 class CheckCommand(ReadingCommand):
     """Command with the options of checks, of the host, of readers and of operations."""
 
+    topic = "Checks"
+
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields by name; those of checks come first."""
         operations = [operation.capability.options for operation in registry.declarations.operations]

@@ -20,7 +20,11 @@ from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
 
 
-@click.command(cls=RegistryCommand, epilog=EXIT_HELP)
+@click.command(
+    cls=RegistryCommand,
+    epilog=EXIT_HELP,
+    everyday=("to", "output_dir", "combine", "force", "watch", "dry_run", "as_json"),
+)
 @click.argument("paths", nargs=-1, metavar="INPUT... [OUTPUT|FORMAT|DIR]", shell_complete=complete_paths)
 @click.option(
     "--to",
@@ -76,15 +80,18 @@ def convert(
 
     \b
     meshhub convert IN OUT            one file; OUT's extension names the format
-    meshhub convert IN --output OUT   the same; --force replaces any model
     meshhub convert IN FORMAT         one file, written beside IN
-    meshhub convert IN --to FORMAT    the same
-    meshhub convert IN DIR/ --to FORMAT
-                                      one file, written into the folder
     meshhub convert IN... DIR/ --to FORMAT
-                                      many files, written into the folder
+                                      many files, or folders, into a folder
+
+    An existing file is overwritten only with --force; an input of the command never is.
+    \f
+    \b
+    meshhub IN OUT                    the same as meshhub convert IN OUT
+    meshhub convert IN --output OUT   the same; --force replaces any model
+    meshhub convert IN --to FORMAT    the same as IN FORMAT
     meshhub convert IN... --to FORMAT --output-dir DIR
-                                      the same; a folder stands for its models
+                                      a folder stands for its models
     meshhub convert --watch IN_DIR --to FORMAT --output-dir DIR
                                       what arrives in a folder, until Ctrl-C
     meshhub convert - OUT | IN - --to FORMAT
@@ -95,10 +102,9 @@ def convert(
     meshhub convert ZIP OUT           the model in a ZIP archive; several
                                       models need --output-dir
 
-    An existing file is overwritten only with --force; an input of the command never is. A second path that names
-    another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
-    with --output. The order of the flags does not matter: operations run in the order in which `meshhub operations`
-    lists them.
+    A second path that names another program's model may be an input that a pattern matched (*.stl), so the model is
+    kept; to replace it, name it with --output. The order of the flags does not matter: operations run in the order in
+    which `meshhub operations` lists them.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
     if flags["to"] and not flags["output"] and not flags["output_dir"] and ends_with_folder(paths):

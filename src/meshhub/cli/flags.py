@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,12 @@ import click
 
 from meshhub.cli.completing import complete_recipes, complete_sources
 from meshhub.cli.loading import load_registry, print_faults
+from meshhub.cli.locale import language, tr
+from meshhub.cli.topics import list_topics
 from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.options import HostOptions, OptionField, flag_of, option_fields
+from meshhub.model.translations import OptionTexts
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
 
@@ -31,6 +37,15 @@ _MIN_SUFFIXED_COUNT = 10_000
 """Greatest values from which the help mentions the suffixes."""
 
 
+_LIMIT_PHRASES = ("at least", "more than", "at most", " and ", "needs", "not with")
+"""Phrases of bounds and rules."""
+
+HELP_ALL = "--help-all"
+"""Flag that shows every option."""
+
+_ALL = "meshhub.help-all"
+"""Key in the data of a context; true if the help lists every option."""
+
 MAX_VALUE_BYTES = 1 << 20
 """Maximum bytes of a file whose content becomes the value of an option; settings of slicers have up to 100 kB."""
 
@@ -38,21 +53,39 @@ MAX_VALUE_BYTES = 1 << 20
 class RegistryCommand(click.Command):
     """A command that takes every option field of the registry as a flag.
 
-    The callback receives those that were set as `options`, a dict of text and flags, and the registry.
+    The callback receives those that were set as `options`, a dict of text and flags, and the registry. `--help` lists
+    the everyday options, so that it fits a screen, and `--help-all` all of them by topic.
+
+    Args:
+        everyday: Names of the own flags that `--help` lists; None: all.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    topic = "Options"
+    """Title of the options that are the command's, such as those of a picture."""
+
+    def __init__(self, *args: Any, everyday: Collection[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._registry: Registry | None = None
         self._fields: dict[str, OptionField] = {}
-        self._own = list(self.params)
+        self._everyday = everyday
+        self.params.append(
+            click.Option(
+                [HELP_ALL],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_all,
+                help="Show every option, by topic, and exit.",
+            )
+        )
+        self._own_count = len(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; probe new plug-ins first, except for help and shell completion."""
         if not set(args).isdisjoint(VERBOSE_FLAGS):
             # the imports of plug-ins, which precede the parsing of the flags, are also logged
             be_verbose(ctx)
-        only_lists = ctx.resilient_parsing or not set(args).isdisjoint(ctx.help_option_names)
+        only_lists = ctx.resilient_parsing or not set(args).isdisjoint((*ctx.help_option_names, HELP_ALL))
         self.registry(probe=not only_lists)
         return super().parse_args(ctx, args)
 
@@ -66,12 +99,59 @@ class RegistryCommand(click.Command):
         """Take the flags of a registry, and return it."""
         self._registry = registry
         self._fields = self.fields(registry)
-        self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
+        texts = registry.texts(language()).options
+        own = self.params[: self._own_count]
+        self.params = [*own, *(build_flag(field, texts.get(field.name)) for field in self._fields.values())]
         return registry
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields that the command takes, by name."""
         return registry.declarations.fields()
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description; what follows a form feed only for `--help-all`."""
+        text, _, more = inspect.cleandoc(self.help or "").partition("\f")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"{text.rstrip()}\n\n{more.lstrip()}" if ctx.meta.get(_ALL) else text.rstrip())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the everyday options, or all options by topic."""
+        params = {param.name: param for param in self.get_params(ctx) if isinstance(param, click.Option)}
+        own = [param for name, param in params.items() if name not in self._fields]
+        topics = list_topics(self.registry(), self._fields, self.topic)
+        if ctx.meta.get(_ALL):
+            self._write_section(ctx, formatter, "Options", own)
+            for topic in topics:
+                self._write_section(ctx, formatter, topic.title, [params[field.name] for field in topic.fields])
+            return
+        shown = [*(self._everyday or [param.name for param in own]), "help_all"]
+        fields = [field for topic in topics for field in topic.fields if self.is_everyday(field)]
+        texts = self.registry().texts(language()).options
+        listed = [param for param in own if param.name in shown]
+        for field in fields:
+            listed.append(copy.copy(params[field.name]))
+            listed[-1].help = _shorten(field, texts.get(field.name))
+        self._write_section(ctx, formatter, "Options", listed)
+        if len(fields) < len(self._fields):
+            more = tr("{count} more options by topic: {all}, or meshhub options TOPIC, such as repair or step.")
+            formatter.write_paragraph()
+            formatter.write_text(more.format(count=len(self._fields) - len(fields), all=HELP_ALL))
+
+    def _write_section(
+        self, ctx: click.Context, formatter: click.HelpFormatter, title: str, params: Iterable[click.Option]
+    ) -> None:
+        with formatter.section(title):
+            formatter.write_dl([record for param in params if (record := param.get_help_record(ctx))])
+
+    def is_everyday(self, field: OptionField) -> bool:
+        """Return whether `--help` lists an option."""
+        return field.everyday
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the exit statuses, which fill a part of the screen, only for `--help-all`."""
+        if ctx.meta.get(_ALL):
+            super().format_epilog(ctx, formatter)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the command and those of the registry."""
@@ -98,6 +178,22 @@ class RegistryCommand(click.Command):
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 
+def _show_all(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
+    """Print the help with every option, and exit."""
+    if is_set and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def _shorten(field: OptionField, texts: OptionTexts | None) -> str:
+    """Return the title of an option or, if that repeats the flag, the first sentence of its description."""
+    texts = texts or OptionTexts()
+    if flag_of(field.title.lower().replace(" ", "_")) != field.flag:
+        return texts.title or field.title
+    return (texts.description or field.description).partition(". ")[0].removesuffix(".") + "."
+
+
 class ReadingCommand(RegistryCommand):
     """A command that only reads, and takes the options of the host and of readers."""
 
@@ -105,6 +201,11 @@ class ReadingCommand(RegistryCommand):
         """Return the option fields of the host and of readers, by name."""
         structs = [HostOptions, *(reader.capability.options for reader in registry.declarations.readers)]
         return {field.name: field for struct in structs for field in option_fields(struct)}
+
+    def is_everyday(self, field: OptionField) -> bool:
+        """Return whether `--help` lists an option; those of operations are for conversions."""
+        operations = self.registry().operations.values()
+        return field.everyday and not any(field in option_fields(operation.options) for operation in operations)
 
 
 def _read_value(field: OptionField, value: Any) -> Any:
@@ -141,21 +242,27 @@ def _expand_count(name: str, text: str) -> str:
     return str(int(count))
 
 
-def _flag(field: OptionField) -> click.Option:
-    limits = field.bounds()
-    text = f"{field.title}: {field.description}" if field.description else field.title
-    limits = "; ".join(filter(None, (limits, field.rules(flag_of))))
+def build_flag(field: OptionField, texts: OptionTexts | None = None) -> click.Option:
+    """Return the flag of an option.
+
+    Args:
+        field: The option.
+        texts: Texts in the language of the locale; None: those of the declaration.
+    """
+    texts = texts or OptionTexts()
+    text = ": ".join(filter(None, (texts.title or field.title, texts.description or field.description)))
+    limits = _translate_limits("; ".join(filter(None, (field.bounds(), field.rules(flag_of)))))
     text += f" ({limits})" if limits else ""
     if field.file_extensions:
-        text += f" Also the path of such a file ({', '.join(field.file_extensions)})."
+        text += f" {tr('Also the path of such a file')} ({', '.join(field.file_extensions)})."
     if field.kind == "integer" and (field.maximum is None or field.maximum >= _MIN_SUFFIXED_COUNT):
-        text += " 50k stands for 50000, 1.5M for 1500000."
+        text += f" {tr('50k stands for 50000, 1.5M for 1500000.')}"
     if field.kind == "flag":
         return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
     if field.kind == "choice":
         kind: Any = click.Choice(field.choices, case_sensitive=False)
         if len(field.choices) > _MAX_SHOWN_CHOICES:
-            listed = f"{text} One of {', '.join(field.choices)}."
+            listed = f"{text} {tr('One of')} {', '.join(field.choices)}."
             return click.Option([field.flag, field.name], type=kind, metavar="NAME", default=None, help=listed)
         return click.Option([field.flag, field.name], type=kind, default=None, help=text)
     is_count = field.kind == "integer"
@@ -167,3 +274,10 @@ def _flag(field: OptionField) -> click.Option:
         callback=(lambda _, __, value: value and _expand_count(field.name, value)) if is_count else None,
         shell_complete=_COMPLETIONS.get(field.name),
     )
+
+
+def _translate_limits(text: str) -> str:
+    """Return bounds and rules in the language of the locale."""
+    for phrase in _LIMIT_PHRASES:
+        text = text.replace(phrase, tr(phrase))
+    return text

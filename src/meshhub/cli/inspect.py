@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -11,14 +13,25 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.paths import is_folder, list_inputs, read_from
+from meshhub.cli.locale import tr
+from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
-from meshhub.cli.verbosity import verbosity
+from meshhub.cli.texts import count, localize, show_number
+from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import printable
+from meshhub.errors import MeshhubError, printable
 from meshhub.model.options import flag_of
 from meshhub.model.report import Inspection
+from meshhub.model.source import Target
 from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from meshhub.cli.terminal_pictures import Protocol
+
+_PICTURE_S = 10.0
+"""Seconds to draw a picture; the facts are already printed."""
+
+_PICTURE_SIZE = "480x360"
 
 
 @click.command(cls=ReadingCommand, epilog=EXIT_HELP)
@@ -27,6 +40,13 @@ from meshhub.registry import Registry
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
+@click.option(
+    "--picture",
+    type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]),
+    default="auto",
+    show_default=True,
+    help="Show a small picture, if the terminal can.",
+)
 @verbosity
 @click.pass_context
 def inspect(
@@ -34,6 +54,7 @@ def inspect(
     paths: tuple[str, ...],
     as_json: bool,
     timeout: float,
+    picture: str,
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
@@ -47,10 +68,17 @@ def inspect(
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
+    protocol = None if as_json or is_quiet() or picture == "no" else _choose_protocol(picture)
+
+    def print_result(path: str, inspection: Inspection) -> None:
+        _print_inspection(path, inspection, registry)
+        if protocol is not None and path != STREAM:
+            _print_picture(path, registry, options, protocol)
+
     results, status = examine_each(
         files,
         lambda path: registry.inspect(read_from(path), timeout=limit, **options),
-        lambda path, inspection: _print_inspection(path, inspection, registry),
+        print_result,
         as_json=as_json,
         is_several=is_several,
     )
@@ -59,28 +87,53 @@ def inspect(
     ctx.exit(status)
 
 
+def _choose_protocol(picture: str) -> Protocol | None:
+    """Return how to show a picture; None without a terminal that can."""
+    if picture != "auto":
+        return cast("Protocol", picture)
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    from meshhub.cli.terminal_pictures import find_protocol
+
+    return find_protocol()
+
+
+def _print_picture(path: str, registry: Registry, options: dict[str, Any], protocol: Protocol) -> None:
+    """Print a small picture of a model; none if drawing fails, because the facts are already there."""
+    from meshhub.cli.terminal_pictures import encode_picture
+
+    target = Target()
+    with contextlib.suppress(MeshhubError):
+        registry.render(read_from(path), target, timeout=_PICTURE_S, size=_PICTURE_SIZE, **options)
+        click.echo(encode_picture(target.read(), protocol))
+
+
 def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> None:
     model, source = inspection.model, inspection.source
     advice = _advise_repair(registry)
     frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
-    volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "none, the surface is not closed"
-    if model.volume_mm3 is not None and model.volume_mm3 < 0:
-        volume += f", inside out{advice}"
+    volume = tr("none, the surface is not closed")
+    if model.volume_mm3 is not None:
+        volume = f"{localize(f'{model.volume_mm3:,.1f}')} mm³"
+        if model.volume_mm3 < 0:
+            volume += f", {tr('inside out')}{advice}"
+    cavities = f" ({count(model.cavities, 'cavity', 'cavities')})" if model.cavities else ""
+    edges = f" ({count(model.open_edges, 'open edge', 'open edges')})" if model.open_edges else ""
     rows = {
         "format": f"{source.format} ({frame}), {report_text.format_bytes(source.bytes)}",
         "size": report_text.format_size(model.size_mm),
-        "faces": f"{model.faces:,}",
-        "parts": f"{model.parts:,}",
-        "bodies": f"{model.bodies:,}" + (f" ({model.cavities:,} cavities)" if model.cavities else ""),
+        "faces": show_number(model.faces),
+        "parts": show_number(model.parts),
+        "bodies": show_number(model.bodies) + cavities,
         "volume": volume,
-        "holes": f"{model.holes:,}" + (f" ({model.open_edges:,} open edges)" if model.open_edges else ""),
-        "non-manifold edges": f"{model.nonmanifold_edges:,}",
-        "inconsistent edges": f"{model.inconsistent_edges:,}",
-        "watertight": "yes" if model.watertight else f"no{advice}",
-        "carries": ", ".join(model.features) or "triangles only",
+        "holes": show_number(model.holes) + edges,
+        "non-manifold edges": show_number(model.nonmanifold_edges),
+        "inconsistent edges": show_number(model.inconsistent_edges),
+        "watertight": tr("yes") if model.watertight else tr("no") + advice,
+        "carries": ", ".join(tr(report_text.FEATURES[name]) for name in model.features) or tr("triangles only"),
     }
     click.echo(click.style(printable(path), bold=True))
-    terminal.table(("", ""), rows.items())
+    terminal.table(("", ""), [(tr(label), value) for label, value in rows.items()])
     for line in report_text.list_features(inspection.feature_table):
         terminal.print_line(line)
     terminal.print_notes(inspection.notes)
@@ -91,4 +144,4 @@ def _advise_repair(registry: Registry) -> str:
     operations = registry.declarations.operations
     names = [operation.capability.repairs_meshes for operation in operations if not operation.missing]
     name = next(filter(None, names), None)
-    return "" if name is None else f": convert it with {flag_of(name)}"
+    return "" if name is None else tr(": convert it with {flag}").format(flag=flag_of(name))

@@ -11,6 +11,7 @@ from meshhub.cli import terminal
 from meshhub.cli.check import CheckCommand
 from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
+from meshhub.cli.loading import load_registry
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress
 from meshhub.cli.server_flags import server_option
@@ -141,7 +142,7 @@ def result(job_id: str, output: str | None, force: bool, server: str | None) -> 
         if target.exists() and not force:
             raise OutputExists(f"{target} exists; use --force to overwrite it")
         client.download(job_id, target)
-    print_result(target, job)
+    print_result(target, job, load_registry(probe=False))
 
 
 @jobs.command()

@@ -30,6 +30,8 @@ from meshhub.registry import Registry
 class QuoteCommand(ReadingCommand):
     """Command with the options of quotes, of prints, of the host, of readers and of operations."""
 
+    topic = "Quote and print"
+
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields by name; those of quotes come first."""
         operations = [operation.capability.options for operation in registry.declarations.operations]

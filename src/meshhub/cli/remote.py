@@ -20,10 +20,11 @@ from meshhub.cli.outputs import Output
 from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
 from meshhub.cli.server_flags import KEY, KEY_FILE
-from meshhub.cli.single import Inputs
+from meshhub.cli.single import Inputs, print_report
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
 from meshhub.model.progress import Listener, Progress
+from meshhub.model.report import Report
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def convert_remote(
     if flags.as_json:
         terminal.as_json(job.report)
         return
-    print_result(target, job)
+    print_result(target, job, registry)
 
 
 class _RunningJobs:
@@ -146,6 +147,7 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
             ),
             self.running.pause,
         )
+        conversion.report = read_report(conversion.job)
 
 
 def convert_batch_remote(
@@ -166,12 +168,23 @@ def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:
         raise OutputExists(f"{target} exists; use {overwrite} to overwrite it")
 
 
-def print_result(path: Path, job: JobDescription) -> None:
-    """Print the size of a downloaded result, and its notes."""
-    terminal.inform(printable(f"{path}: {report_text.format_bytes(path.stat().st_size)}"))
-    for note in (job.report or {}).get("notes", []):
-        if isinstance(note, dict):
-            terminal.inform(printable(f"note: {note.get('message', '')} [{note.get('code', '')}]"), indent="  ")
+def print_result(path: Path, job: JobDescription, registry: Registry) -> None:
+    """Print the report of a downloaded result as that of a local conversion; of a batch, only the size of its ZIP."""
+    report = read_report(job)
+    if report is None:
+        terminal.inform(printable(f"{path}: {report_text.format_bytes(path.stat().st_size)}"))
+    else:
+        print_report(str(path), report, registry)
+
+
+def read_report(job: JobDescription) -> Report | None:
+    """Return the report of a job as far as the service summarized it; None for a batch."""
+    from meshhub.service.jobs.description import read_summary
+
+    try:
+        return read_summary(job.report or {})
+    except msgspec.ValidationError:
+        return None
 
 
 def relay_progress(listener: Listener | None) -> Callable[[JobDescription], None] | None:

@@ -27,6 +27,8 @@ from meshhub.toolkit.rendering.options import RenderOptions
 class RenderCommand(ReadingCommand):
     """Command with the options of a picture, of the host, of readers and of operations."""
 
+    topic = "Picture"
+
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields by name; those of the picture come first."""
         operations = [operation.capability.options for operation in registry.declarations.operations]

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
 
+from meshhub.cli.locale import language, tr
+from meshhub.cli.terminal import USUAL_NOTES
+from meshhub.cli.texts import count, localize, show_number
 from meshhub.errors import format_number
+from meshhub.model.capabilities import Feature, Operation, Writer
 from meshhub.model.chain import Chain
 from meshhub.model.features import FeatureTable, Hole
+from meshhub.model.notes import Figure, Note
 from meshhub.model.options import flag_of
-from meshhub.model.report import Report
+from meshhub.model.report import Loss, Report
+from meshhub.registry import Registry
 
 _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+"""Figure in a sentence; see `Operation.figures`."""
+
+FEATURES: dict[Feature, str] = {
+    "names": "names",
+    "hierarchy": "groups",
+    "instances": "instances",
+    "normals": "normals",
+    "uv": "texture coordinates",
+    "colors": "colors",
+    "materials": "materials",
+    "textures": "textures",
+    "metadata": "descriptions",
+    "units": "unit",
+}
+"""Words for features."""
 
 MAX_LISTED_RADII = 12
 """Maximum number of radii in one line; --json lists all."""
@@ -21,32 +45,103 @@ def format_bytes(count: int) -> str:
     value = float(count)
     for unit in ("B", "kB", "MB"):
         if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+            return localize(f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}")
         value /= 1000
-    return f"{value:.1f} GB"
+    return localize(f"{value:.1f} GB")
 
 
 def format_size(extent: tuple[float, float, float] | None) -> str:
     """Format a size in millimeters along X, Y and Z."""
-    return "" if extent is None else " × ".join(f"{format_number(side, 4)}" for side in extent) + " mm"
+    return "" if extent is None else " × ".join(show_number(side, 4) for side in extent) + " mm"
 
 
 def summarize(report: Report) -> str:
-    """Summarize a conversion in one line."""
+    """Summarize a conversion in one line: size, faces and bytes before and after, and the duration."""
     before, after = report.source, report.target
-    faces = f"{after.faces:,} face{'s' * (after.faces != 1)}"
-    if before.faces != after.faces:
-        faces = f"{before.faces:,} → {faces}"
-    return f"{faces}, {format_size(after.size_mm)}, {format_bytes(after.bytes)}, {report.seconds:.2f} s"
+    sizes, faces = (before.size_mm, after.size_mm), (before.faces, after.faces)
+    fields = (
+        _change(*map(format_size, sizes)),
+        _change(show_number(faces[0]), count(faces[1], "face", "faces")),
+        _change(format_bytes(before.bytes), format_bytes(after.bytes)),
+        localize(f"{report.seconds:.2f} s"),
+    )
+    return ", ".join(filter(None, fields))
 
 
-def list_figures(report: Report) -> list[str]:
-    """Return a line for each operation and the writer with the figures that they reported."""
+def _change(before: str, after: str) -> str:
+    """Return two values, of which the first omits an equal unit; only the second if they are equal."""
+    value, _, unit = after.rpartition(" ")
+    before = before.removesuffix(f" {unit}")
+    return after if before in ("", value) or not after else f"{before} → {after}"
+
+
+def list_actions(report: Report, registry: Registry) -> list[str]:
+    """Return a line for each operation and the writer: what it did, in the language of the locale."""
+    declarations, texts = registry.declarations, registry.texts(language())
+    capabilities: dict[str, Operation | Writer] = {
+        item.capability.format.id: item.capability for item in reversed(declarations.writers)
+    }
+    capabilities |= {item.capability.id: item.capability for item in declarations.operations}
+    noting = {note.step for note in report.notes}
     lines = []
     for step in report.steps:
-        text = ", ".join(_describe_figure(name, value) for name, value in step.figures.items() if value)
-        if step.kind != "read" and text:
-            lines.append(f"{step.step}: {text}")
+        if step.kind not in ("operation", "write"):
+            continue
+        capability = capabilities.get(step.step)
+        sentences = dict(capability.figures) if capability is not None else {}
+        figures = {name: text for name, text in texts.figures.items() if name in sentences}
+        actions = describe_figures(step.figures, sentences | figures)
+        label = texts.operations.get(step.step, capability.label if isinstance(capability, Operation) else step.step)
+        if actions:
+            lines.append(actions)
+        elif not sentences and (raw := ", ".join(_describe_figure(*item) for item in step.figures.items() if item[1])):
+            lines.append(f"{label}: {raw}")
+        elif step.kind == "operation" and step.step not in noting:
+            lines.append(label)
+    return lines
+
+
+def describe_figures(figures: Mapping[str, Figure], sentences: Mapping[str, str]) -> str:
+    """Describe figures in one line; see `Operation.figures`. States, which are true or false, follow a colon."""
+    actions: list[str] = []
+    states: list[str] = []
+    for name, sentence in sentences.items():
+        value = figures.get(name)
+        if not value:
+            continue
+        values = {"": _format(value)}
+        singular, _, plural = sentence.partition("|")
+        sentence = plural if plural and value != 1 else singular
+        values |= {other: _format(figures[other]) for other in _PLACEHOLDER.findall(sentence) if other in figures}
+        wanted = set(_PLACEHOLDER.findall(sentence))
+        if wanted <= values.keys() and not (len(wanted) > 1 and len({values[key] for key in wanted}) == 1):
+            text = _PLACEHOLDER.sub(lambda match, values=values: values[match[1]], sentence)  # type: ignore[misc]
+            (states if value is True else actions).append(text)
+    return ": ".join(filter(None, (", ".join(actions), ", ".join(states))))
+
+
+def list_notes(notes: Sequence[Note], losses: Sequence[Loss], registry: Registry) -> list[str]:
+    """Return the lines of the notes of a report: one for the losses of a step, one for each other code.
+
+    Notes that nearly every conversion has are left out; --json and --verbose show them.
+    """
+    texts = registry.texts(language())
+    lines = []
+    dropped: dict[str, list[str]] = {}
+    for loss in losses:
+        dropped.setdefault(loss.step, []).append(tr(FEATURES[loss.feature]))
+    for step, features in dropped.items():
+        form = registry.formats.get(step)
+        label = texts.operations.get(step) or texts.formats.get(step) or (form.label if form else step)
+        lines.append(tr("{label} keeps no {features}").format(label=label, features=", ".join(features)))
+    codes = {(loss.code, loss.step) for loss in losses}
+    groups: dict[str, list[Note]] = {}
+    for note in notes:
+        if (note.code, note.step) not in codes and note.code not in USUAL_NOTES:
+            groups.setdefault(note.code, []).append(note)
+    for code, group in groups.items():
+        more = f" ({tr('and {count} more of this kind').format(count=len(group) - 1)})" if len(group) > 1 else ""
+        lines.append(f"{tr('note')}: {group[0].spelled(flag_of)}{more} [{code}]")
     return lines
 
 
@@ -62,8 +157,8 @@ def list_steps(chain: Chain) -> list[str]:
     return steps
 
 
-def _describe_figure(name: str, value: Any) -> str:
-    """Describe a figure; a unit at the end of its name follows the value."""
+def _describe_figure(name: str, value: Figure) -> str:
+    """Describe a figure without a sentence; a unit at the end of its name follows the value."""
     for suffix, unit in _UNIT_SUFFIXES.items():
         if name.endswith(suffix):
             return f"{name.removesuffix(suffix).replace('_', ' ')} {_format(value)} {unit}"
@@ -110,7 +205,10 @@ def _first(words: list[str]) -> str:
     return ", ".join(words[:MAX_LISTED_RADII]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _format(value: Any) -> str:
+def _format(value: Figure) -> str:
     if isinstance(value, list):
         return ", ".join(map(_format, value))
-    return f"{format_number(value, 6)}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    # counts have every digit, measures as many as people read
+    return show_number(value, 4)

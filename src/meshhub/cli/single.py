@@ -14,6 +14,7 @@ import click
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import code_of, explained
+from meshhub.cli.locale import tr
 from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
 from meshhub.cli.processes import bounded_hooks, worker_log
@@ -84,7 +85,7 @@ def convert_single(
     if flags.as_json:
         terminal.as_json(report)
     else:
-        _print_report(output.path, report)
+        print_report(output.path, report, registry)
 
 
 def _print_preview(
@@ -118,7 +119,8 @@ def _print_preview(
     for step in report_text.list_steps(chain):
         terminal.print_line(step, indent="  ", err=output.path == STREAM)
     for loss in chain.losses:
-        terminal.inform(f"could be lost, if the file has it: {loss.feature} (at {loss.step})", indent="  ")
+        text = tr("could be lost, if the file has it: {feature} (at {step})")
+        terminal.inform(text.format(feature=tr(report_text.FEATURES[loss.feature]), step=loss.step), indent="  ")
     terminal.print_notes(chain.notes, indent="  ")
 
 
@@ -185,10 +187,15 @@ def _check_standard_output(inputs: Inputs, to: str | None, flags: ConvertFlags) 
         raise click.UsageError("standard output is the input itself; redirect it to another file")
 
 
-def _print_report(target: str, report: Report) -> None:
-    name = "standard output" if target == STREAM else target
+def print_report(target: str, report: Report, registry: Registry) -> None:
+    """Print what a conversion changed, did and lost, on standard error unless the command is quiet."""
+    name = tr("standard output") if target == STREAM else target
     terminal.inform(printable(f"{name}: {report_text.summarize(report)}"))
-    for line in report_text.list_figures(report):
-        terminal.inform(line, indent="  ")
+    for line in report_text.list_actions(report, registry):
+        terminal.inform(printable(line), indent="  ")
     terminal.print_timings(report)
-    terminal.print_notes(report.notes, indent="  ")
+    if is_verbose():
+        terminal.print_notes(report.notes, indent="  ")
+        return
+    for line in report_text.list_notes(report.notes, report.losses, registry):
+        terminal.inform(printable(line), indent="  ")

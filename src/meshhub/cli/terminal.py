@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import code_of, explained
+from meshhub.cli.locale import tr
 from meshhub.cli.origins import Match, match_origin
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
@@ -21,11 +22,17 @@ from meshhub.model.notes import Note
 from meshhub.model.options import flag_of
 from meshhub.model.report import Report
 
+USUAL_NOTES = frozenset({"frame_converted"})
+"""Codes of notes that nearly every conversion has."""
+
 MAX_COLUMN_WIDTH = 60
 """Maximum characters of the text in every column except the last; leaves room for several on one line."""
 
 _MIN_COLUMN_WIDTH = 8
 """Minimum characters of a column that shrinks; narrower columns would break most words."""
+
+_MIN_TABLE_WIDTH = 60
+"""Characters under which a wide table is printed as records."""
 
 _MIN_LINE_WIDTH = 40
 """Minimum characters; a narrower terminal wraps the lines itself."""
@@ -98,15 +105,16 @@ def print_skipped(source: str, output: str, options: Mapping[str, object], *, is
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
-    """Print notes on standard error, unless the command is quiet."""
+    """Print notes on standard error, unless the command is quiet; those that nearly all files have, only if verbose."""
     for note in listed:
-        inform(f"note: {note.spelled(flag_of)} [{note.code}]", indent=indent)
+        if is_verbose() or note.code not in USUAL_NOTES:
+            inform(f"{tr('note')}: {note.spelled(flag_of)} [{note.code}]", indent=indent)
 
 
 def print_timings(report: Report) -> None:
     """Print the duration of each step on standard error, if the command is verbose."""
     if is_verbose():
-        steps = ", ".join(f"{step.kind} {step.step} {step.seconds:.3f} s" for step in report.steps)
+        steps = ", ".join(f"{step.kind} {step.step} {step.seconds:.3f} s" for step in report.steps if step.seconds)
         print_line(f"timings: {steps}", indent="  ", err=True)
 
 
@@ -116,13 +124,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = 
     body = [[*(_shorten_paths(cell, MAX_COLUMN_WIDTH) for cell in row[:-1]), row[-1]] for row in cells]
     lines = [list(columns), *body] if any(columns) else body
     natural = [max((len(row[index]) for row in lines), default=0) for index in range(len(columns))]
-    widths = _fit(natural, shutil.get_terminal_size((160, 24)).columns - len(_GAP) * (len(columns) - 1))
+    width = shutil.get_terminal_size((160, 24)).columns
+    gaps = len(_GAP) * (len(columns) - 1)
+    if len(columns) > 2 and width < min(_MIN_TABLE_WIDTH, sum(natural) + gaps):
+        _print_records(columns, body, err=err)
+        return
+    widths = _fit(natural, width - gaps)
     for number, row in enumerate(lines):
         *first, (last, room) = zip(row, widths, strict=True)
         blocks = [*(_wrap(_shorten_paths(cell, width), width) for cell, width in first), _wrap(last, room)]
         for parts in itertools.zip_longest(*blocks, fillvalue=""):
             text = _GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
             click.echo(click.style(text, bold=True) if number == 0 and any(columns) else text, err=err)
+
+
+def _print_records(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool) -> None:
+    """Print the cells of each row below each other, because a narrow terminal would break most words of a table."""
+    for first, *others in rows:
+        click.echo(click.style(first, bold=True), err=err)
+        for column, cell in zip(columns[1:], others, strict=True):
+            if cell:
+                print_line(f"{column}: {cell}", indent="  ", err=err)
 
 
 def _wrap(text: str, width: int) -> list[str]:

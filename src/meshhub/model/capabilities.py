@@ -298,6 +298,9 @@ class Writer(Capability, frozen=True, kw_only=True):
     carries_with: dict[str, frozenset[Feature]] = {}
     """Features that the writer keeps in addition if an option is set, by option name."""
 
+    figures: dict[str, str] = {}
+    """Sentences about figures, as in `Operation.figures`."""
+
     merges_parts: bool = False
     """Whether programs read all parts of a file as one mesh, so that parts that touch become one."""
 
@@ -413,3 +416,11 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     repairs_meshes: str | None = None
     """Flag that makes meshes closed and consistently oriented; inspections of other meshes recommend it."""
+
+    figures: dict[str, str] = {}
+    """Sentences about figures that `run` reports with `did`, for people, by the figure that must not be 0 or absent.
+
+    "{}" is its value, other names in braces are other figures. A text for 1 precedes the one for other numbers:
+    "closed {} hole|closed {} holes". A text with several figures, such as "height {height_before_mm} → {} mm", is left
+    out while they are equal. Figures without a text appear only as JSON.
+    """

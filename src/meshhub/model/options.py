@@ -14,7 +14,8 @@ raises ValueError, or InvalidOption, for any other combination that it rejects. 
 false.
 
 `Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
-value. Other interfaces take only the content.
+value. Other interfaces take only the content. `Meta(extra={"everyday": True})` marks the few options that the short
+help of the command line lists.
 """
 
 import math
@@ -55,7 +56,7 @@ FALSE = frozenset(("false", "0", "no", "off"))
 MAX_LISTED_COUNT = 5
 """Maximum unknown options that one message lists; more do not fit into a line."""
 
-_RULES = frozenset(("requires", "conflicts_with", "file_extensions"))
+_RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday"))
 """Keys of `Meta(extra=…)`."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -76,7 +77,11 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     input_unit: (
         Annotated[
             Unit,
-            Meta(title="Unit of the file", description="The unit of the numbers in the file; overrides the file."),
+            Meta(
+                title="Unit of the file",
+                description="The unit of the numbers in the file; overrides the file.",
+                extra={"everyday": True},
+            ),
         ]
         | None
     ) = None
@@ -117,7 +122,11 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     recipe: (
         Annotated[
             str,
-            Meta(title="Recipe", description="Named list of options; options that the request sets take precedence."),
+            Meta(
+                title="Recipe",
+                description="Named list of options; options that the request sets take precedence.",
+                extra={"everyday": True},
+            ),
         ]
         | None
     ) = None
@@ -164,6 +173,9 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     file_extensions: tuple[str, ...] = ()
     """Extensions of files whose content the command line reads as the value; other arguments are the value itself."""
+
+    everyday: bool = False
+    """Whether the short help of the command line lists the option."""
 
     @property
     def flag(self) -> str:
@@ -312,6 +324,7 @@ def _convert_field(field: shape.Field) -> OptionField:
         requires=_list_names(field.name, metadata.get("requires", ())),
         conflicts_with=_list_names(field.name, metadata.get("conflicts_with", ())),
         file_extensions=_list_names(field.name, metadata.get("file_extensions", ())),
+        everyday=metadata.get("everyday") is True,
         **_describe_type(field.name, bare_type),
     )
 

@@ -75,6 +75,9 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plans: Mapping[str, Text] = {}
     """Labels of plans."""
 
+    figures: Mapping[str, Text] = {}
+    """Sentences about figures of reports, by figure, as in `Operation.figures`."""
+
 
 class Texts(Catalog, frozen=True, kw_only=True):
     """Texts of all plug-ins in one language."""

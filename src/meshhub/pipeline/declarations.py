@@ -98,6 +98,12 @@ class Declarations(Struct, frozen=True, kw_only=True):
         """Return the option fields of checks by name."""
         return {field.name: field for check in self.checks for field in opt.option_fields(check.capability.options)}
 
+    def figures(self) -> dict[str, str]:
+        """Return the sentences about figures of operations and writers, by figure; the first declaration stays."""
+        capabilities: list[Operation | Writer] = [item.capability for item in self.operations]
+        capabilities += [item.capability for item in self.writers]
+        return {name: text for capability in reversed(capabilities) for name, text in capability.figures.items()}
+
     def format_of(self, name: str) -> Format | None:
         """Return the format with this id or extension; case and a leading dot do not matter."""
         name = name.strip().lower().removeprefix(".")

@@ -15,7 +15,13 @@ class QuoteOptions(Struct, frozen=True, kw_only=True):
 
     quantity: Annotated[
         int,
-        Meta(title="Quantity", description="Number of equal pieces.", ge=1, le=MAX_QUANTITY_COUNT),
+        Meta(
+            title="Quantity",
+            description="Number of equal pieces.",
+            ge=1,
+            le=MAX_QUANTITY_COUNT,
+            extra={"everyday": True},
+        ),
     ] = 1
 
     material: (
@@ -25,6 +31,7 @@ class QuoteOptions(Struct, frozen=True, kw_only=True):
                 title="Material",
                 description="Name of a material of the rate card. Default: its first one.",
                 examples=["pla"],
+                extra={"everyday": True},
             ),
         ]
         | None

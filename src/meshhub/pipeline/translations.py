@@ -58,6 +58,7 @@ class Translations:
             "checks": {check.capability.id for check in declarations.checks},
             "recipes": declarations.recipes,
             "plans": plans,
+            "figures": declarations.figures(),
         }
         self._languages = {ENGLISH: ENGLISH, **{item.language.lower(): item.language for item in reversed(files)}}
         self._texts: dict[str, Texts] = {}

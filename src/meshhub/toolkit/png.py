@@ -1,4 +1,4 @@
-"""PNG encoder for pictures in arrays."""
+"""PNG encoder for pictures in arrays, and a decoder for its own files."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ def encode_png(pixels: UInt8) -> bytes:
     # rendering intent 0: perceptual
     chunks = [(b"IHDR", header), (b"sRGB", b"\0"), (b"IDAT", data), (b"IEND", b"")]
     return SIGNATURE + b"".join(_chunk(kind, payload) for kind, payload in chunks)
+
+
+def decode_png(data: bytes) -> UInt8:
+    """Decode a picture that `encode_png` encoded.
+
+    Returns:
+        (height, width, 3 or 4) sRGB, with alpha unless the picture is opaque.
+    """
+    width, height, _, kind = struct.unpack_from(">IIBB", data, 16)
+    channels = 4 if kind == 6 else 3
+    begin = data.index(b"IDAT")
+    (length,) = struct.unpack_from(">I", data, begin - 4)
+    rows = np.frombuffer(zlib.decompress(data[begin + 4 : begin + 4 + length]), np.uint8).reshape(height, -1)
+    return np.cumsum(rows[:, 1:], axis=0, dtype=np.uint8).reshape(height, width, channels)
 
 
 def _chunk(kind: bytes, payload: bytes) -> bytes:

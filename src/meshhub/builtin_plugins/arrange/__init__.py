@@ -32,6 +32,7 @@ class ArrangeOptions(Struct, frozen=True, kw_only=True):
                 "220x220; what finds no room goes on further beds beside it.",
                 max_length=64,
                 examples=["220x220"],
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -109,5 +110,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.arrange.operation:run",
             needs=("scipy",),
             install="meshhub",
+            figures={
+                "objects": "placed {} object|placed {} objects",
+                "beds": "on {} bed|on {} beds",
+            },
         )
     ]

@@ -40,5 +40,8 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.chamfer_base.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "chamfered_mm": "beveled by {} mm",
+            },
         )
     ]

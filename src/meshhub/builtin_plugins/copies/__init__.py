@@ -54,5 +54,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.DIVIDE,
             options=CopiesOptions,
             run="meshhub.builtin_plugins.copies.operation:run",
+            figures={
+                "parts_after": "parts {parts_before} → {}",
+            },
         )
     ]

@@ -91,5 +91,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.cut_plane.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "parts_cut": "cut {} part|cut {} parts",
+                "parts_after": "parts {parts_before} → {}",
+            },
         )
     ]

@@ -44,5 +44,8 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.drain.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "holes": "drilled {} hole|drilled {} holes",
+            },
         )
     ]

@@ -84,5 +84,8 @@ def meshhub_operations() -> Iterable[Operation]:
             needs=("manifold3d", "scipy", "fontTools", "font_lato"),
             install="meshhub[text]",
             preload=("fontTools", "font_lato"),
+            figures={
+                "text_size_mm": "text of {} mm",
+            },
         )
     ]

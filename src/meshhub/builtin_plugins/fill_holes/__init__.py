@@ -39,5 +39,8 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.fill_holes.operation:run",
             needs=("scipy",),
             install="meshhub",
+            figures={
+                "holes_filled": "filled {} hole|filled {} holes",
+            },
         )
     ]

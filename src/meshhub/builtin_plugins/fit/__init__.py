@@ -26,6 +26,7 @@ class FitOptions(Struct, frozen=True, kw_only=True):
                 "width × depth × height in millimeters, such as 200x200x180.",
                 max_length=64,
                 examples=["200x200x180"],
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -57,5 +58,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=FitOptions,
             run="meshhub.builtin_plugins.fit.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]

@@ -38,5 +38,11 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.flatten_base.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "cut_height_mm": "cut off {} mm",
+                "parts_removed": "removed {} part|removed {} parts",
+                "shells_removed": "removed {} shell|removed {} shells",
+                "base_area_mm2": "stands on {} mm²",
+            },
         )
     ]

@@ -22,6 +22,7 @@ class HollowOptions(Struct, frozen=True, kw_only=True):
                 ge=0.2,
                 le=100,
                 examples=[2],
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -40,5 +41,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.hollow.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "cavities": "made {} cavity|made {} cavities",
+                "saved_percent": "saved {} % of the material",
+            },
         )
     ]

@@ -33,5 +33,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.lay_flat.operation:run",
             needs=("scipy",),
             install="meshhub",
+            figures={
+                "turned_deg": "turned by {}°",
+                "side_area_mm2": "lies on {} mm²",
+            },
         )
     ]

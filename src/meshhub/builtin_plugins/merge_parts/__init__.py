@@ -39,5 +39,9 @@ def meshhub_operations() -> Iterable[Operation]:
             needs=("manifold3d", "scipy"),
             install="meshhub",
             drops=frozenset({"names", "hierarchy", "instances"}),
+            figures={
+                "volume_after_mm3": "volume {volume_before_mm3} → {} mm³",
+                "overlap_mm3": "united overlaps of {} mm³",
+            },
         )
     ]

@@ -34,5 +34,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.TURN,
             options=MirrorOptions,
             run="meshhub.builtin_plugins.mirror.operation:run",
+            figures={
+                "mirrored_along": "mirrored along {}",
+            },
         )
     ]

@@ -41,5 +41,8 @@ def meshhub_operations() -> Iterable[Operation]:
             needs=("manifold3d", "scipy"),
             install="meshhub",
             drops=frozenset({"normals", "textures", "uv"}),
+            figures={
+                "volume_mm3": "volume {volume_before_mm3} → {} mm³",
+            },
         )
     ]

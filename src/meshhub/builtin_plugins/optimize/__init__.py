@@ -20,6 +20,7 @@ class OptimizeOptions(Struct, frozen=True, kw_only=True):
                 description="Reduce the whole scene to this many triangles; every instance counts.",
                 ge=4,
                 le=100_000_000,
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -56,5 +57,8 @@ def meshhub_operations() -> Iterable[Operation]:
             install="meshhub",
             drops=frozenset({"normals"}),
             reduces_faces="optimize_target_faces",
+            figures={
+                "error_mm": "moved the surface by up to {} mm",
+            },
         )
     ]

@@ -18,6 +18,7 @@ class OrientOptions(Struct, frozen=True, kw_only=True):
             title="Orient for printing",
             description="Turn the whole scene so that it stands safely and needs little support; a pose that is as "
             "good stays.",
+            extra={"everyday": True},
         ),
     ] = False
 
@@ -76,5 +77,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.orient.operation:run",
             needs=("fast_simplification", "scipy"),
             install="meshhub",
+            figures={
+                "support_mm3": "support {support_before_mm3} → {} mm³",
+                "contact_mm2": "stands on {} mm²",
+            },
         )
     ]

@@ -17,6 +17,7 @@ class PlaceOnBedOptions(Struct, frozen=True, kw_only=True):
         Meta(
             title="Place on bed",
             description="Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0.",
+            extra={"everyday": True},
         ),
     ] = False
 
@@ -31,5 +32,6 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.PLACE,
             options=PlaceOnBedOptions,
             run="meshhub.builtin_plugins.place_on_bed.operation:run",
+            figures={"moved_mm": "moved by {} mm"},
         )
     ]

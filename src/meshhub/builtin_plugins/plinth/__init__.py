@@ -52,5 +52,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.plinth.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "plates": "added {} plate|added {} plates",
+                "plate_area_mm2": "of {} mm²",
+            },
         )
     ]

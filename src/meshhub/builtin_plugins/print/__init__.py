@@ -56,6 +56,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             title="Process",
             description="Way of printing: fdm (melted filament), resin (liquid resin under light) or sls (sintered "
             "powder). Limits depend on it.",
+            extra={"everyday": True},
         ),
     ] = "fdm"
 
@@ -125,6 +126,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Printer",
                 description="Printer on which the model must fit. Without it, it must fit on one of the known ones.",
+                extra={"everyday": True},
             ),
         ]
         | None

@@ -30,6 +30,7 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
                 ge=1,
                 le=MAX_FILAMENT_COUNT,
                 examples=[4],
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -152,5 +153,9 @@ def meshhub_operations() -> Iterable[Operation]:
             drops=frozenset({"uv", "colors", "textures"}),
             transfers=frozenset({"uv", "colors", "textures"}),
             reduces_colors="reduce_colors",
+            figures={
+                "filament_colors": "colors {}",
+                "delta_e_mean": "mean deviation {} ΔE",
+            },
         )
     ]

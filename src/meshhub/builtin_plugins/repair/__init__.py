@@ -18,6 +18,7 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
             title="Repair",
             description="Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges "
             "and vertices, and orient faces outward. A valid model stays unchanged.",
+            extra={"everyday": True},
         ),
     ] = False
     repair_solid: Annotated[
@@ -81,5 +82,23 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.REPAIR,
             options=RepairOptions,
             repairs_meshes="repair",
+            figures={
+                "holes_closed": "closed {} hole|closed {} holes",
+                "fragments_removed": "removed {} fragment|removed {} fragments",
+                "faces_flipped": "turned {} face|turned {} faces",
+                "duplicate_faces_removed": "removed {} duplicate face|removed {} duplicate faces",
+                "degenerate_faces_removed": "removed {} face without area|removed {} faces without area",
+                "cracks_welded": "welded {} crack|welded {} cracks",
+                "vertices_split": "split {} vertex|split {} vertices",
+                "edges_split": "split {} edge|split {} edges",
+                "vertices_moved": "moved {} vertex off another part|moved {} vertices off other parts",
+                "inner_faces_removed": "removed {} inner face|removed {} inner faces",
+                "inner_shells_removed": "removed {} inner shell|removed {} inner shells",
+                "floating_shells_removed": "removed {} floating shell|removed {} floating shells",
+                "self_intersections_united": "united {} overlap|united {} overlaps",
+                "wrap_deviation_max_mm": "wrapped within {} mm",
+                "bodies_after": "bodies {bodies_before} → {}",
+                "watertight": "now watertight",
+            },
         )
     ]

@@ -110,6 +110,7 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
         size_before=size,
         size_after=_measure_size(repaired) if is_changed else size,
         meshes_repaired=tally["meshes_repaired"],
+        watertight=0 < tally["meshes_invalid"] == tally["meshes_made_valid"],
     )
     if not is_changed and not tally["meshes_invalid"]:
         note("already_sound", "The model is valid; 'repair' left it unchanged.")
@@ -201,7 +202,7 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
     if any(counts.values()):
         repaired = to_mesh(surface, mesh)
         tally.update(counts, meshes_repaired=1)
-    return _finish(mesh, repaired, before, result, name)
+    return _finish(mesh, repaired, before, result, tally, name)
 
 
 def _note_large_strays(name: str, mesh: Mesh, corners: Float64, removed: int) -> None:
@@ -218,7 +219,9 @@ def _note_large_strays(name: str, mesh: Mesh, corners: Float64, removed: int) ->
         )
 
 
-def _finish(mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: RepairResult, name: str) -> RepairedMesh:
+def _finish(
+    mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: RepairResult, tally: Counter[str], name: str
+) -> RepairedMesh:
     """Measure the repaired mesh; if it has defects, repair it with pymeshlab, or write notes about them."""
     bodies, volume = result.surface.shell_count, result.check.volume
     if result.sheets:
@@ -228,11 +231,14 @@ def _finish(mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: Repai
             f"{name} is a sheet that encloses no volume, so it was left open; {{thicken_mm}} makes it a solid.",
             options=("thicken_mm",),
         )
-    elif not result.check.valid:
+    elif result.check.valid:
+        tally["meshes_made_valid"] += 1
+    else:
         second = meshlab.repair_with_meshlab(mesh, repaired)
         if second is None:
             _write_notes(name, result.check)
         else:
+            tally["meshes_made_valid"] += 1
             repaired, volume = second[0], second[1].volume
             bodies = topology.shells(welded(repaired)[1])[0]
             note("second_stage", f"{name} was repaired by pymeshlab, because the built-in repair left defects.")

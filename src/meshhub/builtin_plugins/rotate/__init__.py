@@ -62,5 +62,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.TURN,
             options=RotateOptions,
             run="meshhub.builtin_plugins.rotate.operation:run",
+            figures={
+                "rotated_deg": "turned by {}° about X, Y, Z",
+            },
         )
     ]

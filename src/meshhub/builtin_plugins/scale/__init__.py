@@ -20,6 +20,7 @@ class ScaleOptions(Struct, frozen=True, kw_only=True):
                 description="Scale the whole scene uniformly; 100 keeps its size, 200 doubles each length.",
                 ge=0.001,
                 le=100_000,
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -36,5 +37,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=ScaleOptions,
             run="meshhub.builtin_plugins.scale.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]

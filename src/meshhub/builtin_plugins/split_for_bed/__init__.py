@@ -29,6 +29,7 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
                 "height in millimeters, such as 220x220x250. Parts are not turned.",
                 max_length=64,
                 examples=["220x220x250"],
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -85,5 +86,10 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.split_for_bed.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "parts_split": "split {} part|split {} parts",
+                "parts_after": "parts {parts_before} → {}",
+                "connectors": "{} connector|{} connectors",
+            },
         )
     ]

@@ -31,5 +31,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.DIVIDE,
             options=SplitPartsOptions,
             run="meshhub.builtin_plugins.split_parts.operation:run",
+            figures={
+                "parts_after": "parts {parts_before} → {}",
+            },
         )
     ]

@@ -142,5 +142,17 @@ def meshhub_writers() -> Iterable[Writer]:
             keeps_state=True,
             options=StepWriteOptions,
             carries=frozenset({"names", "hierarchy", "instances", "colors", "materials", "units"}),
+            figures={
+                "solids": "{} solid|{} solids",
+                "open_shells": "{} open shell|{} open shells",
+                "faces": "{} face|{} faces",
+                "planes": "{} plane|{} planes",
+                "cylinders": "{} cylinder|{} cylinders",
+                "cones": "{} cone|{} cones",
+                "spheres": "{} sphere|{} spheres",
+                "tori": "{} torus|{} tori",
+                "bsplines": "{} free-form face|{} free-form faces",
+                "max_deviation_mm": "within {} mm of the mesh",
+            },
         )
     ]

@@ -20,6 +20,7 @@ class TargetHeightOptions(Struct, frozen=True, kw_only=True):
                 description="Scale the whole scene uniformly to this Z extent in millimeters.",
                 ge=0.001,
                 le=100_000,
+                extra={"everyday": True},
             ),
         ]
         | None
@@ -36,5 +37,8 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.RESIZE,
             options=TargetHeightOptions,
             run="meshhub.builtin_plugins.target_height.operation:run",
+            figures={
+                "scale_factor": "scaled by {}",
+            },
         )
     ]

@@ -40,5 +40,9 @@ def meshhub_operations() -> Iterable[Operation]:
             run="meshhub.builtin_plugins.thicken.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
+            figures={
+                "volume_added_mm3": "added {} mm³",
+                "thin_area_mm2": "{} mm² were too thin",
+            },
         )
     ]

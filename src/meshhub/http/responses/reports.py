@@ -26,7 +26,13 @@ def file_header(report: Report, *, has_companions: bool = False) -> str:
     header = _encode(payload)
     if len(header) <= MAX_REPORT_BYTES:
         return header
-    # drop the texts first, because the codes name the problems, and /inspect and report.json have the texts
+    # figures are for people, who also see the result
+    del payload["figures"]
+    payload["truncated"] = True
+    header = _encode(payload)
+    if len(header) <= MAX_REPORT_BYTES:
+        return header
+    # then drop the texts, because the codes name the problems, and /inspect and report.json have the texts
     payload["notes"] = [{"code": note.code} for note in notes]
     return _truncate(payload, "notes", "losses")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
-from meshhub.model.notes import Note
+from meshhub.model.notes import Figure, Note
 from meshhub.model.progress import Progress
-from meshhub.model.report import Report
+from meshhub.model.report import FileReport, Loss, Report, StepReport
 from meshhub.service.jobs.job import FINISHED, Job, JobFile, JobKind, JobProgress, JobState
 
 
@@ -143,10 +143,65 @@ def summarize_report(report: Report, notes: Sequence[Note]) -> dict[str, Any]:
         "target": report.target.format,
         "faces_in": report.source.faces,
         "faces_out": report.target.faces,
+        "bytes_in": report.source.bytes,
+        "bytes_out": report.target.bytes,
+        "size_mm_in": _shorten_size(report.source),
+        "size_mm_out": _shorten_size(report.target),
         "seconds": report.seconds,
+        "figures": {step.step: step.figures for step in report.steps if step.kind != "read" and step.figures},
         "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
         "notes": [_note_fields(note) for note in notes],
     }
+
+
+def _shorten_size(file: FileReport) -> list[float] | None:
+    """Return the extents of a file with as many digits as people read."""
+    return None if file.size_mm is None else [float(f"{side:.7g}") for side in file.size_mm]
+
+
+def read_summary(summary: Mapping[str, Any]) -> Report:
+    """Return what the summary of a report holds; the kind of a step with figures is "operation".
+
+    Raises:
+        msgspec.ValidationError: The summary has other fields, such as that of a batch.
+    """
+    notes = summary.get("notes", [])
+    if isinstance(notes, list):
+        # a long report has only the codes
+        notes = [{"message": "", **note} for note in notes]
+    fields = msgspec.convert({**summary, "notes": notes}, _Summary)
+    return Report(
+        source=FileReport(
+            format=fields.source, bytes=fields.bytes_in, faces=fields.faces_in, size_mm=fields.size_mm_in
+        ),
+        target=FileReport(
+            format=fields.target, bytes=fields.bytes_out, faces=fields.faces_out, size_mm=fields.size_mm_out
+        ),
+        steps=tuple(
+            StepReport(step, "write" if step == fields.target else "operation", 0.0, figures)
+            for step, figures in fields.figures.items()
+        ),
+        losses=fields.losses,
+        notes=fields.notes,
+        seconds=fields.seconds,
+    )
+
+
+class _Summary(Struct, frozen=True, kw_only=True):
+    """Summary of a report, as `summarize_report` makes it; a truncated one lacks figures."""
+
+    source: str
+    target: str
+    faces_in: int
+    faces_out: int
+    bytes_in: int = 0
+    bytes_out: int = 0
+    size_mm_in: tuple[float, float, float] | None = None
+    size_mm_out: tuple[float, float, float] | None = None
+    seconds: float = 0.0
+    figures: dict[str, dict[str, Figure]] = {}
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def _note_fields(note: Note) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
             title="Views",
             description=f"One view or several, separated by commas, in one picture: {', '.join(VIEWS)}.",
             examples=["iso,front,right,top"],
+            extra={"everyday": True},
         ),
     ] = "iso"
     size: Annotated[
@@ -60,6 +61,7 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
             title="Size of the picture in pixels",
             description=f"Width and height as WIDTHxHEIGHT, each {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS}.",
             examples=["1280x960"],
+            extra={"everyday": True},
         ),
     ] = "1280x960"
     color_by: Annotated[
@@ -73,6 +75,7 @@ class RenderOptions(Struct, frozen=True, kw_only=True):
                 "non-manifold edges, flipped faces and stray fragments; islands circles places where a layer of "
                 "0.2 mm begins in the air; none is gray."
             ),
+            extra={"everyday": True},
         ),
     ] = "model"
     color_limit: Limit | None = None

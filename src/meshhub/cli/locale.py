@@ -1,0 +1,33 @@
+"""Language of the command line: that of the locale if there is a catalog for it, and English otherwise."""
+
+from __future__ import annotations
+
+import os
+
+ENGLISH = "en"
+"""Language of the texts in the code."""
+
+LANGUAGES = ("de",)
+"""Other languages, which have a file in `translations/`."""
+
+
+def language() -> str:
+    """Return the language of the locale (POSIX, and LANGUAGE as in GNU gettext)."""
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    if locale.partition(".")[0] in ("", "C", "POSIX"):
+        return ENGLISH
+    for wanted in (*os.environ.get("LANGUAGE", "").split(":"), locale):
+        name = wanted[:2].lower()
+        if name in (ENGLISH, *LANGUAGES) and not wanted[2:3].isalpha():
+            return name
+    return ENGLISH
+
+
+def tr(text: str) -> str:
+    """Return a word or sentence in the language of the locale; without a translation, unchanged."""
+    if language() == ENGLISH:
+        # the list of commands imports no catalog
+        return text
+    from meshhub.cli.texts import texts
+
+    return texts().words.get(text, text)

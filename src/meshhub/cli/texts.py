@@ -1,0 +1,73 @@
+"""Catalogs of the command line, and numbers in its language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from meshhub.cli.locale import ENGLISH, language, tr
+from meshhub.errors import format_number
+from meshhub.model.translations import Text
+
+
+class CommandTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Texts of a command."""
+
+    help: Text
+    """Help, whose first sentence is the summary."""
+
+    flags: Mapping[str, Text] = {}
+    """Help of its own flags, by the name of the parameter."""
+
+
+class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Texts of the command line in one language: the file `translations/<language>.toml`."""
+
+    marks: tuple[str, str] = (",", ".")
+    """Marks of thousands and of decimals."""
+
+    epilog: str = ""
+    """What the exit statuses mean."""
+
+    words: Mapping[str, Text] = {}
+    """Words and sentences, by the English ones."""
+
+    flags: Mapping[str, Text] = {}
+    """Help of flags that several commands have, by the name of the parameter."""
+
+    commands: Mapping[str, CommandTexts] = {}
+    """Texts of commands, by their names after "meshhub"."""
+
+
+def texts() -> CommandLineTexts:
+    """Return the texts in the language of the locale."""
+    return _read(language())
+
+
+@cache
+def _read(name: str) -> CommandLineTexts:
+    if name == ENGLISH:
+        return CommandLineTexts()
+    file = Path(__file__).parent / "translations" / f"{name}.toml"
+    return msgspec.toml.decode(file.read_bytes(), type=CommandLineTexts)
+
+
+def count(number: int, one: str, many: str) -> str:
+    """Return a number with its noun, such as "1 face" or "1,400 faces"."""
+    return f"{show_number(number)} {tr(one if number == 1 else many)}"
+
+
+def show_number(value: float, digits: int = 6) -> str:
+    """Format a number with the marks of the language: whole ones with every digit, others with significant digits."""
+    text = f"{value:,}" if isinstance(value, int) else format_number(value, digits)
+    return localize(text)
+
+
+def localize(text: str) -> str:
+    """Replace the English marks of thousands and decimals in the text of a number."""
+    thousands, decimals = texts().marks
+    return text.translate({ord(","): thousands, ord("."): decimals})

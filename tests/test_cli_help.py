@@ -1,0 +1,175 @@
+"""Help texts: short ones, complete ones, by topic, in German, and on narrow terminals."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+import meshhub.cli
+from meshhub import Registry
+from meshhub.cli.check import CheckCommand
+from meshhub.cli.exits import EXIT_HELP
+from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.texts import CommandLineTexts
+from meshhub.cli.topics import list_topics
+from test_cli import EXAMPLE, meshhub_cli, write_stl
+from test_cli_verbosity import COMMANDS
+
+pytestmark = pytest.mark.once
+
+CLI = Path(meshhub.cli.__file__).parent
+
+
+def read_help(*arguments: str, columns: int = 80) -> str:
+    done = meshhub_cli(*arguments, columns=columns)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+def test_the_help_of_convert_fits_a_screen() -> None:
+    text = read_help("convert", "--help")
+    assert text.count("\n") <= 50
+    for flag in ("--repair", "--target-height-mm", "--reduce-colors N", "--output-dir", "--help-all"):
+        assert flag in text
+    for flag in ("--repair-solid", "--step-reading", "--skip-existing", "Exit status"):
+        assert flag not in text
+
+
+def test_the_complete_help_has_every_option_once_below_its_topic() -> None:
+    text = read_help("convert", "--help-all")
+    sections = dict(re.findall(r"^(\S[^\n]*):\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL))
+    for title, flag in (
+        ("Input", "--input-unit"),
+        ("Repair and reduce", "--repair-solid"),
+        ("Position and size", "--target-height-mm"),
+        ("Shape", "--hollow-wall-mm"),
+        ("Divide and combine", "--split-for-bed"),
+        ("Colors", "--reduce-colors"),
+        ("STEP", "--step-surfaces"),
+        ("Output", "--each-bed"),
+    ):
+        assert re.search(rf"^  {flag}\b", sections[title], re.MULTILINE), (title, flag)
+    for field in Registry(entry_points=False).options.values():
+        assert len(re.findall(rf"^  {field.flag}(?![\w-])", text, re.MULTILINE)) == 1, field.flag
+    assert "Exit status: 0 success" in text
+    assert "meshhub convert --combine IN... OUT" in text
+
+
+@pytest.mark.parametrize("command", ["check", "quote", "render", "inspect", "explain"])
+def test_the_help_of_commands_that_take_options_fits_a_screen(command: str) -> None:
+    assert read_help(command, "--help").count("\n") <= 50
+    assert read_help(command, "--help-all").count("\n  --") > read_help(command, "--help").count("\n  --")
+
+
+def test_each_option_belongs_to_one_topic() -> None:
+    registry = Registry(entry_points=False)
+    fields = CheckCommand("check").fields(registry)
+    listed = [field.name for topic in list_topics(registry, fields, "Checks") for field in topic.fields]
+    assert sorted(listed) == sorted(fields)
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected", "other"),
+    [
+        ("repair", "--repair-wrap-mm", "--optimize"),
+        ("Repair and reduce", "--optimize-target-faces", "--lay-flat"),
+        ("reduce_colors", "--reduce-colors-dither", "--repair"),
+        ("--reduce-colors-wall-mm", "--reduce-colors-wall-mm", "--reduce-colors-dither"),
+        ("STEP", "--step-surfaces", "--stl-ascii"),
+        ("input", "--input-unit", "--each-bed"),
+        ("check", "--print-printer", "--repair-"),
+        ("render", "--color-by", "--repair"),
+    ],
+)
+def test_the_options_of_a_topic_are_explained(topic: str, expected: str, other: str) -> None:
+    text = read_help("options", topic)
+    assert re.search(rf"^{expected}\b", text, re.MULTILINE)
+    assert not re.search(rf"^{other}", text, re.MULTILINE)
+
+
+def test_topics_are_listed_and_the_nearest_is_suggested() -> None:
+    text = read_help("options")
+    assert re.search(r"^reduce-colors +--reduce-colors", text, re.MULTILINE)
+    listed = msgspec.json.decode(read_help("options", "--json"))
+    assert listed["fit"]["fit_mm"]["title"] == "Fit into a box, mm"
+    assert set(msgspec.json.decode(read_help("options", "fit", "--json"))) == {"fit_mm"}
+    done = meshhub_cli("options", "hallow")
+    assert done.returncode == 2
+    assert b"did you mean 'hollow'?" in done.stderr
+
+
+def test_a_path_instead_of_a_command_converts(tmp_path: Path) -> None:
+    write_stl(tmp_path / "part.stl")
+    assert meshhub_cli("part.stl", "part.3mf", "--place-on-bed", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "part.3mf").is_file()
+    assert meshhub_cli("-q", "part.stl", "ply", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "part.ply").is_file()
+    assert b"give an OUTPUT" in meshhub_cli("part.stl", cwd=tmp_path).stderr
+    missing = meshhub_cli("no.stl", "no.3mf", cwd=tmp_path)
+    assert missing.returncode == 3
+    assert b"no.stl" in missing.stderr
+    assert b"Did you mean 'convert'?" in meshhub_cli("convrt", cwd=tmp_path).stderr
+
+
+def read_german() -> CommandLineTexts:
+    return msgspec.toml.decode((CLI / "translations" / "de.toml").read_bytes(), type=CommandLineTexts)
+
+
+def test_every_text_of_every_command_is_german() -> None:
+    texts, registry = read_german(), Registry(entry_points=False)
+    commands = {" ".join(path): command for path, command in COMMANDS}
+    assert texts.commands.keys() == {"", *commands}
+    assert (EXIT_HELP.count(" · "), EXIT_HELP.count("\n")) == (texts.epilog.count(" · "), texts.epilog.count("\n"))
+    for path, command in commands.items():
+        own = texts.commands[path].flags
+        options = {
+            param.name for param in command.params if isinstance(param, click.Option) and param.help and param.name
+        }
+        if isinstance(command, RegistryCommand):
+            options -= command.fields(registry).keys()
+        assert options <= own.keys() | texts.flags.keys(), path
+        assert own.keys() <= options, path
+
+
+def test_every_word_of_the_command_line_is_german() -> None:
+    words = read_german().words
+    constants = set()
+    for file in CLI.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant):
+                constants.add(node.value)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tr", "count"):
+                literals = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                assert words.keys() >= set(literals), file
+    # click has these
+    assert words.keys() - constants == {"Show this message and exit.", "Show the version and exit."}
+
+
+def test_help_and_listings_are_german_in_a_german_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    for arguments, expected in (
+        (("--help",), "convert     Wandelt Modelle um."),
+        (("convert", "--help"), "--target-height-mm NUMBER       Höhe in mm"),
+        (("convert", "--help-all"), "höchstens 100000)"),
+        (("keys", "create", "--help"), "Tarif des Schlüssels"),
+        (("options", "fit"), "In einen Quader einpassen"),
+        (("inspect", str(EXAMPLE)), "wasserdicht                 nein: mit --repair umwandeln"),
+    ):
+        text = read_help(*arguments)
+        assert expected in text
+        assert max(map(len, text.splitlines())) <= 80, arguments
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    assert "Convert model files." in read_help("convert", "--help")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("convert", "--help"), ("keys", "create", "--help"), ("formats",)])
+def test_lines_wrap_at_words_on_a_terminal_of_40_columns(arguments: tuple[str, ...]) -> None:
+    lines = read_help(*arguments, columns=40).splitlines()
+    assert [line for line in lines if len(line) > 40 and " " in line.strip()] == []
+    words = set(re.findall(r"\S+", read_help(*arguments, columns=200)))
+    assert {word for word in re.findall(r"\S+", "\n".join(lines)) if word.isalpha()} - words <= {"yes", "no"}
