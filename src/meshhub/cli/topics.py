@@ -1,6 +1,6 @@
 """Options by topic, for help texts: what concerns the input, the print, colors, a format, the output."""
 
-# why this way: docs/decisions/0050-words-of-the-command-line.md
+# why this way: docs/decisions/0043-words-of-the-command-line.md
 from __future__ import annotations
 
 from collections.abc import Mapping
