@@ -220,7 +220,7 @@ def test_harmless_extensions_are_ignored_and_others_are_named() -> None:
     result, notes = read_with_codes(
         package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces))
     )
-    assert result.face_count == 12 and notes == {"extension_ignored", "unknown_required_extension"}
+    assert result.face_count > 12 and notes == {"unknown_required_extension"}
 
 
 GEOMETRY = ("triangles", "lattice", "slices", "triangles, lattice", "triangles, slices", "triangles, coarse")
@@ -256,22 +256,23 @@ def build_with_lib3mf(objects: list[str]) -> Source:
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(GEOMETRY), min_size=1, max_size=4))
-def test_triangles_are_read_beside_lattices_and_slices_which_are_noted(objects: list[str]) -> None:
+def test_triangles_and_lattices_are_read_beside_slices_which_are_noted(objects: list[str]) -> None:
     source = build_with_lib3mf(objects)
-    printed = [name for name in objects if "triangles" in name]
+    printed = [name for name in objects if name != "slices"]
     if not printed:
-        kinds = {"lattice": "Beam Lattice geometry", "slices": "slices"}
-        with pytest.raises(UnreadableFile, match=" and ".join(sorted({kinds[name] for name in objects}))) as caught:
+        with pytest.raises(UnreadableFile, match="slices") as caught:
             read(source, DEFAULTS)
         assert "export it as triangles" in str(caught.value) and len(str(caught.value)) <= 160
         return
     with collecting("3mf") as remarks:
         result = read(source, DEFAULTS)
-    assert [part.name for part in result.parts] == printed and result.face_count == 12 * len(printed)
+    assert [part.name for part in result.parts] == printed
+    for part in result.parts:
+        box, lattice = (12 if "triangles" in part.name else 0), "lattice" in part.name
+        count = len(result.meshes[part.mesh].faces)
+        assert count > box if lattice else count == box
     text = "|".join(objects)
     expected = {
-        "unknown_required_extension": "lattice" in text,
-        "extension_ignored": "triangles, lattice" in objects,
         "objects_without_triangles": len(printed) < len(objects),
         "low_resolution_mesh": "coarse" in text,
         "slices_ignored": "triangles, slices" in objects and "coarse" not in text,
@@ -279,9 +280,8 @@ def test_triangles_are_read_beside_lattices_and_slices_which_are_noted(objects: 
     notes = {note.code: note.message for note in remarks.notes}
     assert set(notes) == {code for code, is_expected in expected.items() if is_expected}
     assert all(len(message) <= 160 for message in notes.values())
-    for kind, shown in (("lattice", "Beam Lattice geometry: {}"), ("slices", "slices: {}")):
-        if kind in objects:
-            assert shown.format(objects.count(kind)) in notes["objects_without_triangles"]
+    if "slices" in objects:
+        assert f"slices: {objects.count('slices')}" in notes["objects_without_triangles"]
     if "triangles, slices" in objects and "coarse" not in text:
         assert f"{objects.count('triangles, slices')} object" in notes["slices_ignored"]
 

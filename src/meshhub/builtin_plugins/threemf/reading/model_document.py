@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.capabilities import Unit
-from meshhub.model.scene import Float64, UInt8
+from meshhub.model.scene import Float64, Int32, UInt8
 
 CORE = frozenset(
     (
@@ -20,6 +21,8 @@ CORE = frozenset(
 )
 MATERIAL = "http://schemas.microsoft.com/3dmanufacturing/material/2015/02"
 PRODUCTION = "http://schemas.microsoft.com/3dmanufacturing/production/2015/06"
+BEAM_LATTICE = "http://schemas.microsoft.com/3dmanufacturing/beamlattice/2017/02"
+BALLS = "http://schemas.microsoft.com/3dmanufacturing/beamlattice/balls/2020/07"
 SLICE = "http://schemas.microsoft.com/3dmanufacturing/slice/2015/07"
 
 UNITS: dict[str, Unit] = {
@@ -138,6 +141,56 @@ class TriangleMesh:
     paint: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     filament: NDArray[np.int32] | None = None
 
+    def joined(self, vertices: Float64, faces: Int32) -> TriangleMesh:
+        """Return the mesh with further triangles, which have the appearance of the object."""
+        count = len(faces)
+        # without triangles, no face uses the vertices
+        own = self.vertices if len(self.triangles) else self.vertices[:0]
+
+        def pad(values: NDArray[Any], fill: int) -> NDArray[Any]:
+            return np.concatenate([values, np.full((count, *values.shape[1:]), fill, values.dtype)])
+
+        return TriangleMesh(
+            np.concatenate([own, vertices]),
+            np.concatenate([self.triangles, faces + len(own)]),
+            None if self.group is None else pad(self.group, -1),
+            None if self.index is None else pad(self.index, -1),
+            {kind: pad(codes, 0) for kind, codes in self.paint.items()},
+            None if self.filament is None else pad(self.filament, 0),
+        )
+
+
+@dataclass
+class BeamLattice:
+    """Beams and balls of an object, as in the file.
+
+    radius, ball_radius: of beams and balls without one
+    ball_mode:           "mixed" for balls that are listed, "all" for all ends of beams, otherwise none
+    is_round:            whether the ends of beams are round unless they say otherwise
+    min_length:          length from which a beam counts
+    clipping:            "inside" or "outside", which part of the lattice stays; otherwise all
+    clip_object:         id of the object that clips it
+    has_properties:      whether beams have colors of their own
+    beams:               two vertices, two radii, and whether each end is round, one after the other
+    balls:               vertex and radius, one after the other
+    """
+
+    radius: float
+    ball_radius: float
+    ball_mode: str
+    is_round: bool
+    min_length: float
+    clipping: str
+    clip_object: int | None
+    has_properties: bool
+    beams: array[float] = field(default_factory=lambda: array("d"))
+    balls: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def count(self) -> int:
+        """The number of beams and balls."""
+        return len(self.beams) // 6 + len(self.balls) // 2
+
 
 @dataclass(frozen=True)
 class ObjectPlacement:
@@ -160,6 +213,7 @@ class ModelObject:
 
     group, index:      property of the triangles without one
     cura:              metadata with one of CURA_KEYS
+    lattice:           beams that have no triangles yet
     foreign:           namespaces of extension elements in the object
     has_slices:        slices store its shape, too
     is_low_resolution: the slices are finer than the mesh
@@ -171,11 +225,17 @@ class ModelObject:
     group: int | None = None
     index: int = 0
     mesh: TriangleMesh | None = None
+    lattice: BeamLattice | None = None
     components: list[ObjectPlacement] = field(default_factory=list)
     cura: dict[str, str] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
     has_slices: bool = False
     is_low_resolution: bool = False
+
+    @property
+    def has_surface(self) -> bool:
+        """Whether the object has triangles, or a lattice that becomes triangles."""
+        return self.lattice is not None or (self.mesh is not None and len(self.mesh.triangles) > 0)
 
 
 @dataclass

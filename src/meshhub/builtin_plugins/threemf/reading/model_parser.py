@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.reading.attribute_parser import AttributeParser
+from meshhub.builtin_plugins.threemf.reading.beam_lattice import MAX_BEAMS_COUNT, add_ball, add_beam, start_lattice
 from meshhub.builtin_plugins.threemf.reading.element_columns import Columns, PaintCodes, extract_columns
 from meshhub.builtin_plugins.threemf.reading.model_document import (
+    BALLS,
+    BEAM_LATTICE,
     CORE,
     CURA_KEYS,
     MATERIAL,
@@ -129,6 +132,9 @@ class _ModelParser:
             return
         if not self.has_root:
             raise self.root_error(quote(local))
+        if self._object is not None and namespace in (BEAM_LATTICE, BALLS):
+            self._open.append(self._start_lattice_element(self._object, local, attributes))
+            return
         if self._object is not None:
             self._object.foreign.add(namespace)
         self._open.append(None)
@@ -287,6 +293,22 @@ class _ModelParser:
             if value and local in PAINT:
                 self._paint.setdefault(local, {})[row] = self._codes.setdefault(value.encode(), len(self._codes))
 
+    # -- beam lattices --
+
+    def _start_lattice_element(
+        self, model_object: ModelObject, local: str, attributes: Attributes
+    ) -> Callable[[], None] | None:
+        lattice = model_object.lattice
+        if local == "beamlattice":
+            lattice = model_object.lattice = start_lattice(attributes, self._values)
+            return lambda: _drop_large_lattice(model_object)
+        if lattice is not None and lattice.count <= MAX_BEAMS_COUNT:
+            if local == "beam":
+                add_beam(lattice, attributes, self._values)
+            elif local == "ball":
+                add_ball(lattice, attributes, self._values)
+        return None
+
     # -- properties --
 
     def _add_group(self, group: PropertyGroup, attributes: Attributes, element: str) -> None:
@@ -392,6 +414,15 @@ class _ModelParser:
         rows = self._rows.get(element)
         if rows is not None:
             rows.append(row)
+
+
+def _drop_large_lattice(model_object: ModelObject) -> None:
+    """Leave out a lattice without beams, or with so many that it counts as geometry that is not read."""
+    lattice = model_object.lattice
+    if lattice is not None and not 0 < lattice.count <= MAX_BEAMS_COUNT:
+        model_object.lattice = None
+        if lattice.count:
+            model_object.foreign.add(BEAM_LATTICE)
 
 
 def _set_triangles(mesh: TriangleMesh, columns: Columns) -> None:

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.reading.appearance import PropertyReader
+from meshhub.builtin_plugins.threemf.reading.beam_lattice import add_lattice
 from meshhub.builtin_plugins.threemf.reading.filaments import FilamentReader, PaintMode
 from meshhub.builtin_plugins.threemf.reading.model_document import (
     MAX_PARTS_COUNT,
     ModelDocument,
     ModelObject,
     ObjectPlacement,
+    TriangleMesh,
 )
 from meshhub.builtin_plugins.threemf.reading.model_parser import parse_model
 from meshhub.builtin_plugins.threemf.reading.package import Package
@@ -199,7 +201,7 @@ class SceneBuilder:
                     enter(child)
                 continue
             model_object = self._get_object(key)
-            own = 1 if model_object.mesh is not None and len(model_object.mesh.triangles) else 0
+            own = 1 if model_object.has_surface else 0
             self._unread.record(model_object, has_triangles=bool(own or children))
             self._part_counts[key] = own + sum(self._part_counts.get(child, 0) for child in children)
             self._step_counts[key] = 1 + sum(self._step_counts.get(child, 1) for child in children)
@@ -218,7 +220,7 @@ class SceneBuilder:
             key, matrix, path, placement_name, filament = stack.pop()
             model_object = self._get_object(key)
             components = model_object.components
-            if model_object.mesh is not None and len(model_object.mesh.triangles):
+            if model_object.has_surface:
                 self._filaments.record_part(self._project.get_filament(top[1], key, filament))
                 yield Part(self._add_mesh(key, model_object), matrix, placement_name or model_object.name, path)
             document = self._load_document(key[0])
@@ -247,18 +249,28 @@ class SceneBuilder:
     def _add_mesh(self, key: _Key, model_object: ModelObject) -> int:
         """Return the index of the mesh of an object; build it if it is new."""
         if key not in self._mesh_indices:
-            assert model_object.mesh is not None
-            triangles = model_object.mesh.triangles
-            if int(triangles.min()) < 0 or int(triangles.max()) >= len(model_object.mesh.vertices):
-                raise UnreadableFile(
-                    f"{quote(key[0])}: object {key[1]} has triangles whose vertices do not exist; export it again"
-                )
-            self._project.count_paint(model_object.mesh)
-            self._mesh_indices[key] = len(self._meshes)
             document = self._load_document(key[0])
-            source = self._filaments.read_mesh(document, model_object.mesh)
+            mesh = _checked_mesh(document, model_object)
+            if model_object.lattice is not None:
+                clipping = document.objects.get(model_object.lattice.clip_object or 0)
+                clip = None if clipping is None else _checked_mesh(document, clipping)
+                mesh = add_lattice(mesh, model_object.lattice, clip, key[0])
+            self._project.count_paint(mesh)
+            self._mesh_indices[key] = len(self._meshes)
+            source = self._filaments.read_mesh(document, mesh)
             self._meshes.append(self.properties.build_mesh(document, model_object, source))
         return self._mesh_indices[key]
+
+
+def _checked_mesh(document: ModelDocument, model_object: ModelObject) -> TriangleMesh:
+    """Return the mesh of an object. Raises UnreadableFile if a triangle refers to a vertex that does not exist."""
+    mesh = model_object.mesh or TriangleMesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
+    if len(mesh.triangles) and not 0 <= int(mesh.triangles.min()) <= int(mesh.triangles.max()) < len(mesh.vertices):
+        raise UnreadableFile(
+            f"{quote(document.part)}: object {model_object.id} has triangles whose vertices do not exist; "
+            "export it again"
+        )
+    return mesh
 
 
 def _check_counts(parts: int, steps: int) -> None:

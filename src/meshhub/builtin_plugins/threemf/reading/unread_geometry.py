@@ -1,11 +1,19 @@
-"""Geometry of 3MF extensions that is not read: slices, beam lattices and others."""
+"""Geometry of 3MF extensions that is not read: slices, volumetric functions and others."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
-from meshhub.builtin_plugins.threemf.reading.model_document import CORE, MATERIAL, PRODUCTION, SLICE, ModelObject
+from meshhub.builtin_plugins.threemf.reading.model_document import (
+    BALLS,
+    BEAM_LATTICE,
+    CORE,
+    MATERIAL,
+    PRODUCTION,
+    SLICE,
+    ModelObject,
+)
 from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
 
@@ -17,7 +25,7 @@ _GEOMETRY_EXTENSIONS = {
     "securecontent": "Secure Content",
     "volumetric": "Volumetric",
 }
-_SUPPORTED = CORE | {MATERIAL, PRODUCTION, SLICE}
+_SUPPORTED = CORE | {MATERIAL, PRODUCTION, SLICE, BEAM_LATTICE, BALLS}
 _HARMLESS = ("/slice/", "/trianglesets/", "/production/")
 _SLICES = "slices"
 
