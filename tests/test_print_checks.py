@@ -14,6 +14,8 @@ from manifold3d import Manifold
 
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
 
+pytestmark = pytest.mark.once
+
 RELATIVE = 0.03
 """Error that the measures may have."""
 

@@ -47,7 +47,6 @@ PARTS = (
     217,
     226,
     240,
-    290,
 )
 """Parts of fewer than 1500 triangles, with each feature; 72 and 112 are invalid at first."""
 
@@ -85,8 +84,9 @@ def leaves_gaps(path: Path) -> bool:
 @pytest.mark.parametrize(
     ("number", "kinds"),
     [
-        *((number, ("freeform", "analytic", "planar")) for number in (112, 173, 219, 236)),
-        # of its 9000 facets, each way takes five seconds
+        *((number, ("freeform", "analytic", "planar")) for number in (173, 219, 236)),
+        # of these, each other way takes seconds and the same lines
+        (112, ("freeform",)),
         (6135, ("freeform",)),
     ],
 )
@@ -128,7 +128,6 @@ def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, numb
         (6300, 3, 1),  # a sweep along a spline; bands of it fit tori by chance
         (7180, 3, 1),  # a loft
         (6862, 6, 4),  # a loft through squares
-        (7071, 3, 1),  # a sweep, triangulated so finely that 87 bands of it fit tori and cylinders by chance
     ],
 )
 def test_a_free_form_part_has_the_faces_of_cad(tmp_path: Path, number: int, faces: int, bsplines: int) -> None:
