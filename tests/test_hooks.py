@@ -545,11 +545,11 @@ def test_verbose_shows_the_traceback_of_a_plugin(distribution: Path, tmp_path: P
     (tmp_path / "a.failing").touch()
     (tmp_path / "a.failing").write_text("x")
     source, out = str(tmp_path / "a.failing"), tmp_path / "to"
+    quiet = meshhub("convert", source, str(tmp_path / "a.stl"), path=distribution, cache=tmp_path)
+    assert "KeyError: 'in the plug-in' (failing.py:3)" in " ".join(quiet.stderr.split())
+    assert "Traceback" not in quiet.stderr
+    assert "file may be damaged" not in quiet.stderr
     for arguments in ((source, str(tmp_path / "a.stl")), (source, "--to", "stl", "--output-dir", str(out))):
-        quiet = meshhub("convert", *arguments, path=distribution, cache=tmp_path)
-        assert "KeyError: 'in the plug-in' (failing.py:3)" in " ".join(quiet.stderr.split())
-        assert "Traceback" not in quiet.stderr
-        assert "file may be damaged" not in quiet.stderr
         loud = meshhub("-v", "convert", *arguments, path=distribution, cache=tmp_path)
         traceback = re.search(r"^Traceback.*?^KeyError: 'in the plug-in'", loud.stderr, re.MULTILINE | re.DOTALL)
         assert traceback is not None
