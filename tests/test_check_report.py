@@ -99,7 +99,7 @@ def test_a_page_has_verdict_pictures_findings_and_remedies(tmp_path: Path) -> No
 def test_a_page_loads_nothing_and_shows_names_as_text(tmp_path: Path) -> None:
     name = '<img src="http:x" onerror=alert(1)>&amp;.stl'
     model = write(tmp_path / "plain.stl", scene_of(brick(20, 20, 20))).rename(tmp_path / name)
-    assert check(model, "--report", tmp_path / "a.html").exit_code == 0
+    assert check(model, "--checks", "mesh", "--report", tmp_path / "a.html").exit_code == 0
     page = Page((tmp_path / "a.html").read_bytes())
     assert page.text.count(name) >= 2
     assert "The checks found nothing." in page.text
@@ -135,7 +135,7 @@ def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
 
 def test_a_page_in_german(tmp_path: Path) -> None:
     model = write(tmp_path / "box.stl", lidless())
-    assert check(model, "--report", tmp_path / "box.html", "--language", "de").exit_code == 1
+    assert check(model, "--checks", "mesh", "--report", tmp_path / "box.html", "--language", "de").exit_code == 1
     page = Page((tmp_path / "box.html").read_bytes())
     assert page.list_tags("html") == [{"lang": "de"}]
     for text in ("Druckt so nicht", "Fehler", "Netz", "Abhilfe", "10,00", "edges are open"):
@@ -165,7 +165,7 @@ def test_several_models_are_sections_and_failures_are_shown(tmp_path: Path) -> N
     write(tmp_path / "a.stl", lidless())
     write(tmp_path / "b.3mf", scene_of(brick(20, 20, 20)))
     (tmp_path / "c.stl").write_bytes(b"solid x\nendsolid x\n")
-    result = check(tmp_path, "--report", tmp_path / "all.html", "--fail-on", "never")
+    result = check(tmp_path, "--checks", "mesh", "--report", tmp_path / "all.html", "--fail-on", "never")
     assert result.exit_code == 1
     page = Page((tmp_path / "all.html").read_bytes())
     assert len(page.list_tags("section")) == 3 and len(page.list_tags("img")) == 8
@@ -176,7 +176,7 @@ def test_a_pdf(tmp_path: Path) -> None:
     pytest.importorskip("reportlab", reason="PDF needs the extra report")
     mesh = brick(10, 20, 30)
     model = write(tmp_path / "box.stl", scene_of(Mesh(mesh.vertices, mesh.faces[1:])))
-    assert check(model, "--report", tmp_path / "box.pdf").exit_code == 1
+    assert check(model, "--checks", "mesh", "--report", tmp_path / "box.pdf").exit_code == 1
     data = (tmp_path / "box.pdf").read_bytes()
     assert data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF")
     assert data.count(b"/Subtype /Image") == 4 and b"595.2756 841.8898" in data
@@ -208,8 +208,14 @@ def test_reports_that_cannot_be_written(tmp_path: Path, name: str, arguments: li
     # nothing was checked
     assert message in f"{result.exception} {result.output}" and "edges" not in result.output
     assert (tmp_path / "kept.html").read_text() == "old"
-    assert check(model, "--report", tmp_path / "kept.html", "--force", "--fail-on", "never").exit_code == 0
-    assert (tmp_path / "kept.html").read_text() != "old"
+
+
+def test_a_report_is_replaced_on_request(tmp_path: Path) -> None:
+    model, report = write(tmp_path / "box.stl", lidless()), tmp_path / "kept.html"
+    report.write_text("old")
+    flags = ("--checks", "mesh", "--force", "--fail-on", "never")
+    assert check(model, "--report", report, *flags).exit_code == 0
+    assert report.read_text() != "old"
 
 
 def test_findings_are_balls_in_a_file_for_viewers(tmp_path: Path) -> None:

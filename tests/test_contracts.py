@@ -116,8 +116,8 @@ def grouped_obj() -> Source:
 SAMPLES = {"obj": (grouped_obj(),), "stl": (colored_stl(), named_stl()), "ply": (textured_ply(),)}
 """Files with features that the format's own writer does not write."""
 
-MARKS = {"step": [pytest.mark.once]}
-"""Marks by format: STEP is read by a native kernel, which takes minutes and does not depend on the Python version."""
+ONCE = {"step", *OPERATIONS} - {"repair"}
+"""Formats and operations that do not depend on the Python version or on optional packages."""
 
 
 def build_contracts() -> dict[str, type]:
@@ -127,7 +127,7 @@ def build_contracts() -> dict[str, type]:
 
     def add(contract: type, capability_id: str, **attributes: Any) -> None:
         name = f"Test{contract.__name__.removesuffix('Contract')}_{capability_id.replace('-', '_')}"
-        marks = {"pytestmark": MARKS[capability_id]} if capability_id in MARKS else {}
+        marks = {"pytestmark": [pytest.mark.once]} if capability_id in ONCE else {}
         classes[name] = type(name, (contract,), {"__module__": __name__, **attributes, **marks})
 
     for format_id in FORMATS:

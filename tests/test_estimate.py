@@ -26,6 +26,8 @@ from meshhub import (
     Scene,
 )
 
+pytestmark = pytest.mark.once
+
 RELATIVE = 0.03
 """Error of known volumes."""
 

@@ -14,6 +14,8 @@ from manifold3d import Manifold
 
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
 
+pytestmark = pytest.mark.once
+
 RELATIVE = 0.03
 """Error that the measures may have."""
 
@@ -46,7 +48,7 @@ def figures(verdict: Verdict, check: str) -> dict[str, object]:
     return dict(next(report for report in verdict.checks if report.step == check).figures)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     thickness=st.floats(0.1, 0.75),
     turn=st.tuples(*[st.floats(0, 180)] * 3),
@@ -64,7 +66,7 @@ def test_a_plate_is_as_thick_as_it_is(
     assert finding.places_found == 1
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(size=st.floats(1.0, 60), turn=st.tuples(*[st.floats(0, 180)] * 3), edge=st.sampled_from([0.8, 100.0]))
 def test_thick_bodies_have_no_thin_walls(
     registry: Registry, size: float, turn: tuple[float, float, float], edge: float
@@ -101,7 +103,7 @@ def test_their_remedy_fixes_thin_walls(registry: Registry) -> None:
     assert find(registry.check(scene(part), checks="walls", **finding.remedy), "thin_walls") is None  # type: ignore[arg-type]
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(width=st.floats(0.05, 0.28), turn=st.floats(0, 180))
 def test_a_gap_between_parts_is_as_wide_as_it_is(registry: Registry, width: float, turn: float) -> None:
     parts = [block(10, 10, 10).rotate((0, 0, turn)), block(10, 10, 10, (10 + width, 0, 0)).rotate((0, 0, turn))]

@@ -23,6 +23,8 @@ from meshhub.toolkit.rendering.picture import render
 from meshhub.toolkit.rendering.visibility import find_visible
 from models import brick, move_mesh, scene_of, sphere
 
+pytestmark = pytest.mark.once
+
 RED, GREEN, BLUE = (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0)
 
 

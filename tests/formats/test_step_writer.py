@@ -893,10 +893,7 @@ NOTCHED = {"Cylinder": 1, "Plane": 4}
     ("make", "angle", "away", "kinds"),
     [
         (fused_balls, 11.46, 0.01, {"Sphere": 2}),
-        (fused_balls, 23, 0.03, {"Sphere": 2}),
-        (slanting_cone, 11.46, 0.01, {"Cone": 1, "Plane": 2}),
         (slanting_cone, 23, 0.03, {"Cone": 1, "Plane": 2}),
-        (rounded_foot, 11.46, 0.01, {"Cylinder": 1, "Plane": 7, "Torus": 1}),
         (rounded_foot, 23, 0.03, {"Cylinder": 1, "Plane": 7, "Torus": 1}),
         (half_ring, 11.46, 0.01, {"Torus": 1, "Plane": 1}),
         (half_ring, 20.05, 0.03, {"Torus": 1, "Plane": 1}),

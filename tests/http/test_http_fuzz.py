@@ -18,7 +18,7 @@ from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
-QUICK = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 PATHS = {"/convert": "file", "/inspect": "file", "/convert-many": "files", "/convert-batch": "archive"}
 ZIP = zip_files({"a/é.stl": TRIANGLE, "b.toy": b"toy", "c.txt": b"?"})
 

@@ -91,13 +91,13 @@ def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
 def test_callers_cannot_add_label_values(serve: Callable[..., Running]) -> None:
     running = serve()
     before = len(read_samples(running))
-    for number in range(30):
+    for number in range(10):
         running.get(f"/made-up-{number}")
         running.convert(target=f"made-up-{number}")
         running.convert(name=f"a.x{number}", content=b"?")
         running.client.request(f"MADE{number}", "/plan")
     samples = read_samples(running)
-    assert samples["meshhub_requests_total", "other", "404"] == 30
+    assert samples["meshhub_requests_total", "other", "404"] == 10
     assert len(samples) < before + 60
     assert "made-up" not in running.get("/metrics").text
 

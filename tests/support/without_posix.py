@@ -124,7 +124,7 @@ def use_command_line(folder: Path) -> None:
 
     shutil.copy(MODEL, folder / "model.stl")
     os.chdir(folder)
-    for arguments in (["convert", "model.stl", "cli.glb"], ["inspect", "cli.glb"], ["doctor"], ["plugins"]):
+    for arguments in (["convert", "model.stl", "cli.glb"], ["doctor"], ["plugins"]):
         result = CliRunner().invoke(root, arguments)
         assert result.exit_code == 0, (arguments, result.output, result.exception)
 

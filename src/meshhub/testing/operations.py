@@ -31,6 +31,9 @@ _DEFAULT_NUMBER = 10.0
 _MIN_DISTANCE_RATIO = 0.1
 """Smallest distance at which two instances count as being in different places, relative to the extent of the scene."""
 
+_full_results: dict[type, Scene] = {}
+"""Results of the scene with all features by contract, for the tests of all features."""
+
 
 class OperationContract(Contract[Operation]):
     """Tests that each operation must pass.
@@ -120,7 +123,9 @@ class OperationContract(Contract[Operation]):
         """Test that a feature is lost exactly if the operation declares to drop it."""
         is_declared = feature in self.capability.drops
         scene = sample_scenes.full()
-        result = self.operate(scene)
+        if type(self) not in _full_results:
+            _full_results[type(self)] = self.operate(scene)
+        result = _full_results[type(self)]
         is_lost = feature not in result.features()
         require(is_declared or not is_lost, f"{self.what} drops {feature}, but does not declare it")
         require(is_lost or not is_declared, f"{self.what} declares to drop {feature}, but keeps it")

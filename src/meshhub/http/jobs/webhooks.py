@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import hashlib
 import hmac
 import logging
@@ -50,7 +51,11 @@ class Webhooks:
         self._secrets = secrets
         self._destinations = destinations
         self._threads = threads
-        self._tls = ssl.create_default_context()
+
+    @functools.cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Certificates of the system; they take a twentieth of a second to load, and most services send no message."""
+        return ssl.create_default_context()
 
     async def check(self, key_id: str, url: str) -> None:
         """Check the URL that a caller sent, and that its key has a secret. Raises InvalidOption."""
