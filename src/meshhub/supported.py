@@ -108,6 +108,9 @@ class OperationSupport(TypedDict):
     drops: list[str]
     """Features that the operation does not keep."""
 
+    transfers: list[str]
+    """Dropped features whose content lives on in other features."""
+
     options: dict[str, Any]
     """JSON Schema of the options."""
 
@@ -321,6 +324,7 @@ def _describe_operation(
         "available": not operation.missing,
         "remedy": operation.remedy if operation.missing else None,
         "drops": sorted(capability.drops),
+        "transfers": sorted(capability.transfers),
         "options": _describe_options((capability.options,), texts),
         "plugin": operation.plugin,
     }

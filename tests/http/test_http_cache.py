@@ -65,7 +65,7 @@ REQUESTS: dict[str, tuple[str, dict[str, str]]] = {
     "/quote": ("file", {"print_infill_percent": "33"}),
     "/inspect": ("file", {}),
     "/render": ("file", {"view": "front"}),
-    "/preview": ("files", {}),
+    "/preview": ("file", {}),
     "/combine": ("files", {"target": "obj"}),
     "/convert-many": ("files", {"target": "ply", "report": "true"}),
     "/convert-batch": ("archive", {"target": "glb"}),

@@ -25,7 +25,8 @@ from waiting import wait_until
 
 def preview(service: Running, *files: tuple[str, bytes], **fields: str) -> tuple[dict[str, Any], bytes]:
     """Return the document and the buffer of a preview."""
-    answer = service.post("/preview", [("files", file) for file in files], fields)
+    model, *companions = files
+    answer = service.post("/preview", [("file", model), *(("companions", file) for file in companions)], fields)
     assert answer.status_code == 200, answer.text
     return unpack(answer)
 
@@ -100,7 +101,7 @@ def test_flipped_faces_are_triangles(service: Running) -> None:
 
 def test_the_budget_is_respected(service: Running) -> None:
     content = write_model(scene_of(sphere(10, 128), move_mesh(sphere(3, 64), 50, 0, 0)), "stl")
-    answer = service.post("/preview", {"files": ("balls.stl", content)}, {"max_triangles": "2000"})
+    answer = service.post("/preview", {"file": ("balls.stl", content)}, {"max_triangles": "2000"})
     facts = unpack(answer)[0]["asset"]["extras"]["meshhub"]
     assert facts["is_reduced"]
     assert 1000 < facts["triangles"] <= 2000
@@ -146,7 +147,7 @@ def test_textures_are_kept_and_made_smaller(service: Running) -> None:
         images=(Image(png.getvalue(), "image/png", "noise.png"),),
     )
     content = write_model(scene, "glb")
-    answer = service.post("/preview", {"files": ("ball.glb", content)}, {"max_triangles": "3000"})
+    answer = service.post("/preview", {"file": ("ball.glb", content)}, {"max_triangles": "3000"})
     assert answer.status_code == 200, answer.text
     shown = read_scene(answer.content)
     (image,) = shown.images
@@ -165,6 +166,24 @@ def test_companions_are_used(service: Running) -> None:
     document, _ = preview(service, ("a.obj", obj), ("m.mtl", b"newmtl red\nKd 1 0 0\n"))
     assert document["materials"][0]["name"] == "red"
     assert document["materials"][0]["pbrMetallicRoughness"]["baseColorFactor"] == [1, 0, 0, 1]
+
+
+def test_companions_do_not_count_as_models(service: Running) -> None:
+    """More files than the plan allows models in one batch."""
+    obj = b"mtllib m.mtl\nusemtl red\nv 0 0 0\nv 20 0 0\nv 0 20 0\nv 0 0 20\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    limit = service.get("/plan").json()["limits"]["max_batch_files"]
+    others = [(f"{number}.png", b"unused") for number in range(limit)]
+    files = [("file", ("a.obj", obj)), *(("companions", file) for file in [("m.mtl", b"newmtl red\n"), *others])]
+    for path in ("/preview", "/inspect", "/check", "/quote", "/render"):
+        answer = service.post(path, files)
+        assert answer.status_code == 200, (path, answer.text)
+    assert "missing_material" not in service.post("/inspect", files).text
+    check_error(service.post("/convert", files, {"target": "stl"}), 400, "missing_field")
+
+
+def test_companions_follow_their_model(service: Running) -> None:
+    files = [("companions", ("m.mtl", b"newmtl red\n")), ("file", ("part.stl", ASCII_STL))]
+    check_error(service.post("/preview", files), 400, "bad_request")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -196,13 +215,13 @@ def test_options_of_readers_apply_and_operations_do_not(service: Running) -> Non
     ],
 )
 def test_wrong_options_are_errors(service: Running, fields: dict[str, str]) -> None:
-    body = check_error(service.post("/preview", {"files": ("a.stl", ASCII_STL)}, fields), 400, "invalid_option")
+    body = check_error(service.post("/preview", {"file": ("a.stl", ASCII_STL)}, fields), 400, "invalid_option")
     assert next(iter(fields)) in body["error"]
 
 
 def test_wrong_files_are_errors(service: Running) -> None:
-    check_error(service.post("/preview", {"files": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
-    check_error(service.post("/preview", {"file": ("part.stl", ASCII_STL)}), 400, "missing_field")
+    check_error(service.post("/preview", {"file": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
+    check_error(service.post("/preview", {"files": ("part.stl", ASCII_STL)}), 400, "missing_field")
     check_error(service.convert(b"toy", target="stl", max_triangles="2000"), 400, "invalid_option")
 
 

@@ -47,7 +47,7 @@ def test_pictures_previews_and_inspections_show_paint_unless_the_request_does_no
     is_split = fields != {"threemf_paint": "dominant"}
 
     def ask(path: str, **more: str) -> httpx.Response:
-        answer = service.post(path, {"files" if path == "/preview" else "file": file}, {**fields, **more})
+        answer = service.post(path, {"file": file}, {**fields, **more})
         assert answer.status_code == 200, answer.text
         return answer
 

@@ -98,7 +98,10 @@ def test_the_input_is_unchanged_and_the_move_is_reported() -> None:
     scene = scene_of(move_mesh(brick(10, 20, 30), 0, 0, 4))
     with collecting("place") as remarks:
         place_scene(scene)
-    assert remarks.figures == {"moved_mm": [-5, -10, -4]}
+    assert remarks.figures == {
+        "moved_mm": [-5, -10, -4],
+        "transform": [1, 0, 0, -5, 0, 1, 0, -10, 0, 0, 1, -4, 0, 0, 0, 1],
+    }
     assert bounds(scene)[0].tolist() == [0, 0, 4]
 
 

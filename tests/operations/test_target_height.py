@@ -94,7 +94,12 @@ def test_a_result_that_is_too_large_is_rejected() -> None:
 def test_the_factor_and_the_rounding_of_float32_are_reported() -> None:
     with collecting("resize") as remarks:
         scale_scene(scene_of(brick()), 60)
-    assert remarks.figures == {"height_before_mm": 30, "height_mm": 60, "scale_factor": 2}
+    assert remarks.figures == {
+        "height_before_mm": 30,
+        "height_mm": 60,
+        "scale_factor": 2,
+        "transform": [2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1],
+    }
     assert remarks.notes == []
     with collecting("resize") as remarks:
         scale_scene(scene_of(move_mesh(brick(), 0, 0, 1e6)), 60)

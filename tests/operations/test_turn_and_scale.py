@@ -47,6 +47,36 @@ def two_bricks() -> Scene:
     return Scene((brick(10, 20, 30),), (Part(0, moved, name="a"), Part(0, matrix, name="b")))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rotate_x_deg": 30, "rotate_z_deg": -70},
+        {"lay_flat": True, "rotate_y_deg": 50},
+        {"orient": True},
+        {"mirror": "y"},
+        {"scale_percent": 150},
+        {"fit_mm": "40x40x40"},
+        {"target_height_mm": 12},
+        {"place_on_bed": True},
+        {"rotate_y_deg": 90, "target_height_mm": 25, "place_on_bed": True},
+    ],
+)
+def test_the_report_states_how_the_whole_scene_moved(options: dict[str, object], tmp_path: Path) -> None:
+    """Viewers align the model before and after a conversion by the product of these matrices."""
+    registry = Registry(entry_points=False)
+    path = tmp_path / "before.glb"
+    registry.write(scene_of(move_mesh(brick(60, 30, 5), 0, 0, 9), move_mesh(brick(10, 8, 20), 3, 4, 2)), path)
+    report = registry.convert(path, tmp_path / "after.glb", options=options)
+    matrix = np.eye(4)
+    for step in report.steps:
+        if "transform" in step.figures:
+            matrix = np.array(step.figures["transform"], np.float64).reshape(4, 4) @ matrix
+    before, after = (soup(registry.read(tmp_path / name))[0] for name in ("before.glb", "after.glb"))
+    moved = before @ matrix[:3, :3].T + matrix[:3, 3]
+    # the order of vertices may change
+    assert np.allclose(np.sort(moved, axis=0), np.sort(after, axis=0), atol=1e-3)
+
+
 @given(x=ANGLES, y=ANGLES, z=ANGLES)
 def test_a_rotated_scene_keeps_its_volume_and_its_place_on_the_bed(x: float, y: float, z: float) -> None:
     scene = two_bricks()

@@ -103,6 +103,37 @@ def test_before_and_after_are_compared(visit: Visit) -> None:
         assert (np.abs(pictures["Slider"][half] - pictures[mode][half]) <= 2).mean() > 0.99
 
 
+@pytest.mark.parametrize("settings", [{"Recipe": "3D print"}, {"Scale to height": "80", "Rotate": "30"}])
+def test_a_moved_result_is_compared_at_the_place_of_the_model(
+    visit: Visit, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """The slider wipes over one part, although the conversion moves, turns or scales it."""
+    path = tmp_path / "far.stl"
+    scene = Registry().read(EXAMPLES / "bracket.stl")
+    far = [Mesh(vertices=mesh.vertices + (400, 300, 50), faces=mesh.faces) for mesh in scene.meshes]
+    Registry().write(Scene(meshes=tuple(far), parts=scene.parts), path)
+    page = visit.open()
+    pick(page, path)
+    if "Recipe" in settings:
+        page.get_by_label("Recipe").select_option("3D print")
+    else:
+        page.get_by_role("switch", name="Scale to height").check()
+        page.get_by_label("Target height in mm").fill(settings["Scale to height"])
+        page.get_by_role("switch", name="Rotate").check()
+        page.get_by_label("Rotate about X, degrees").fill(settings["Rotate"])
+    convert(page, "Repair and save as 3MF")
+    compare = page.get_by_role("group", name="Compare")
+    pictures = {}
+    for mode in ("Before", "Slider"):
+        compare.get_by_role("button", name=mode, exact=True).click()
+        # beside the thumb and the labels
+        pictures[mode] = draw(page)[160:600]
+    differs = np.abs(pictures["Before"] - pictures["Slider"]).max(axis=2) > 60
+    # the repaired surfaces, and the lines of the defects
+    assert differs.mean() < 0.02
+    page.get_by_role("list", name="Highlight changes").get_by_text("New").wait_for()
+
+
 def test_a_drop_anywhere_is_read(visit: Visit) -> None:
     page = visit.open()
     data = page.evaluate_handle(
@@ -212,6 +243,25 @@ def test_a_zip_with_companions_keeps_its_colors(visit: Visit, tmp_path: Path) ->
     assert len(scene.images) == 1
 
 
+def test_companions_do_not_count_as_files_of_the_plan(visit: Visit, tmp_path: Path) -> None:
+    """A textured OBJ in a ZIP has more files than the plan Free allows models at once."""
+    write_striped_plate(tmp_path / "plate.obj")
+    with zipfile.ZipFile(tmp_path / "plate.zip", "w") as archive:
+        for name in ("plate.obj", "plate.mtl", "plate.png"):
+            archive.write(tmp_path / name, name)
+        for number in range(3):
+            archive.write(tmp_path / "plate.png", f"maps/normal-{number}.png")
+    page = visit.open()
+    pick(page, tmp_path / "plate.zip")
+    page.get_by_text("textures").first.wait_for()
+    pixels = draw(page)
+    assert ((pixels[..., 0] > 90) & (pixels[..., 1] < 60) & (pixels[..., 2] < 60)).sum() > 2_000
+    page.get_by_role("button", name="Will it print?").click()
+    page.get_by_role("region", name="Print check").locator(".verdict").wait_for()
+    assert page.get_by_role("alert").count() == 0
+    convert(page, "Convert to 3MF")
+
+
 def test_a_conversion_is_canceled(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket.stl")
@@ -252,7 +302,8 @@ def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
     tab_to("Repair and save as 3MF")
     page.keyboard.press("Enter")
     page.get_by_role("region", name="Result").wait_for()
-    tab_to("Download bracket.3mf")
+    # the next step has the focus
+    page.wait_for_function("document.activeElement.matches('.panel-footer button.primary')")
     with page.expect_download() as started:
         page.keyboard.press("Enter")
     assert started.value.suggested_filename == "bracket.3mf"
@@ -431,6 +482,11 @@ def test_a_recipe_sets_its_options(visit: Visit) -> None:
     page.get_by_label("Recipe").select_option("3D print")
     page.get_by_text("A valid, closed mesh on the print bed.").wait_for()
     page.get_by_role("listitem").get_by_text("Place on bed").wait_for()
+    for name in ("Repair", "Place on bed"):
+        assert page.get_by_role("switch", name=name, exact=True).is_checked()
+    # each can be turned off
+    page.get_by_role("switch", name="Repair", exact=True).uncheck()
+    page.get_by_role("listitem").get_by_text("Repair").wait_for(state="detached")
     convert(page, "Convert to 3MF")
 
 

@@ -6,8 +6,9 @@ import { stemOf, type Model } from "./intake";
 import type { Job } from "./job-events";
 import { runJob } from "./jobs";
 import { ApiError, getJson, send } from "./requests";
+import { askOnce } from "./answers";
 import { keyOf, toFields, type Settings } from "./settings";
-import type { Explanation, Measure, Plan, Quote, Report, Supported, Verdict } from "./types";
+import type { Measure, Plan, Quote, Report, Supported, Verdict } from "./types";
 
 export const getSupported = (language: string) => getJson<Supported>(`supported?language=${language}`);
 export const getPlan = (language: string) => getJson<Plan>(`plan?language=${language}`);
@@ -46,15 +47,6 @@ function listFormFields(document: OpenApi, path: string): Set<string> {
   return new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
 }
 
-/** Return the chain and its possible losses for files of these names and sizes. */
-export function explain(models: Model[], settings: Settings, signal: AbortSignal): Promise<Explanation> {
-  const body = new FormData();
-  body.set("target", settings.target);
-  body.set("sources", JSON.stringify(models.map(({ file }) => ({ name: file.name, size: file.size }))));
-  for (const [name, value] of toFields(settings)) body.set(name, value);
-  return getJson<Explanation>("explain", { body, signal });
-}
-
 export interface PreviewRequest {
   options: [name: string, value: string][];
   maxTriangles: number;
@@ -67,42 +59,43 @@ export interface PreviewRequest {
 }
 
 /** Return the model as GLB, with its facts and defects. */
-export async function preview(model: Model, request: PreviewRequest): Promise<ArrayBuffer> {
-  const body = new FormData();
-  for (const [name, value] of request.options) body.set(name, value);
-  body.set("max_triangles", String(request.maxTriangles));
-  if (request.measure) body.set("color_by", request.measure);
-  if (request.limit) body.set("color_limit", String(request.limit));
-  body.append("files", model.file, model.name);
-  for (const { path, file } of model.companions) body.append("files", file, path);
-  const { data } = await send("POST", "preview", { body, signal: request.signal, onUpload: request.onUpload });
-  return data;
+export function preview(model: Model, request: PreviewRequest): Promise<ArrayBuffer> {
+  const fields = [...request.options, ["max_triangles", String(request.maxTriangles)]] as [string, string][];
+  if (request.measure) fields.push(["color_by", request.measure]);
+  if (request.limit) fields.push(["color_limit", String(request.limit)]);
+  return askOnce(model, `preview ${JSON.stringify(fields)}`, async () => {
+    const { signal, onUpload } = request;
+    const { data } = await send("POST", "preview", { body: toForm(model, fields), signal, onUpload });
+    return data;
+  });
 }
 
 /** Return whether the model prints, after the operations among the options. */
 export function check(model: Model, options: [name: string, value: string][], signal: AbortSignal): Promise<Verdict> {
-  return getJson<Verdict>("check", { body: toForm(model, options), signal });
+  const ask = (): Promise<Verdict> => getJson<Verdict>("check", { body: toForm(model, options), signal });
+  return askOnce(model, `check ${JSON.stringify(options)}`, ask);
 }
 
 /** Return the estimate and the price of a print. */
 export function quote(model: Model, options: [name: string, value: string][], signal: AbortSignal): Promise<Quote> {
-  return getJson<Quote>("quote", { body: toForm(model, options), signal });
+  const ask = (): Promise<Quote> => getJson<Quote>("quote", { body: toForm(model, options), signal });
+  return askOnce(model, `quote ${JSON.stringify(options)}`, ask);
 }
 
 function toForm(model: Model, options: [name: string, value: string][]): FormData {
   const body = new FormData();
   for (const [name, value] of options) body.set(name, value);
   body.append("file", model.file, model.name);
-  for (const { path, file } of model.companions) body.append("file", file, path);
+  for (const { path, file } of model.companions) body.append("companions", file, path);
   return body;
 }
 
 /** Return a picture of the model. */
-export async function render(model: Model): Promise<Blob> {
-  const body = new FormData();
-  body.set("file", model.file, model.name);
-  const { data } = await send("POST", "render", { body });
-  return new Blob([data], { type: "image/png" });
+export function render(model: Model, options: [name: string, value: string][]): Promise<Blob> {
+  return askOnce(model, `render ${JSON.stringify(options)}`, async () => {
+    const { data } = await send("POST", "render", { body: toForm(model, options) });
+    return new Blob([data], { type: "image/png" });
+  });
 }
 
 export interface Output {
@@ -113,7 +106,10 @@ export interface Output {
   /** Beds on which the objects were arranged. */
   beds: Bed[];
   report: Report | null;
+  /** Key of the settings that it was made with; "" if they are not known. */
   key: string;
+  /** Id of its job; null if it was converted within one request. */
+  job: string | null;
 }
 
 export interface ConvertRequest {
@@ -121,6 +117,8 @@ export interface ConvertRequest {
   onUpload?: (share: number) => void;
   /** Called with the states of the job; only if conversions run as jobs. */
   onJob?: (job: Job) => void;
+  /** Called when the connection breaks while a job runs. */
+  onLost?: () => void;
 }
 
 interface ReportFile {
@@ -142,10 +140,11 @@ export async function convert(model: Model, settings: Settings, request: Convert
   } else body.append("files", model.file, model.name);
   const path = model.companions.length > 0 ? "convert-batch" : "convert-many";
   const { data } = request.onJob ? await runJob(body, request) : await send("POST", path, { body, ...request });
-  return readOutput(new Uint8Array(data), settings);
+  return readOutput(new Uint8Array(data), keyOf(settings));
 }
 
-export async function readOutput(data: Uint8Array<ArrayBuffer>, settings: Settings): Promise<Output> {
+/** Read the ZIP of a conversion. */
+export async function readOutput(data: Uint8Array<ArrayBuffer>, key: string): Promise<Output> {
   const entries = isZip(data) ? await readZip(data) : [];
   const reportEntry = entries.find(({ path }) => path === "report.json");
   const parsed = reportEntry ? (JSON.parse(new TextDecoder().decode(reportEntry.data)) as ReportFile) : null;
@@ -161,5 +160,5 @@ export async function readOutput(data: Uint8Array<ArrayBuffer>, settings: Settin
   const model = beds[0]?.model ?? { name: file.name, file, companions: others };
   const stem = beds[0]?.model ? stemOf(file.name).replace(/-bed1$/, "") : stemOf(file.name);
   const download = others.length === 0 ? file : new File([writeZip(files)], `${stem}.zip`);
-  return { file: download, model, beds, report, key: keyOf(settings) };
+  return { file: download, model, beds, report, key, job: null };
 }

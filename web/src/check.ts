@@ -5,20 +5,10 @@ import { batch, computed, signal } from "@preact/signals";
 import * as api from "./api";
 import { t } from "./i18n";
 import { checkValue, type Value } from "./settings";
-import {
-  active,
-  announcement,
-  checkFields,
-  fields,
-  isCancelled,
-  items,
-  settings,
-  setOption,
-  supported,
-  toFailure,
-  update,
-  type Answer,
-} from "./store";
+import { announcement, isCancelled, toFailure } from "./state/failures";
+import { setOption, settings } from "./state/form";
+import { active, type Answer, items, update } from "./state/items";
+import { checkFields, fields, supported } from "./state/service";
 import type { Verdict } from "./types";
 import { listCheckFields, toCheckFields } from "./verdict";
 

@@ -6,7 +6,9 @@
  */
 
 import { parentOrigin } from "./embed-origin";
-import { addFiles, convertAll, onOutput, setOption, setTarget } from "./store";
+import { convertAll, onOutput } from "./state/converting";
+import { setOption, setTarget } from "./state/form";
+import { addFiles } from "./state/reading";
 
 type Message =
   | { type: "meshhub:load"; name: string; data: ArrayBuffer | Blob }

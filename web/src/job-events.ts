@@ -8,6 +8,12 @@ export interface Job {
   error: string | null;
   error_code: string | null;
   details: { error: string }[] | null;
+  /** Second since 1970 at which the result is deleted. */
+  expires: number | null;
+}
+
+export function isFinished({ state }: Job): boolean {
+  return !["queued", "running"].includes(state);
 }
 
 /** Yield the data of server-sent events. EventSource cannot send the header with the API key. */

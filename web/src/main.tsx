@@ -3,22 +3,31 @@ import { render } from "preact";
 
 import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
-import { language } from "./i18n";
-import { start } from "./store";
-import "./style.css";
+import { language, loadCatalog } from "./i18n";
+import { isUploading } from "./state/items";
+import { start } from "./state/loading";
+import "./styles/index.css";
 import { App } from "./ui/app";
 import { watchColoring } from "./ui/heat-maps";
 
 effect(() => {
   document.documentElement.lang = language.value;
 });
-const root = document.getElementById("app");
-if (root) render(<App isEmbedded={isEmbedded()} />, root);
-void start().then(() => {
+
+async function open(): Promise<void> {
+  await loadCatalog(language.peek());
+  const root = document.getElementById("app");
+  if (root) render(<App isEmbedded={isEmbedded()} />, root);
+  await start();
   startEmbedding();
   watchOptions();
   watchColoring();
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");
+}
+
+addEventListener("beforeunload", (event) => {
+  if (isUploading.peek()) event.preventDefault();
 });
+void open();

@@ -36,15 +36,56 @@ export interface Answer {
   header: (name: string) => string | null;
 }
 
-/** Called with the requests that remain in this minute. */
-let onRemaining: (remaining: number) => void = () => undefined;
+interface Watcher {
+  /** Called with the requests that remain in this minute. */
+  onRemaining: (remaining: number) => void;
+  /** Called before a request waits, with the reason. */
+  onWait: (seconds: number, code: string) => void;
+}
 
-export function watchRemaining(callback: (remaining: number) => void): void {
-  onRemaining = callback;
+let watcher: Watcher = { onRemaining: () => undefined, onWait: () => undefined };
+
+export function watchRequests(callbacks: Watcher): void {
+  watcher = callbacks;
+}
+
+/** Errors after which the same request may succeed a few seconds later. */
+export const PASSING_CODES: ReadonlySet<string> = new Set(["rate_limit_exceeded", "server_busy", "shutting_down"]);
+/** Seconds up to which a request waits by itself; the daily limit of a publishable key lasts for hours. */
+const MAX_WAIT_S = 90;
+/** Times that a request waits before it fails. */
+const MAX_WAITS = 10;
+
+/** Send a request; at the rate limit, send it again as soon as the service accepts it. */
+export async function send(method: string, path: string, call: Call = {}): Promise<Answer> {
+  for (let waits = 0; ; waits++) {
+    try {
+      return await sendOnce(method, path, call);
+    } catch (error) {
+      if (!(error instanceof ApiError) || !PASSING_CODES.has(error.code)) throw error;
+      const { retryAfterS: seconds } = error;
+      if (seconds === null || seconds > MAX_WAIT_S || waits === MAX_WAITS) throw error;
+      watcher.onWait(seconds, error.code);
+      await sleep(1000 * seconds, call.signal);
+    }
+  }
+}
+
+/** Wait; throws CANCELLED if the caller aborts. */
+export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    const cancel = (): void => {
+      clearTimeout(timer);
+      reject(new ApiError("", CANCELLED));
+    };
+    signal?.addEventListener("abort", cancel, { once: true });
+    if (signal?.aborted) cancel();
+  });
 }
 
 /** Send a request. XMLHttpRequest reports the progress of uploads, which fetch does not. */
-export function send(method: string, path: string, { body, signal, onUpload }: Call = {}): Promise<Answer> {
+function sendOnce(method: string, path: string, { body, signal, onUpload }: Call): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open(method, new URL(path, base));
@@ -56,9 +97,9 @@ export function send(method: string, path: string, { body, signal, onUpload }: C
     request.onabort = () => reject(new ApiError("", CANCELLED));
     request.onload = () => {
       const remaining = request.getResponseHeader("RateLimit-Remaining");
-      if (remaining !== null) onRemaining(Number(remaining));
+      if (remaining !== null) watcher.onRemaining(Number(remaining));
       const data = request.response as ArrayBuffer;
-      if (request.status >= 400) reject(toError(request, data));
+      if (request.status >= 400) reject(toError(request.status, request.getResponseHeader("Retry-After"), data));
       else resolve({ data, header: (name) => request.getResponseHeader(name) });
     };
     signal?.addEventListener("abort", () => request.abort());
@@ -67,8 +108,7 @@ export function send(method: string, path: string, { body, signal, onUpload }: C
   });
 }
 
-function toError(request: XMLHttpRequest, data: ArrayBuffer): ApiError {
-  const retryAfter = request.getResponseHeader("Retry-After");
+function toError(status: number, retryAfter: string | null, data: ArrayBuffer): ApiError {
   let body: { error?: string; error_code?: string; request_id?: string; details?: { error: string }[] } = {};
   try {
     body = JSON.parse(new TextDecoder().decode(data)) as typeof body;
@@ -76,8 +116,8 @@ function toError(request: XMLHttpRequest, data: ArrayBuffer): ApiError {
     // A proxy answered; the status is all that it reports.
   }
   return new ApiError(
-    body.details?.[0]?.error ?? body.error ?? `HTTP ${request.status}`,
-    body.error_code ?? `http_${request.status}`,
+    body.details?.[0]?.error ?? body.error ?? `HTTP ${status}`,
+    body.error_code ?? `http_${status}`,
     body.request_id,
     retryAfter === null ? null : Number(retryAfter),
   );
@@ -92,6 +132,8 @@ export async function getJson<Body>(path: string, call?: Call): Promise<Body> {
 export async function openStream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
   const headers: HeadersInit = apiKey ? { "X-Api-Key": apiKey } : {};
   const response = await fetch(new URL(path, base), { headers, signal });
-  if (!response.ok || !response.body) throw new ApiError(`HTTP ${response.status}`, `http_${response.status}`);
+  if (!response.ok || !response.body) {
+    throw toError(response.status, response.headers.get("Retry-After"), await response.arrayBuffer());
+  }
   return response.body;
 }

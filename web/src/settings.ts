@@ -1,6 +1,6 @@
 /** Settings of a conversion: target and options, their form fields, links and snippets. */
 
-import type { Field, Supported } from "./types";
+import type { Field, Recipe, Supported } from "./types";
 
 export type Value = string | boolean;
 
@@ -8,6 +8,32 @@ export interface Settings {
   target: string;
   /** Values by option name, as form fields; an absent option keeps its default. */
   options: Record<string, Value>;
+}
+
+/** Return whether a value requests something of an operation. */
+export function isSet(value: Value | undefined): boolean {
+  return value !== undefined && value !== "" && value !== false;
+}
+
+/** Return a value of a declaration as the form holds it. */
+export function toValue(value: string | number | boolean): Value {
+  return typeof value === "boolean" ? value : String(value);
+}
+
+/**
+ * Return the options with those of another recipe in place of those of the present one. Options that the user changed
+ * since then stay.
+ */
+export function changeRecipe(
+  options: Record<string, Value>,
+  present: Recipe | undefined,
+  next: Recipe | undefined,
+): Record<string, Value> {
+  const isOfPresent = ([name, value]: [string, Value]): boolean =>
+    present !== undefined && name in present.options && toValue(present.options[name] ?? "") === value;
+  const own = Object.entries(options).filter((entry) => !isOfPresent(entry));
+  const added = Object.entries(next?.options ?? {}).map(([name, value]): [string, Value] => [name, toValue(value)]);
+  return Object.fromEntries([...own, ...added]);
 }
 
 /** What a snippet needs of a model. */
@@ -84,6 +110,18 @@ export function fromFragment(fragment: string, fields: Record<string, Field>): P
   }
   const target = parameters.get("target");
   return target === null ? { options } : { target, options };
+}
+
+/** Name of an option in a message of the service, with quotes and a value or without. */
+const MENTION = /(["'`]?)\b([a-z]+(?:_[a-z0-9]+)+)(?:=([\w.-]+))?\1/g;
+
+/** Return a message of the service with the titles of options in place of their names. */
+export function humanize(message: string, fields: Record<string, Field>): string {
+  const text = message.replace(MENTION, (whole, _quote, name: string, value?: string) => {
+    const title = fields[name]?.title;
+    return title === undefined ? whole : value === undefined ? `“${title}”` : `“${title}: ${value}”`;
+  });
+  return text.replace(/\bX-Api-Key\b/g, "API key");
 }
 
 function quoteShell(text: string): string {

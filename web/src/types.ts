@@ -30,7 +30,8 @@ export interface Format extends Capability {
   extensions: string[];
   read: boolean;
   write: boolean;
-  carries: string[];
+  /** Which sides of the format keep a feature, and the options of its writer that do. */
+  features: Record<string, { read: boolean; write: boolean; options: string[] }>;
 }
 
 /** Position of an operation in a chain. */
@@ -41,7 +42,10 @@ export interface Operation extends Capability {
   id: string;
   stage: Stage;
   available: boolean;
+  /** Features that the operation does not keep. */
   drops: string[];
+  /** Dropped features that live on in others, such as textures as colors. */
+  transfers: string[];
 }
 
 /** Check of a model before it is printed. */
@@ -240,37 +244,6 @@ export interface PreviewFacts {
   inspection: Inspection;
   /** Null for the colors of the model. */
   scale: MeasureScale | null;
-}
-
-export interface Step {
-  kind: "read" | "operation" | "write";
-  id: string;
-  label: string;
-  because?: string;
-}
-
-export interface Locked {
-  id: string;
-  error_code: string;
-  message: string;
-}
-
-export interface ExplainedFile {
-  name?: string;
-  format: string | null;
-  ok: boolean;
-  steps: Step[];
-  losses: Loss[];
-  notes: Note[];
-  locked: Locked[];
-  error?: string | null;
-  error_code?: string | null;
-}
-
-export interface Explanation {
-  plan: string;
-  files: ExplainedFile[];
-  locked: Locked[];
 }
 
 export interface Report {

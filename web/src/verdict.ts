@@ -1,7 +1,8 @@
 /** What a check is asked, and what its findings recommend. */
 
-import { toFields, type Settings, type Value } from "./settings";
-import type { Field, Issue, Stage, Supported } from "./types";
+import { findOperations } from "./chain";
+import { toFields, toValue, type Settings, type Value } from "./settings";
+import type { Field, Issue, Note, Stage, Supported } from "./types";
 
 /** Whether operations of a stage may move the rest of the model from where it was read. */
 const MOVES: Record<Stage, boolean> = {
@@ -35,24 +36,17 @@ export function toCheckFields(
   return toFields({ target: "", options }).filter(([name]) => accepted.has(name));
 }
 
-/** Return the values of options: those of the recipe, unless the user sets others. */
-function resolveOptions({ options }: Settings, supported: Supported): Record<string, string | number | boolean> {
-  return { ...supported.recipes[String(options["recipe"] ?? "")]?.options, ...options };
-}
-
 /** Return the options that a finding recommends and that are not set yet; empty if one of them is unknown. */
 export function listRemedy(
   { remedy = {} }: Issue,
-  settings: Settings,
-  supported: Supported,
+  { options }: Settings,
   fields: Record<string, Field>,
 ): [name: string, value: Value][] {
-  const current = resolveOptions(settings, supported);
   const entries = Object.entries(remedy);
   if (entries.some(([name]) => !(name in fields))) return [];
   return entries
-    .filter(([name, value]) => String(current[name]) !== String(value))
-    .map(([name, value]) => [name, typeof value === "boolean" ? value : String(value)]);
+    .filter(([name, value]) => String(options[name]) !== String(value))
+    .map(([name, value]) => [name, toValue(value)]);
 }
 
 /** Return the labels of the operations that run, in their order. */
@@ -65,9 +59,24 @@ export function isMoved(settings: Settings, supported: Supported): boolean {
   return findOperations(settings, supported).some(({ stage }) => MOVES[stage]);
 }
 
-function findOperations(settings: Settings, supported: Supported): Supported["operations"] {
-  const values = resolveOptions(settings, supported);
-  return supported.operations.filter(({ options }) =>
-    Object.keys(options.properties).some((name) => ![undefined, "", false].includes(values[name] as Value)),
-  );
+/** Notes about geometry of the file that was not read, or that is missing: a verdict about the rest is not enough. */
+const INCOMPLETE_CODES = new Set([
+  "buffer_cut_short",
+  "damaged_file",
+  "external_reference",
+  "faces_dropped",
+  "faces_lost",
+  "faces_not_meshed",
+  "file_cut_short",
+  "low_resolution_mesh",
+  "no_end",
+  "objects_without_triangles",
+  "primitive_ignored",
+  "unknown_required_extension",
+  "wrong_count",
+]);
+
+/** Return whether the file holds geometry that was not read. */
+export function isIncomplete(notes: Note[]): boolean {
+  return notes.some(({ code }) => INCOMPLETE_CODES.has(code));
 }

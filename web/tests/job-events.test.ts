@@ -10,6 +10,7 @@ const job = (change: Partial<Job>): Job => ({
   error: null,
   error_code: null,
   details: null,
+  expires: null,
   ...change,
 });
 

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 
 import {
+  changeRecipe,
   checkValue,
   findRemedy,
   fromFragment,
+  humanize,
   listFields,
   toCurl,
   toFragment,
@@ -37,7 +39,7 @@ test("the name of an option states its unit", () => {
 
 test("fields of formats, operations and the host are listed, also of plug-ins", () => {
   const capability = { label: "", requires: null, allowed: true, objection: null, remedy: null };
-  const format = { ...capability, extensions: [], read: true, write: true, carries: [] };
+  const format = { ...capability, extensions: [], read: true, write: true, features: {} };
   const supported: Supported = {
     plan: "free",
     input_formats: [],
@@ -50,6 +52,7 @@ test("fields of formats, operations and the host are listed, also of plug-ins", 
         stage: "hollow",
         available: true,
         drops: [],
+        transfers: [],
         options: { properties: { hollow_mm: height } },
       },
     ],
@@ -108,4 +111,28 @@ test.each([
   [{ code: "of_a_plug_in", message: "Set 'hollow' or unknown=1." }, null],
 ])("the remedy of a note is found: %o", (note, remedy) => {
   expect(findRemedy(note, fields)).toEqual(remedy);
+});
+
+const print = { label: "3D print", description: "", options: { repair: true, target_height_mm: 40 } };
+const web = { label: "Web page", description: "", options: { optimize_target_faces: 500 } };
+
+test("a recipe sets its options, and the next one replaces them", () => {
+  const printed = changeRecipe({ input_unit: "in" }, undefined, print);
+  expect(printed).toEqual({ input_unit: "in", repair: true, target_height_mm: "40" });
+  expect(changeRecipe(printed, print, web)).toEqual({ input_unit: "in", optimize_target_faces: "500" });
+  expect(changeRecipe(printed, print, undefined)).toEqual({ input_unit: "in" });
+});
+
+test("an option of a recipe that the user changed stays when the recipe is left", () => {
+  const changed = { ...changeRecipe({}, undefined, print), target_height_mm: "80" };
+  expect(changeRecipe(changed, print, web)).toEqual({ target_height_mm: "80", optimize_target_faces: "500" });
+});
+
+test("messages of the service name options by their titles", () => {
+  const titled = { ...fields, target_height_mm: { ...height, title: "Target height in mm" } };
+  expect(humanize("option 'target_height_mm' is too large", titled)).toBe("option “Target height in mm” is too large");
+  expect(humanize("set 'target_height_mm=40'", titled)).toBe("set “Target height in mm: 40”");
+  expect(humanize("X-Api-Key was sent twice; see 'other_name'", titled)).toBe(
+    "API key was sent twice; see 'other_name'",
+  );
 });

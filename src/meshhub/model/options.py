@@ -38,7 +38,8 @@ Value = bool | int | float | str | None
 """Parsed value of an option field; None if the field is absent."""
 
 RESERVED = frozenset(
-    "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
+    "file files archive companions target report output output_dir force json jobs timeout "
+    "input_unit input_up input_format "
     "texture_colors each_bed "
     "source to caller cancel progress overwrite options view size color_by color_limit marks edges "
     "background "

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from meshhub.model.capabilities import HOST_FRAME, MILLIMETERS_PER, Frame
+from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene, read_only
 from meshhub.toolkit.columns import as_numpy, encode_rows
 
@@ -259,6 +260,15 @@ def to_frame(scene: Scene, frame: Frame) -> Scene:
     return replace(scene, meshes=meshes, parts=parts, frame=frame)
 
 
+def report_transform(matrix: Float64) -> None:
+    """Report how an operation moved the whole scene, as the figure `transform`: viewers align both models by it.
+
+    Args:
+        matrix: (4, 4) affine, in millimeters, for column vectors; the figure has its 16 numbers, row by row.
+    """
+    did(transform=[float(value) for value in matrix.ravel()])
+
+
 def moved(scene: Scene, matrix: Float64) -> Scene:
     """Transform the whole scene; instances stay shared.
 
@@ -271,6 +281,8 @@ def moved(scene: Scene, matrix: Float64) -> Scene:
 
 def turned(scene: Scene, rotation: Float64) -> Scene:
     """Rotate the whole scene in place: a model that stood on the bed still stands there, in the same spot.
+
+    Reports the figure `transform`.
 
     Args:
         scene: Any frame.
@@ -288,11 +300,16 @@ def turned(scene: Scene, rotation: Float64) -> Scene:
     shift = np.eye(4)
     shift[:2, 3] = (before[:, :2].sum(axis=0) - after[:, :2].sum(axis=0)) / 2
     shift[2, 3] = before[0, 2] - after[0, 2]
+    report_transform(shift @ matrix)
     return moved(result, shift)
 
 
 def scaled(scene: Scene, factor: float) -> Scene:
-    """Scale the whole scene uniformly about its origin; rotations stay rotations, and instances stay shared."""
+    """Scale the whole scene uniformly about its origin; rotations stay rotations, and instances stay shared.
+
+    Reports the figure `transform`.
+    """
+    report_transform(np.diag([factor, factor, factor, 1.0]))
     parts = []
     for part in scene.parts:
         matrix = part.transform.copy()

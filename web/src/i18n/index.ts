@@ -2,28 +2,42 @@
 
 import { signal } from "@preact/signals";
 
-import { de } from "./de";
-import { type Catalog, en, type Key } from "./en";
-import { findingMessages } from "./findings";
+import type { Catalog, Key } from "./catalog";
+import { en } from "./en";
 
-export type { Key } from "./en";
+export type { Key } from "./catalog";
 
-export const languages = { en: "English", de: "Deutsch" };
+export const languages = { en: "English", de: "Deutsch", fr: "Français", es: "Español" };
 export type Language = keyof typeof languages;
 
-const catalogs: Record<Language, Catalog> = { en, de };
+const loaders: Record<Language, () => Promise<Catalog>> = {
+  en: () => Promise.resolve(en),
+  de: async () => (await import("./de")).de,
+  fr: async () => (await import("./fr")).fr,
+  es: async () => (await import("./es")).es,
+};
+const catalogs: Partial<Record<Language, Catalog>> = { en };
 
 export const language = signal<Language>(chooseLanguage());
 
 function chooseLanguage(): Language {
   const requested = [new URLSearchParams(location.search).get("lang") ?? "", ...navigator.languages];
-  const codes = requested.map((tag) => tag.slice(0, 2)).filter((code): code is Language => code in catalogs);
+  const codes = requested.map((tag) => tag.slice(0, 2)).filter((code): code is Language => code in loaders);
   return codes[0] ?? "en";
+}
+
+/** Load the texts of a language; the other functions need them. */
+export async function loadCatalog(chosen: Language): Promise<void> {
+  catalogs[chosen] ??= await loaders[chosen]();
+}
+
+function catalog(): Catalog {
+  return catalogs[language.value] ?? en;
 }
 
 /** Return the text of a key; `{name}` becomes `values.name`, and `n` chooses singular or plural. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
-  const text = catalogs[language.value][key];
+  const text = catalog().texts[key];
   return fill(typeof text === "string" ? text : text[values["n"] === 1 ? 0 : 1], values);
 }
 
@@ -36,13 +50,28 @@ function fill(text: string, values: Record<string, string | number>): string {
 
 /** Return the text of a key that may be missing, such as the advice for an unknown error code. */
 export function tOptional(key: string, values: Record<string, string | number> = {}): string | null {
-  return key in en ? t(key as Key, values) : null;
+  return key in en.texts ? t(key as Key, values) : null;
+}
+
+/** Return the message of an error; null for a code without one, such as that of a plug-in. */
+export function describeError(code: string): string | null {
+  return catalog().errors[code] ?? null;
+}
+
+/** Return the message of a note; null if that of the service is in the language of the page, or the only one. */
+export function describeNote(code: string): string | null {
+  return catalog().notes[code] ?? null;
 }
 
 /** Return the message of a finding; null if that of the service is in the language of the page, or the only one. */
 export function tFinding(code: string, values: { amount: string; limit: string }): string | null {
-  const text = findingMessages[language.value]?.[code];
+  const text = catalog().findings[code];
   return text === undefined ? null : fill(text, values);
+}
+
+/** Return the names of features of a file, such as colors and textures. */
+export function listFeatures(features: readonly string[]): string {
+  return features.map((feature) => tOptional(`feature_${feature}`) ?? feature).join(", ");
 }
 
 export function formatNumber(value: number, digits = 2): string {
@@ -64,6 +93,10 @@ export function formatBytes(bytes: number): string {
     unit++;
   }
   return `${formatNumber(value, value < 10 && unit > 0 ? 1 : 0)} ${units[unit] ?? ""}`;
+}
+
+export function formatTime(time: Date): string {
+  return time.toLocaleTimeString(language.value, { hour: "2-digit", minute: "2-digit" });
 }
 
 export function formatSize(size: readonly number[]): string {

@@ -4,10 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 
 import { t } from "../i18n";
 import { readDrop } from "../intake";
-import { addFiles, announcement, banner, items } from "../store";
-import { Header, isKeyOpen, KeyDialog } from "./header";
+import { announcement, banner } from "../state/failures";
+import { items } from "../state/items";
+import { addFiles } from "../state/reading";
+import { isHistoryOpen, isKeyOpen } from "./dialogs";
+import { Header, KeyDialog } from "./header";
 import { FileStrip } from "./files";
+import { HistoryDialog } from "./history";
 import { Icon } from "./icons";
+import { LimitNotice } from "./limit-notice";
 import { Panel } from "./panel";
 import { Stage } from "./stage";
 import { Welcome } from "./welcome";
@@ -34,6 +39,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
           </button>
         </div>
       )}
+      <LimitNotice />
       {hasFiles ? (
         <main class="workspace">
           <h1 class="visually-hidden">meshhub</h1>
@@ -47,6 +53,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
         <Welcome />
       )}
       {isKeyOpen.value && <KeyDialog />}
+      {isHistoryOpen.value && <HistoryDialog />}
       {isDragging && (
         <div class="drop-veil" aria-hidden="true">
           <Icon name="upload" />

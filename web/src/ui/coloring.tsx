@@ -1,7 +1,9 @@
 /** What the surface is colored by: the choice, and the scale of a measure. */
 
 import { formatNumber, t } from "../i18n";
-import { isFresh, settings, supported, type Item } from "../store";
+import { isFresh, settings } from "../state/form";
+import type { Item } from "../state/items";
+import { supported } from "../state/service";
 import type { Measure, MeasureScale } from "../types";
 import { listOperations } from "../verdict";
 import { coloring, heatFailure, heatScale, isMeasuring, retryHeatMaps } from "./heat-maps";

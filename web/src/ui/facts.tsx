@@ -1,6 +1,8 @@
-import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
-import { active, plan } from "../store";
-import type { Finding, Inspection, Plan, PreviewFacts } from "../types";
+import { formatBytes, formatNumber, formatSize, listFeatures, t } from "../i18n";
+import { active } from "../state/items";
+import { plan } from "../state/service";
+import type { Finding, Plan, PreviewFacts } from "../types";
+import { isIncomplete } from "../verdict";
 import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
@@ -9,7 +11,9 @@ import { showPlace, shownPlace } from "./view-state";
 export function Facts({ facts }: { facts: PreviewFacts }) {
   const { model, source, notes } = facts.inspection;
   const findings = model.findings ?? [];
-  const isGood = model.watertight && findings.length === 0;
+  const isPartial = isIncomplete(notes);
+  const isGood = model.watertight && findings.length === 0 && !isPartial;
+  const state = isPartial ? "partial" : findings.length > 0 ? "broken" : "openSurface";
   return (
     <section class="block" aria-label={t("facts")}>
       {active.value?.output && (
@@ -20,8 +24,8 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
       <div class={`verdict ${isGood ? "good" : "poor"}`}>
         <Icon name={isGood ? "check" : "warning"} />
         <div>
-          <h2>{isGood ? t("closed") : findings.length > 0 ? t("broken") : t("openSurface")}</h2>
-          <p>{isGood ? t("closedDetail") : findings.length > 0 ? t("brokenDetail") : t("openDetail")}</p>
+          <h2>{t(isGood ? "closed" : state)}</h2>
+          <p>{t(isGood ? "closedDetail" : `${state}Detail`)}</p>
         </div>
       </div>
       {findings.length > 0 && (
@@ -44,7 +48,7 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
           value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`}
         />
         <Fact name={t("unit")} value={source.frame?.unit ?? t("notStated", { unit: "mm" })} />
-        <Fact name={t("features")} value={listFeatures(facts.inspection) || t("shapeOnly")} isWide />
+        <Fact name={t("features")} value={listFeatures(model.features) || t("shapeOnly")} isWide />
         {plan.value && <Fact name={t("plan", { plan: plan.value.label })} value={describeLimits(plan.value)} isWide />}
       </dl>
       <NoteList notes={notes} />
@@ -59,10 +63,6 @@ function Fact({ name, value, isWide = false }: { name: string; value: string; is
       <dd>{value}</dd>
     </div>
   ) : null;
-}
-
-function listFeatures({ model }: Inspection): string {
-  return model.features.map((feature) => tOptional(`feature_${feature}`) ?? feature).join(", ");
 }
 
 function describeLimits({ limits }: Plan): string {

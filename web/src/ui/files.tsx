@@ -4,7 +4,8 @@ import { useRef } from "preact/hooks";
 
 import { t } from "../i18n";
 import { readPicked } from "../intake";
-import { active, activeId, addFiles, items, removeItem, type Item } from "../store";
+import { active, activeId, type Item, items } from "../state/items";
+import { addFiles, removeItem } from "../state/reading";
 import { shownPlace } from "./view-state";
 import { Icon, type IconName } from "./icons";
 

@@ -6,18 +6,10 @@ import { t } from "../i18n";
 import { shareOf } from "../job-events";
 import { saveAll, saveFile } from "../save";
 import { checkValue } from "../settings";
-import {
-  active,
-  cancelAll,
-  convertAll,
-  fields,
-  isBusy,
-  isFresh,
-  items,
-  settings,
-  targetFormat,
-  type Work,
-} from "../store";
+import { cancelAll, convertAll } from "../state/converting";
+import { isFresh, settings, targetFormat } from "../state/form";
+import { active, isBusy, items, type Work } from "../state/items";
+import { fields } from "../state/service";
 import { Icon } from "./icons";
 
 export function Footer() {
@@ -33,11 +25,18 @@ export function Footer() {
   if (isBusy.value) return <Progress />;
   return (
     <footer class="panel-footer">
+      {!isFresh.value && item?.output && (
+        <button class="button" onClick={() => item.output && saveFile(item.output.file)}>
+          <Icon name="download" />
+          <span>
+            {t("download")} <small>({t("olderSettings")})</small>
+          </span>
+          <span class="visually-hidden">{item.output.file.name}</span>
+        </button>
+      )}
       {isFresh.value && item?.output ? (
         <>
-          <button class="button primary large grow" onClick={() => item.output && saveFile(item.output.file)}>
-            <Icon name="download" /> <span class="ellipsis">{t("downloadFile", { name: item.output.file.name })}</span>
-          </button>
+          <DownloadButton file={item.output.file} />
           {outputs.length > 1 && (
             <button class="button" onClick={() => void saveAll(outputs.map(({ file }) => file))}>
               {t("downloadAll", { n: outputs.length })}
@@ -56,6 +55,19 @@ export function Footer() {
         </button>
       )}
     </footer>
+  );
+}
+
+function DownloadButton({ file }: { file: File }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    // The button that started the conversion is gone: its focus continues here.
+    if (document.activeElement === document.body) button.current?.focus({ preventScroll: true });
+  }, [file]);
+  return (
+    <button ref={button} class="button primary large grow" onClick={() => saveFile(file)}>
+      <Icon name="download" /> <span class="ellipsis">{t("downloadFile", { name: file.name })}</span>
+    </button>
   );
 }
 
@@ -83,7 +95,8 @@ function Progress() {
   );
 }
 
-function describeWork(name: string, { uploaded, job }: Work): string {
+function describeWork(name: string, { uploaded, job, isLost }: Work): string {
+  if (isLost) return t("connectionLost");
   if (uploaded < 1) return t("uploading", { name, percent: Math.round(uploaded * 100) });
   if (job?.state === "queued") return t("queued");
   return job?.progress ? `${name}: ${job.progress.label}` : t("convertingFile", { name });

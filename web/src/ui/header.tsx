@@ -1,14 +1,15 @@
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 
 import { base } from "../requests";
 import { formatBytes, language, languages, t, type Language } from "../i18n";
-import { hasKey, plan, remaining, setLanguage, useKey } from "../store";
+import { setLanguage, useKey } from "../state/loading";
+import { hasKey, plan, remaining } from "../state/service";
 import { setTheme, theme, type Theme } from "../theme";
+import { Dialog } from "./dialog";
+import { isKeyOpen } from "./dialogs";
+import { HistoryButton } from "./history";
 import { Icon } from "./icons";
 
-/** Whether the dialog for the API key is open. */
-export const isKeyOpen = signal(false);
 const isMenuOpen = signal(false);
 
 export function Header() {
@@ -37,6 +38,7 @@ export function Header() {
           {remaining.value !== null && remaining.value < 10 && <small>{t("remaining", { n: remaining.value })}</small>}
         </span>
       )}
+      <HistoryButton />
       <button class={`button ghost ${hasKey.value ? "on" : ""}`} onClick={() => (isKeyOpen.value = true)}>
         <Icon name="key" />
         <span class="wide-only">{t("apiKey")}</span>
@@ -47,36 +49,6 @@ export function Header() {
       </button>
       {isMenuOpen.value && <MenuDialog detail={detail} />}
     </header>
-  );
-}
-
-interface DialogProps {
-  title: string;
-  onClose: () => void;
-  children: preact.ComponentChildren;
-}
-
-function Dialog({ title, onClose, children }: DialogProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  return (
-    <dialog
-      ref={dialog}
-      class="dialog"
-      aria-label={title}
-      onClose={onClose}
-      onClick={({ target, currentTarget }) => target === currentTarget && currentTarget.close()}
-    >
-      <div class="dialog-body">
-        <div class="row between">
-          <h2>{title}</h2>
-          <button class="icon-button" aria-label={t("close")} onClick={() => dialog.current?.close()}>
-            <Icon name="close" />
-          </button>
-        </div>
-        {children}
-      </div>
-    </dialog>
   );
 }
 

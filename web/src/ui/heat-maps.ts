@@ -5,8 +5,10 @@ import { computed, signal } from "@preact/signals";
 import { preview } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
-import { active, announcement, isCancelled, previewTriangles, readerFields, toFailure, type Failure } from "../store";
-import type { Measure } from "../types";
+import { announcement, type Failure, isCancelled, toFailure } from "../state/failures";
+import { active } from "../state/items";
+import { previewTriangles, readerFields } from "../state/reading";
+import type { Measure, Report } from "../types";
 import type { Picture } from "../viewer/picture";
 import { viewOptions } from "./view-state";
 
@@ -32,14 +34,14 @@ interface Request {
   key: string;
   model: Model;
   options: [name: string, value: string][];
-  /** Picture of the model, beside which a result is shown. */
-  place: Picture | null;
+  /** What a result is compared with. */
+  original: { picture: Picture; report: Report | null } | null;
 }
 
-function toRequest(model: Model, options: [name: string, value: string][], place: Picture | null): Request {
+function toRequest(model: Model, options: [name: string, value: string][], original: Request["original"]): Request {
   const number = numbers.get(model) ?? ++count;
   numbers.set(model, number);
-  return { key: JSON.stringify([number, options, coloring.value]), model, options, place };
+  return { key: JSON.stringify([number, options, coloring.value]), model, options, original };
 }
 
 /** Heat maps of the model that was read and of its conversion, as far as the view shows them. */
@@ -49,7 +51,9 @@ const wanted = computed((): [Request | null, Request | null] => {
   const mode = item.output && item.outputPicture ? viewOptions.value.mode : "before";
   return [
     mode === "after" ? null : toRequest(item.model, readerFields(item.model), null),
-    mode === "before" || !item.output ? null : toRequest(item.output.model, [], item.picture),
+    mode === "before" || !item.output
+      ? null
+      : toRequest(item.output.model, [], { picture: item.picture, report: item.output.report }),
   ];
 });
 
@@ -77,7 +81,7 @@ function keep(key: string, map: HeatMap): void {
 
 const running = new Map<string, AbortController>();
 
-async function ask({ key, model, options, place }: Request): Promise<void> {
+async function ask({ key, model, options, original }: Request): Promise<void> {
   const abort = new AbortController();
   running.set(key, abort);
   keep(key, { picture: null, failure: null });
@@ -87,7 +91,7 @@ async function ask({ key, model, options, place }: Request): Promise<void> {
     const data = await preview(model, { options, maxTriangles, ...(color ?? {}), signal: abort.signal });
     const { parsePicture } = await import("../viewer/picture");
     const picture = await parsePicture(data);
-    if (place) picture.alignTo(place);
+    if (original) picture.alignTo(original.picture, original.report);
     keep(key, { picture, failure: null });
     if (color) announcement.value = t("coloredBy", { what: t(color.measure) });
   } catch (error) {

@@ -1,6 +1,7 @@
-import { t } from "../i18n";
-import { applyOption, fields, settings, supported } from "../store";
-import { findRemedy } from "../settings";
+import { describeNote, t } from "../i18n";
+import { findRemedy, humanize } from "../settings";
+import { setOption, settings } from "../state/form";
+import { fields } from "../state/service";
 import type { Note } from "../types";
 
 export function NoteList({ notes }: { notes: Note[] }) {
@@ -9,7 +10,7 @@ export function NoteList({ notes }: { notes: Note[] }) {
     <ul class="notes" aria-label={t("notes")}>
       {notes.map((note) => (
         <li key={note.code + note.message}>
-          {note.message}
+          <NoteText note={note} />
           <Remedy note={note} />
         </li>
       ))}
@@ -17,15 +18,36 @@ export function NoteList({ notes }: { notes: Note[] }) {
   );
 }
 
+/** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */
+function NoteText({ note: { code, message } }: { note: Note }) {
+  const original = humanize(message, fields.value);
+  const text = describeNote(code);
+  if (text === null) return <>{original}</>;
+  return (
+    <>
+      {text} <Details text={original} />
+    </>
+  );
+}
+
+/** What the service wrote in English, for those who want to know more. */
+export function Details({ text }: { text: string }) {
+  return (
+    <details class="details">
+      <summary>{t("details")}</summary>
+      <span lang="en">{text}</span>
+    </details>
+  );
+}
+
 function Remedy({ note }: { note: Note }) {
   const remedy = findRemedy(note, fields.value);
   if (!remedy) return null;
   const [name, value] = remedy;
-  const recipe = supported.value?.recipes[String(settings.value.options["recipe"])];
-  if ((settings.value.options[name] ?? recipe?.options[name]) === value) return null;
+  if (settings.value.options[name] === value) return null;
   const title = fields.value[name]?.title ?? name;
   return (
-    <button class="button small" onClick={() => applyOption(name, value)}>
+    <button class="button small" onClick={() => setOption(name, value)}>
       {t("apply", { option: value === true ? title : `${title}: ${value}` })}
     </button>
   );

@@ -3,7 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { active, read } from "../store";
+import { active } from "../state/items";
+import { read } from "../state/reading";
 import { Facts } from "./facts";
 import { Settings } from "./settings";
 import { Footer } from "./footer";

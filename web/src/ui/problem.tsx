@@ -1,9 +1,10 @@
 /** Card that explains a failed request. */
 
 import { t } from "../i18n";
-import type { Failure } from "../store";
-import { isKeyOpen } from "./header";
+import type { Failure } from "../state/failures";
+import { isKeyOpen } from "./dialogs";
 import { Icon } from "./icons";
+import { Details } from "./notes";
 
 const KEY_CODES = new Set([
   "premium_format_required",
@@ -20,6 +21,7 @@ export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: () =
         <Icon name="warning" /> <span>{failure.message}</span>
       </p>
       {failure.advice && <p>{failure.advice}</p>}
+      {failure.details && <Details text={failure.details} />}
       <div class="row">
         {onRetry && (
           <button class="button small" onClick={onRetry}>

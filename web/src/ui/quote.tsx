@@ -7,7 +7,9 @@ import * as api from "../api";
 import { checkRequest } from "../check";
 import { formatNumber, language, t, type Key } from "../i18n";
 import type { Model } from "../intake";
-import { isCancelled, supported, toFailure, type Failure, type Item } from "../store";
+import { type Failure, isCancelled, toFailure } from "../state/failures";
+import type { Item } from "../state/items";
+import { supported } from "../state/service";
 import type { Estimate, Price, Quote, Rates, Verdict } from "../types";
 import { Problem } from "./problem";
 

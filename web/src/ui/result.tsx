@@ -9,7 +9,10 @@ import { copyText } from "../clipboard";
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
 import type { Model } from "../intake";
 import { saveModel } from "../save";
-import { hasKey, settings, shareLink, showBed, type Item } from "../store";
+import { showBed } from "../state/converting";
+import { isFresh, settings, shareLink } from "../state/form";
+import type { Item } from "../state/items";
+import { hasKey } from "../state/service";
 import { toCurl, toPython } from "../settings";
 import type { FileReport, Report } from "../types";
 import { CHANGE_COLORS } from "../viewer/look";
@@ -26,7 +29,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
         <Icon name="check" />
         <div>
           <h2>{t("done", { name: output.file.name })}</h2>
-          <p>{formatBytes(output.file.size)}</p>
+          <p>{[formatBytes(output.file.size), isFresh.value ? "" : t("olderSettings")].filter(Boolean).join(" · ")}</p>
         </div>
       </div>
       <Beds item={item} output={output} />

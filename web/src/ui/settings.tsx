@@ -1,23 +1,13 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { formatNumber, t, tOptional, withDecimalMark } from "../i18n";
+import { formatNumber, listFeatures, t, withDecimalMark } from "../i18n";
 import { checkValue, unitOf, type Value } from "../settings";
-import {
-  active,
-  explainError,
-  explanation,
-  items,
-  readerOptions,
-  setOption,
-  setTarget,
-  settings,
-  supported,
-  targetFormat,
-} from "../store";
+import { chain, setOption, setTarget, settings, targetFormat, recipe, setRecipe } from "../state/form";
+import { active, items } from "../state/items";
+import { readerOptions, supported } from "../state/service";
 import type { Capability, Field, Operation, Stage } from "../types";
-import { isKeyOpen } from "./header";
+import { isKeyOpen } from "./dialogs";
 import { Icon } from "./icons";
-import { Problem } from "./problem";
 
 export function Settings() {
   const capabilities = supported.value;
@@ -70,13 +60,13 @@ function OperationGroup({ title, operations }: { title: (typeof GROUPS)[number][
   );
 }
 
-/** Choice of a recipe, with its effect. Options that the user sets take precedence over it. */
+/** Choice of a recipe, with its effect: it sets options, which the user can change afterwards. */
 function Recipes() {
   const recipes = Object.entries(supported.value?.recipes ?? {});
   const field = supported.value?.options.properties["recipe"];
   if (!field || recipes.length === 0) return null;
-  const chosen = String(settings.value.options["recipe"] ?? "");
-  const recipe = supported.value?.recipes[chosen];
+  const chosen = recipe.value;
+  const description = supported.value?.recipes[chosen]?.description;
   return (
     <div class="field">
       <label for="recipe">{field.title}</label>
@@ -85,7 +75,7 @@ function Recipes() {
         class="input"
         value={chosen}
         aria-describedby="recipe-help"
-        onChange={({ currentTarget }) => setOption("recipe", currentTarget.value || undefined)}
+        onChange={({ currentTarget }) => setRecipe(currentTarget.value)}
       >
         <option value="">{t("none")}</option>
         {recipes.map(([id, each]) => (
@@ -95,7 +85,7 @@ function Recipes() {
         ))}
       </select>
       <p class="hint" id="recipe-help">
-        {recipe?.description}
+        {description}
       </p>
     </div>
   );
@@ -363,38 +353,31 @@ function withFormats(name: string, field: Field): Field {
   return name === "input_format" ? { ...field, enum: supported.value?.input_formats ?? [] } : field;
 }
 
+/** What happens with the active model, from the capabilities of the service and the features of the file. */
 function Chain() {
-  const index = items.value.filter(({ state }) => state === "ready").findIndex(({ id }) => id === active.value?.id);
-  const file = explanation.value?.files[index];
-  if (explainError.value) return <Problem failure={explainError.value} />;
-  if (!file) return null;
+  const planned = chain.value;
+  const source = active.value?.facts?.inspection.source.format;
+  if (!planned || !source) return null;
   const format = settings.value.target.toUpperCase();
-  const operations = supported.value?.operations ?? [];
+  const steps = [source.toUpperCase(), ...planned.operations.map(({ label }) => label), format];
   return (
     <div class="chain" aria-live="polite">
       <h3 class="visually-hidden">{t("chain")}</h3>
       <ol>
-        {file.steps.map(({ kind, id, label }) => (
-          <li key={kind + id}>
-            {kind === "operation" ? (operations.find((each) => each.id === id)?.label ?? label) : id.toUpperCase()}
-          </li>
+        {steps.map((label, index) => (
+          <li key={`${index} ${label}`}>{label}</li>
         ))}
       </ol>
-      {file.losses.length > 0 && (
+      {planned.losses.length > 0 && (
         <p class="losses">
           <Icon name="warning" />
-          <span>
-            {t("possibleLosses", {
-              format,
-              features: file.losses.map(({ feature }) => tOptional(`feature_${feature}`) ?? feature).join(", "),
-            })}
-          </span>
+          <span>{t("possibleLosses", { format, features: listFeatures(planned.losses) })}</span>
         </p>
       )}
-      {[...file.locked, ...(explanation.value?.locked ?? [])].map(({ id, message }) => (
-        <p key={id} class="losses">
+      {planned.locked.map((capability) => (
+        <p key={capability.label} class="losses">
           <Icon name="lock" />
-          <span>{message}</span>
+          <span>{t("lockedPlan", { what: capability.label })}</span>
         </p>
       ))}
     </div>

@@ -3,10 +3,10 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { render as renderPicture } from "../api";
 import { listShown } from "../beds";
 import { formatNumber, formatSize, t, type Key } from "../i18n";
-import { active, type Item } from "../store";
+import { active, type Item } from "../state/items";
+import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import { saveFile } from "../save";
 import { stemOf } from "../intake";
@@ -16,6 +16,7 @@ import type { Mode, Section, ViewName } from "../viewer/viewer";
 import { Coloring } from "./coloring";
 import { heatPictures } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
+import { StillPicture } from "./still-picture";
 import { changeView, hasWebGl, shownPlace, viewer, viewOptions } from "./view-state";
 
 type Sheet = "view" | "display" | "section" | "measure" | "bed" | "parts";
@@ -38,6 +39,8 @@ const BEDS: Record<string, readonly [number, number, number]> = {
   "Creality K1 Max · 300 × 300 × 300": [300, 300, 300],
   "Voron 2.4 · 350 × 350 × 330": [350, 350, 330],
 };
+/** Milliseconds after which a result is drawn. */
+const THUMBNAIL_DELAY_MS = 400;
 const FIRST_BED: readonly [number, number, number] = [220, 220, 250];
 
 export function Stage() {
@@ -153,6 +156,13 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
   useEffect(() => {
     shownPlace.value = null;
   }, [item.id, item.picture]);
+  const job = item.output?.job ?? null;
+  useEffect(() => {
+    // An effect of a parent sets the panes of the comparison after this one.
+    if (!current || !item.outputPicture || job === null) return;
+    const timer = setTimeout(() => keepThumbnail(job, current.takeThumbnail()), THUMBNAIL_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [current, item.outputPicture, job]);
   const mark = shownPlace.value?.mark ?? null;
   useEffect(() => current?.mark(mark), [current, mark]);
   const options = viewOptions.value;
@@ -165,23 +175,6 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
       {options.tool && <span class="crosshair" aria-hidden="true" />}
     </div>
   );
-}
-
-/** Picture from the server, for a browser without WebGL. */
-function StillPicture({ item }: { item: Item }) {
-  const [address, setAddress] = useState("");
-  useEffect(() => {
-    let url = "";
-    void renderPicture(item.model).then(
-      (blob) => {
-        url = URL.createObjectURL(blob);
-        setAddress(url);
-      },
-      () => undefined,
-    );
-    return () => URL.revokeObjectURL(url);
-  }, [item.model]);
-  return address ? <img class="still" src={address} alt={t("stillPicture", { name: item.model.name })} /> : null;
 }
 
 function Reading({ item }: { item: Item }) {

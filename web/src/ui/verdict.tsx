@@ -6,9 +6,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { applyRemedy, ask, checkOptions, countFindings, isAskable, optionsOfChecks, setCheckOption } from "../check";
 import { formatNumber, t, tFinding, tOptional } from "../i18n";
 import { unitOf, type Value } from "../settings";
-import { checkFields, fields, isFresh, settings, supported, type Item } from "../store";
+import { isFresh, settings } from "../state/form";
+import type { Item } from "../state/items";
+import { checkFields, fields, supported } from "../state/service";
 import type { Issue, IssuePlace, Operation, Severity, Supported, Verdict } from "../types";
-import { isMoved, listOperations, listRemedy } from "../verdict";
+import { isIncomplete, isMoved, listOperations, listRemedy } from "../verdict";
 import { SEVERITY_COLORS } from "../viewer/look";
 import { formatVolume } from "./facts";
 import { coloring } from "./heat-maps";
@@ -126,7 +128,8 @@ interface FindingsProps {
 
 function Findings({ item, verdict: answer, capabilities, onRemedy }: FindingsProps) {
   const { verdict, findings } = answer;
-  const [color, icon] = WORDS[verdict];
+  const isPartial = verdict === "pass" && isIncomplete([...answer.notes, ...(item.facts?.inspection.notes ?? [])]);
+  const [color, icon] = WORDS[isPartial ? "warn" : verdict];
   const operations = listOperations(settings.value, capabilities);
   const isPlaceless = isMoved(settings.value, capabilities) && !(isFresh.value && item.outputPicture);
   // The places of another verdict are gone.
@@ -138,8 +141,12 @@ function Findings({ item, verdict: answer, capabilities, onRemedy }: FindingsPro
       <div class={`verdict ${color}`}>
         {item.answer?.isAsking ? <span class="spinner" aria-hidden="true" /> : <Icon name={icon} />}
         <div>
-          <h3>{t(`verdict_${verdict}`)}</h3>
-          <p>{item.answer?.isAsking ? t("askingAgain") : countFindings(findings) || t("passDetail")}</p>
+          <h3>{t(isPartial ? "partial" : `verdict_${verdict}`)}</h3>
+          <p>
+            {item.answer?.isAsking
+              ? t("askingAgain")
+              : countFindings(findings) || t(isPartial ? "partialDetail" : "passDetail")}
+          </p>
           {operations.length > 0 && <p>{t("checkedAfter", { operations: operations.join(", ") })}</p>}
         </div>
       </div>
@@ -231,12 +238,10 @@ function Places({ issue, title, places, item }: PlacesProps) {
     const index = shown < 0 ? 0 : (shown + step + places.length) % places.length;
     const place = places[index];
     if (!place || !supported.value) return;
-    // What moved is only in the picture of the output, which may have been moved back.
+    // What moved is only in the picture of the output.
     const output = isMoved(settings.value, supported.value) ? item.outputPicture : null;
-    const [x, y, z] = place.position_mm;
-    const { x: right = 0, y: back = 0, z: up = 0 } = output?.offset ?? {};
     const mark = {
-      position_mm: [x + right, y + back, z + up] as [number, number, number],
+      position_mm: place.position_mm,
       color: SEVERITY_COLORS[issue.severity],
       label: issue.unit ? formatAmount(place.amount, issue.unit) : "",
     };
@@ -289,7 +294,7 @@ interface RemedyButtonProps {
 }
 
 function RemedyButton({ issue, capabilities, onRemedy }: RemedyButtonProps) {
-  const remedy = listRemedy(issue, settings.value, capabilities, fields.value);
+  const remedy = listRemedy(issue, settings.value, fields.value);
   if (remedy.length === 0) return null;
   const operations = remedy.map(([name]) => capabilities.operations.find((each) => name in each.options.properties));
   const locked = operations.find((each) => each && !(each.allowed && each.available));

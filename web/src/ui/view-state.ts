@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { active } from "../store";
+import { active } from "../state/items";
 import type { DefectKind, Place } from "../types";
 import type { MarkedPlace, Viewer, ViewOptions } from "../viewer/viewer";
 

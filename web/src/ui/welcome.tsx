@@ -1,5 +1,5 @@
 import { t } from "../i18n";
-import { supported } from "../store";
+import { supported } from "../state/service";
 import { FilePicker } from "./files";
 import { Icon } from "./icons";
 

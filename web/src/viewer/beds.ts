@@ -9,6 +9,7 @@ import {
   Group,
   LineBasicMaterial,
   LineSegments,
+  Matrix4,
   Mesh,
   MeshBasicMaterial,
   PlaneGeometry,
@@ -30,6 +31,11 @@ const GAP_RATIO = 5e-4;
 
 export class Beds {
   readonly root = new Group();
+
+  constructor() {
+    this.root.matrixAutoUpdate = false;
+  }
+
   private readonly boxes = new Map<number, Box3>();
 
   /** Place beds below the objects of an output. */
@@ -43,13 +49,25 @@ export class Beds {
     }
   }
 
+  /** Follow the objects, which stand where the model was as long as both are compared. */
+  align(motion: Matrix4 | null): void {
+    this.root.matrix.identity();
+    if (motion) this.root.matrix.copy(motion).invert();
+    this.root.matrixWorldNeedsUpdate = true;
+  }
+
   /** Return the smallest box around another one and all beds. */
   around(box: Box3): Box3 {
-    return [...this.boxes.values()].reduce((all, bed) => all.union(bed), box.clone());
+    return [...this.boxes.values()].reduce((all, bed) => all.union(this.toView(bed)), box.clone());
   }
 
   find(number: number): Box3 | undefined {
-    return this.boxes.get(number);
+    const bed = this.boxes.get(number);
+    return bed && this.toView(bed);
+  }
+
+  private toView(bed: Box3): Box3 {
+    return bed.clone().applyMatrix4(this.root.matrix);
   }
 
   draw(color: string, nameOf: (number: number) => string): void {

@@ -20,14 +20,15 @@ import {
   type Material,
   type Object3D,
   type Plane,
-  Vector3,
 } from "three";
 import { LineMaterial } from "three/examples/jsm/lines/LineMaterial.js";
 import { LineSegments2 } from "three/examples/jsm/lines/LineSegments2.js";
 import { LineSegmentsGeometry } from "three/examples/jsm/lines/LineSegmentsGeometry.js";
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
-import type { DefectKind, PreviewFacts } from "../types";
+import { isColored } from "../chain";
+import type { DefectKind, PreviewFacts, Report } from "../types";
+import { findMotion, findShift } from "./alignment";
 import { DEFECT_COLORS } from "./look";
 import { hasSlowWebGl } from "./speed";
 
@@ -77,8 +78,10 @@ export class Picture {
   readonly box = new Box3();
   readonly parts: PartNode[] = [];
   readonly meshes: Mesh[] = [];
-  /** By how much `alignTo` moved the model. */
-  readonly offset = new Vector3();
+  /** From the model that was read to this one, if it is its conversion. */
+  readonly motion = new Matrix4();
+  /** Whether the picture stands where the model was that was read. */
+  private isAligned = false;
   private readonly surfaces: Surface[] = [];
   private readonly clay = new MeshLambertMaterial({
     side: DoubleSide,
@@ -94,36 +97,49 @@ export class Picture {
   readonly hasAppearance: boolean;
 
   constructor(
-    scene: Object3D,
+    private readonly content: Object3D,
     readonly facts: PreviewFacts,
   ) {
+    const scene = content;
     this.clay.flatShading = true;
     this.root.matrixAutoUpdate = false;
     this.root.matrix.copy(TO_MILLIMETERS);
     const defects = scene.children.find(({ name, userData }) => isDefects(name, userData));
     defects?.removeFromParent();
-    // The other objects are in meters, as glTF has them.
     this.changes.matrixAutoUpdate = false;
-    this.changes.matrix.copy(TO_MILLIMETERS).invert();
     this.root.add(scene, this.defects, this.changes);
     this.root.updateMatrixWorld(true);
     this.box.setFromObject(scene);
     this.collectParts(scene, 0);
     scene.traverse((object) => object instanceof Mesh && this.meshes.push(object as Mesh));
     for (const mesh of this.meshes) this.addSurface(mesh);
-    this.hasAppearance = this.surfaces.some(({ colored }) => [colored].flat().some((material) => isColored(material)));
+    // White is a color, too, and a preview has a white material for what has none: the facts decide.
+    this.hasAppearance = isColored(facts.inspection.model.features);
     for (const child of defects?.children ?? []) this.addDefect(child);
     this.root.updateMatrixWorld(true);
   }
 
-  /** Move a model that left its place, for example to the middle of a plate, back to where it was before. */
-  alignTo(before: Picture): void {
-    if (this.box.isEmpty() || before.box.isEmpty() || this.box.intersectsBox(before.box)) return;
-    const offset = this.offset.copy(before.box.getCenter(new Vector3())).sub(this.box.getCenter(new Vector3()));
-    this.root.matrix.premultiply(new Matrix4().makeTranslation(offset));
-    this.changes.matrix.copy(this.root.matrix).invert();
+  /** Show a conversion at the place of the model, by the motion in its report. */
+  alignTo(before: Picture, report: Report | null): void {
+    const motion = findMotion(report) ?? findShift(before.box, this.box);
+    if (!motion) return;
+    this.motion.copy(motion);
+    this.setAligned(true);
+  }
+
+  /** Show a conversion at the place of the model, or where it is itself. */
+  setAligned(isAligned: boolean): void {
+    if (isAligned === this.isAligned) return;
+    this.isAligned = isAligned;
+    const change = isAligned ? this.motion.clone().invert() : this.motion;
+    this.root.matrix.premultiply(change);
     this.root.updateMatrixWorld(true);
-    this.box.translate(offset);
+    this.box.setFromObject(this.content, true);
+  }
+
+  /** Millimeters of the model per millimeter in the view. */
+  get scale(): number {
+    return this.isAligned ? Math.cbrt(Math.abs(this.motion.determinant())) : 1;
   }
 
   /** Hide the parts that another picture of the same model hides. */
@@ -215,7 +231,7 @@ export class Picture {
     return lines;
   }
 
-  /** Color the triangles that a conversion changed, given by their corners in millimeters. */
+  /** Color the triangles that a conversion changed, given by their corners in the view. */
   setChanges(corners: Float32Array, color: string): void {
     for (const child of [...this.changes.children] as Mesh[]) {
       child.geometry.dispose();
@@ -223,6 +239,7 @@ export class Picture {
       child.removeFromParent();
     }
     if (corners.length === 0) return;
+    this.changes.matrix.copy(this.root.matrix).invert();
     const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(corners, 3));
     this.changes.add(new Mesh(geometry, toOverlay(color)));
   }
@@ -233,10 +250,10 @@ export class Picture {
     this.smoothClay.color.set(display.clay);
     this.inside.color.set(display.cut);
     this.edge.color.set(display.edge);
+    const hasColors = (display.textures && this.hasAppearance) || this.facts.scale !== null;
     for (const { mesh, colored, wire, inside } of this.surfaces) {
       const clay = "normal" in mesh.geometry.attributes ? this.smoothClay : this.clay;
-      const isColorShown = display.textures || this.facts.scale !== null;
-      mesh.material = isColorShown && [colored].flat().some((material) => isColored(material)) ? colored : clay;
+      mesh.material = hasColors ? colored : clay;
       wire.visible = display.wireframe;
       inside.visible = isCut;
       for (const material of [mesh.material].flat()) {
@@ -303,10 +320,6 @@ function isDefects(name: string, userData: Record<string, unknown>): boolean {
 /** Return whether the children are the primitives of one glTF mesh, which are no parts of their own. */
 function isPrimitiveGroup(object: Object3D): boolean {
   return object.children.every((child) => child instanceof Mesh && !("name" in child.userData));
-}
-
-function isColored(material: MeshLambertMaterial): boolean {
-  return material.map !== null || material.vertexColors || material.color.getHex() !== 0xffffff;
 }
 
 function countTriangles(object: Object3D): number {

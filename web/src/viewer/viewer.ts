@@ -97,6 +97,8 @@ const KEY_ZOOM_RATIO = 1.15;
 const SNAP_PIXELS = 9;
 /** Pixels that a pointer may move between press and release of a click. */
 const CLICK_PIXELS = 5;
+/** Width and height of a thumbnail. */
+const THUMBNAIL_PIXELS: [number, number] = [144, 108];
 const AXES: Axis[] = ["x", "y", "z"];
 /** Tangent of the angle around a direction that must be free of other surfaces. */
 const CLEAR_RATIO = 0.35;
@@ -117,6 +119,7 @@ interface Pane {
 interface Measurement {
   tool: Tool;
   points: Point[];
+  value: number;
 }
 
 export class Viewer {
@@ -133,7 +136,9 @@ export class Viewer {
   private marked: MarkedPlace | null = null;
   private readonly labels: HTMLElement;
   private readonly planes: Plane[] = [];
+  /** Model that was read, and its conversion; heat maps may stand for both. */
   private model: Picture | null = null;
+  private output: Picture | null = null;
   private before: Picture | null = null;
   private after: Picture | null = null;
   private options: ViewOptions = {
@@ -245,14 +250,15 @@ export class Viewer {
     this.before?.root.removeFromParent();
     this.after?.root.removeFromParent();
     this.model = model;
+    this.output = output;
     this.before = before;
     this.after = after;
     this.motionRatio = 1;
-    this.box.makeEmpty();
     for (const picture of [before, after]) if (picture) this.scene.add(picture.root);
-    for (const picture of [model, output]) if (picture) this.box.union(picture.box);
+    this.align(false);
     this.beds.place(output?.box ?? null, beds);
-    this.beds.around(this.box).getBoundingSphere(this.sphere);
+    this.align(this.options.mode !== "after");
+    this.enclose();
     if (isNew) {
       this.measurements = [];
       this.picked = [];
@@ -261,9 +267,36 @@ export class Viewer {
     this.setOptions(this.options);
   }
 
+  /** Show a conversion at the place of the model, to compare both, or where it is itself. */
+  private align(isAligned: boolean): void {
+    for (const picture of [this.output, this.after]) picture?.setAligned(isAligned);
+    this.beds.align(isAligned ? (this.output?.motion ?? null) : null);
+  }
+
+  /** Measure what the view shows. */
+  private enclose(): void {
+    const { mode } = this.options;
+    this.box.makeEmpty();
+    if (mode !== "after" && this.model) this.box.union(this.model.box);
+    if ((mode !== "before" || !this.model) && this.output) this.box.union(this.output.box);
+    (mode === "before" ? this.box.clone() : this.beds.around(this.box)).getBoundingSphere(this.sphere);
+  }
+
+  /** Change between the place of the model and that of its conversion; the model keeps its place in the window. */
+  private changePlace(isAligned: boolean): void {
+    const motion = this.output?.motion;
+    if (!motion) return;
+    const change = isAligned ? motion.clone().invert() : motion;
+    const offset = this.camera.position.clone().sub(this.controls.target);
+    this.controls.target.applyMatrix4(change);
+    this.camera.position.copy(this.controls.target).addScaledVector(offset, Math.cbrt(Math.abs(change.determinant())));
+    this.flight = null;
+    this.controls.update();
+  }
+
   setOptions(options: ViewOptions): void {
+    if (options.mode !== this.options.mode) this.changeMode(options.mode);
     if (options.isOrthographic !== this.options.isOrthographic) this.switchCamera(options.isOrthographic);
-    if (options.mode !== this.options.mode) this.fitWhenNarrow(options.mode);
     if (options.tool !== this.options.tool) this.picked = [];
     this.options = options;
     this.planes.length = 0;
@@ -284,12 +317,16 @@ export class Viewer {
     this.invalidate();
   }
 
-  /** Zoom out when the panes get half as wide. */
-  private fitWhenNarrow(mode: Mode): void {
-    if ((mode === "side-by-side") !== (this.options.mode === "side-by-side")) {
-      this.options = { ...this.options, mode };
-      this.fit();
+  private changeMode(mode: Mode): void {
+    const last = this.options.mode;
+    this.options = { ...this.options, mode };
+    if ((mode === "after") !== (last === "after")) {
+      this.align(mode !== "after");
+      this.changePlace(mode !== "after");
     }
+    this.enclose();
+    // Zoom out when the panes get half as wide.
+    if ((mode === "side-by-side") !== (last === "side-by-side")) this.fit();
   }
 
   private sectionPlane({ axis, position, isFlipped }: Section): Plane {
@@ -541,6 +578,18 @@ export class Viewer {
     );
   }
 
+  /** Return a small picture of the view as a data address. */
+  takeThumbnail(): string {
+    this.render();
+    const copy = document.createElement("canvas");
+    const ratio = Math.max(THUMBNAIL_PIXELS[0] / this.canvas.width, THUMBNAIL_PIXELS[1] / this.canvas.height);
+    [copy.width, copy.height] = THUMBNAIL_PIXELS;
+    const [width, height] = [this.canvas.width * ratio, this.canvas.height * ratio];
+    const context = copy.getContext("2d");
+    context?.drawImage(this.canvas, (copy.width - width) / 2, (copy.height - height) / 2, width, height);
+    return copy.toDataURL("image/webp", 0.8);
+  }
+
   private rebuildExtras(): void {
     for (const child of [...this.extras.children]) {
       this.extras.remove(child);
@@ -553,7 +602,7 @@ export class Viewer {
     this.beds.draw(color, this.formatBed);
     if (this.options.bed) this.addBed(this.options.bed, color);
     if (this.options.box) this.addBox(accent);
-    for (const { tool, points } of this.measurements) this.addMeasurement(tool, points, accent);
+    for (const measurement of this.measurements) this.addMeasurement(measurement, accent);
     if (this.marked?.label) this.addLabel(this.marked.label, this.marked.position_mm, "place");
     if (this.picked.length > 0) this.addPoints(this.picked, accent);
   }
@@ -597,7 +646,7 @@ export class Viewer {
     this.addLabel(this.formatLength(max.z - min.z), [max.x, min.y, middle.z], "z");
   }
 
-  private addMeasurement(tool: Tool, points: Point[], color: string): void {
+  private addMeasurement({ tool, points, value }: Measurement, color: string): void {
     this.addPoints(points, color);
     const path = tool === "radius" ? [...points, points[0] ?? [0, 0, 0]] : points;
     const geometry = new BufferGeometry().setAttribute("position", new Float32BufferAttribute(path.flat(), 3));
@@ -606,7 +655,7 @@ export class Viewer {
     this.extras.add(line);
     const anchor = tool === "angle" ? [points[1] ?? [0, 0, 0]] : points;
     const center = AXES.map((_, axis) => anchor.reduce((sum, point) => sum + (point[axis] ?? 0), 0) / anchor.length);
-    this.addLabel(this.formatLabel(tool, measure(tool, points)), center as unknown as Point, "measure");
+    this.addLabel(this.formatLabel(tool, value), center as unknown as Point, "measure");
   }
 
   private addPoints(points: Point[], color: string): void {
@@ -693,8 +742,7 @@ export class Viewer {
     else {
       this.picked.push(this.snap(found.hit, clientX, clientY));
       if (this.picked.length === POINT_COUNTS[tool]) {
-        this.measurements.push({ tool, points: this.picked });
-        this.onMeasure(tool, measure(tool, this.picked));
+        this.addResult(tool, this.picked, found.picture);
         this.picked = [];
       }
     }
@@ -732,8 +780,13 @@ export class Viewer {
       return;
     }
     const points: Point[] = [point.toArray(), hit.point.toArray()];
-    this.measurements.push({ tool: "thickness", points });
-    this.onMeasure("thickness", measure("thickness", points));
+    this.addResult("thickness", points, picture);
+  }
+
+  private addResult(tool: Tool, points: Point[], picture: Picture): void {
+    const value = measure(tool, points) * (tool === "angle" ? 1 : picture.scale);
+    this.measurements.push({ tool, points, value });
+    this.onMeasure(tool, value);
   }
 
   clearMeasurements(): void {

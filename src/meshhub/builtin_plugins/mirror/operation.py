@@ -9,7 +9,7 @@ import numpy as np
 from meshhub.builtin_plugins.mirror import MirrorOptions
 from meshhub.model.notes import did
 from meshhub.model.scene import Scene
-from meshhub.toolkit.geometry import bounds, placed_mesh
+from meshhub.toolkit.geometry import bounds, placed_mesh, report_transform
 
 
 def run(scene: Scene, options: MirrorOptions) -> Scene:
@@ -39,4 +39,7 @@ def run(scene: Scene, options: MirrorOptions) -> Scene:
         matrix[:, 3] += shift
         parts.append(replace(part, transform=matrix))
     did(mirrored_along=options.mirror)
+    whole = reflection.copy()
+    whole[:, 3] += shift
+    report_transform(whole)
     return replace(scene, meshes=tuple(placed_mesh(mesh, reflection) for mesh in scene.meshes), parts=tuple(parts))

@@ -10,7 +10,7 @@ import numpy as np
 from meshhub.builtin_plugins.place_on_bed import PlaceOnBedOptions
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Mesh, Part, Scene
-from meshhub.toolkit.geometry import bounds
+from meshhub.toolkit.geometry import bounds, report_transform
 
 MAX_OFFSET_RATIO = 8.0
 """Distance of a mesh from its own origin, per diagonal, beyond which the mesh is centered: float32 files store seven
@@ -44,6 +44,9 @@ def run(scene: Scene, options: PlaceOnBedOptions) -> Scene:
         scene = _move(scene, offset)
         total += offset
     did(moved_mm=[float(value) for value in total])
+    matrix = np.eye(4)
+    matrix[:3, 3] = total
+    report_transform(matrix)
     return scene
 
 

@@ -29,6 +29,7 @@ from meshhub.http.description.parts import (
     refer_to,
 )
 from meshhub.http.intake.explanation_requests import SOURCES
+from meshhub.http.intake.uploads import COMPANIONS
 from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.pipeline.verdict_options import VerdictOptions
@@ -36,6 +37,16 @@ from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
 _EACH_BED = "with each_bed, a ZIP of the files of the beds."
+_MODEL: Json = {
+    "file": describe_binary("The model"),
+    COMPANIONS: {
+        "type": "array",
+        "items": describe_binary("A companion"),
+        "title": "Companions",
+        "description": "The files that the model needs, such as materials and textures; `file` comes first.",
+    },
+}
+"""Fields with the files of a form with one model."""
 
 
 def conversion_paths(registry: Registry) -> Json:
@@ -114,7 +125,7 @@ def _explain(registry: Registry) -> Json:
 
 
 def _inspect(registry: Registry) -> Json:
-    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False)
+    body = describe_form(registry, _MODEL, ["file"], converts=False)
     response = describe_json(
         "Size, faces, bodies, holes, volume of the model.", refer_to("Inspection"), EXAMPLES["inspection"]
     )
@@ -139,26 +150,19 @@ def _describe_print_form(
 ) -> Json:
     structs = list_check_structs(registry, own)
     structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
-    main = {"file": describe_binary("The model")}
-    return describe_form(registry, main, ["file"], converts=False, more=more, structs=structs)
+    return describe_form(registry, _MODEL, ["file"], converts=False, more=more, structs=structs)
 
 
 def _render(registry: Registry) -> Json:
     structs: list[OwnedOptions] = [(None, RenderOptions)]
     structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
-    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
+    body = describe_form(registry, _MODEL, ["file"], converts=False, structs=structs)
     response = describe_files("The picture; with operations, of the model before and after them.", ("image/png",))
     return describe_operation("render", "Draw a picture", "conversion", response, FORM_CODES, body)
 
 
 def _preview(registry: Registry) -> Json:
-    files = {
-        "type": "array",
-        "items": describe_binary("A file"),
-        "minItems": 1,
-        "title": "The model, then its companions, such as materials and textures",
-    }
-    body = describe_form(registry, {"files": files}, ["files"], converts=False, structs=[(None, PreviewOptions)])
+    body = describe_form(registry, _MODEL, ["file"], converts=False, structs=[(None, PreviewOptions)])
     response = describe_files("The model as GLB, with its defects and facts.", ("model/gltf-binary",))
-    codes = (*FORM_CODES, "too_many_files", "unsupported_target")
+    codes = (*FORM_CODES, "unsupported_target")
     return describe_operation("preview", "Show a model and its defects", "conversion", response, codes, body)

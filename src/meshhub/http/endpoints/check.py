@@ -18,7 +18,7 @@ from meshhub.http.state import AnyRequest, language_of, state_of
 async def check(request: AnyRequest) -> FileResponse:
     """Check one file, after the operations that are requested; answer JSON, or a report as HTML or PDF."""
     state = state_of(request)
-    async with Reception(request, state.resources, "file") as reception:
+    async with Reception(request, state.resources, "model") as reception:
         conversion = await reception.receive_conversion(state.registry, "check", without_report)
         language = state.registry.texts(language_of(request)).language
         report = parse_report(reception.form.texts, language)

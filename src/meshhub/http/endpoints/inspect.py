@@ -16,7 +16,7 @@ from meshhub.http.state import AnyRequest, state_of
 async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
     state = state_of(request)
-    async with Reception(request, state.resources, "file") as reception:
+    async with Reception(request, state.resources, "model") as reception:
         conversion = await reception.receive_conversion(state.registry, "inspect")
         file = input_file(reception.form)
         inspection = await run_while_connected(

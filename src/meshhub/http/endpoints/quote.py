@@ -20,7 +20,7 @@ from meshhub.pipeline.rates import complete_options, make_quote
 async def quote(request: AnyRequest) -> Response[bytes]:
     """Quote one file, after the operations that are requested."""
     state = state_of(request)
-    async with Reception(request, state.resources, "file") as reception:
+    async with Reception(request, state.resources, "model") as reception:
         conversion = await reception.receive_conversion(
             state.registry, "quote", lambda options: complete_options(state.rate_card, options)
         )

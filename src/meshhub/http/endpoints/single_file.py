@@ -38,7 +38,7 @@ async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
 async def convert_model(request: AnyRequest, purpose: Purpose) -> FileResult:
     """Receive a request with one model, and convert it. Raises MeshhubError, ClientGone."""
     state = state_of(request)
-    async with Reception(request, state.resources, "files" if purpose == "preview" else "file") as reception:
+    async with Reception(request, state.resources, "file" if purpose == "convert" else "model") as reception:
         conversion = await reception.receive_conversion(state.registry, purpose)
         file = input_file(reception.form)
         folder = reception.folder / "out"

@@ -22,8 +22,8 @@ CompleteOptions = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Adds options to those of a request."""
 
 _ENDPOINTS = {
-    "file": "/convert, /inspect, /check, /quote or /render",
-    "files": "/convert-many, /combine or /preview",
+    "file": "/convert, /inspect, /check, /quote, /render or /preview",
+    "files": "/convert-many or /combine",
     "archive": "/convert-batch",
 }
 

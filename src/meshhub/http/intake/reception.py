@@ -16,7 +16,7 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.intake.conversion_requests import CompleteOptions, ConversionRequest, parse_form
-from meshhub.http.intake.uploads import MEGABYTE, AnyField, Form, FormParser, MainField, max_body_bytes, too_large
+from meshhub.http.intake.uploads import MEGABYTE, FileFields, Form, FormParser, max_body_bytes, too_large
 from meshhub.model.chain import Purpose
 from meshhub.registry import Registry
 
@@ -39,10 +39,8 @@ class Reception:
         form: The form, as soon as it is complete.
     """
 
-    def __init__(
-        self, request: Request[Any, Any, Any], resources: Resources, main: MainField | AnyField | None
-    ) -> None:
-        """Receive a form with its files in the field `main`.
+    def __init__(self, request: Request[Any, Any, Any], resources: Resources, main: FileFields) -> None:
+        """Receive a form with its files in the fields `main`.
 
         "any" is for the form of a job, which waits for a worker outside the request; None is for a form without files,
         which only describes them.

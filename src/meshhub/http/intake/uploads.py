@@ -49,6 +49,15 @@ MainField = Literal["file", "files", "archive"]
 AnyField = Literal["any"]
 """Marker for a form that may use any of the main fields: its first file decides which one."""
 
+ModelField = Literal["model"]
+"""Marker for a form with one model in the field `file`, and the files that it needs in `companions`."""
+
+COMPANIONS = "companions"
+"""Field of the files that the model of a form needs, such as materials and textures."""
+
+FileFields = MainField | AnyField | ModelField | None
+"""Fields with the files of a form; None for a form without files."""
+
 
 @dataclass(frozen=True)
 class UploadedFile:
@@ -63,7 +72,7 @@ class UploadedFile:
 class Form:
     """Complete form; `stray_files` names the fields that carried a file although the endpoint has another field.
 
-    `main` is the field with the files.
+    `main` is the field with the files. Companions of a model follow it in `files`.
     """
 
     main: MainField = "file"
@@ -72,7 +81,7 @@ class Form:
     stray_files: list[str] = field(default_factory=list)
 
 
-def max_body_bytes(main: MainField | AnyField | None, limits: Limits) -> int | None:
+def max_body_bytes(main: FileFields, limits: Limits) -> int | None:
     """Return the maximum size of a body, including framing; None for no limit."""
     if main is None:
         return MAX_FORM_BYTES
@@ -81,7 +90,7 @@ def max_body_bytes(main: MainField | AnyField | None, limits: Limits) -> int | N
     return min(bounds) + MAX_FORM_BYTES if bounds else None
 
 
-def too_large(main: MainField | AnyField | None, limits: Limits, problem: str) -> ServiceError:
+def too_large(main: FileFields, limits: Limits, problem: str) -> ServiceError:
     """Return the error for bytes beyond the plan's limits."""
     if main is None:
         return ServiceError(f"{problem}; a form without files has at most {MAX_FORM_BYTES}", code="file_too_large")
@@ -124,16 +133,14 @@ def _create_parser(content_type: str) -> PushMultipartParser:
 class FormParser:
     """Parser of a form that arrives in chunks: files go to disk, texts to memory, within the limits."""
 
-    def __init__(self, content_type: str, main: MainField | AnyField | None, limits: Limits, folder: Path) -> None:
-        """Parse a body of a Content-Type; write the files of the field `main` to `folder`. Raises ServiceError.
-
-        `main` is None for a form without files, and "any" for one whose first file decides.
-        """
+    def __init__(self, content_type: str, main: FileFields, limits: Limits, folder: Path) -> None:
+        """Parse a body of a Content-Type; write the files of the fields `main` to `folder`. Raises ServiceError."""
         self._parser = _create_parser(content_type)
         self._form = Form()
-        if main is not None and main != "any":
-            self._form.main = main
-        self._main = main
+        self._companion_field = COMPANIONS if main == "model" else None
+        self._main: MainField | AnyField | None = "file" if main == "model" else main
+        if self._main is not None and self._main != "any":
+            self._form.main = self._main
         self._limits = limits
         self._folder = folder
         self._file: BinaryIO | None = None
@@ -183,13 +190,16 @@ class FormParser:
         self._name = _decode_header(part.name)
         if self._main == "any" and self._name in MAIN_FIELDS:
             self._main = self._form.main = cast(MainField, self._name)
-        if self._name == self._main:
+        if self._name in (self._main, self._companion_field):
             self._begin_file(part)
         else:
             self._begin_text(part)
 
     def _begin_file(self, part: Any) -> None:
-        if self._main != "files" and self._form.files:
+        if self._name == self._companion_field:
+            if not self._form.files:
+                raise ServiceError(f"the field {COMPANIONS!r} was sent before the model; send the field 'file' first")
+        elif self._main != "files" and self._form.files:
             raise ServiceError(f"the field {self._main!r} was sent twice; send it once, or use /convert-many")
         limit = self._limits.max_batch_files
         if self._main == "files" and limit is not None and len(self._form.files) >= limit:
@@ -249,13 +259,13 @@ class FormParser:
             self._text = None
 
 
-def wrong_field(name: str, main: MainField | AnyField | None) -> ServiceError:
+def wrong_field(name: str, main: FileFields) -> ServiceError:
     """Return the error for a file in a field that takes no file."""
     if main is None:
         return ServiceError(
             f"the field {quote(name)} takes no file here; describe the file in 'sources'", code="missing_field"
         )
-    main = "file" if main == "any" else main
+    main = "file" if main in ("any", "model") else main
     return ServiceError(
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",

@@ -1,0 +1,210 @@
+"""How much the page asks of the service, and what it does when the service does not answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from page_visits import Visit, convert, download, pick, serving
+
+pytestmark = pytest.mark.once
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MAX_REQUEST_COUNT = 8
+"""Requests of a person who looks around with one file, of the 30 in a minute of the plan Free."""
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve with a rate limit that a person reaches."""
+    pytest.importorskip("litestar", reason="needs the extra 'http'")
+    folder = tmp_path_factory.mktemp("limited")
+    with serving(folder, MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE="30") as url:
+        yield url
+
+
+def list_requests(visit: Visit) -> list[str]:
+    """Return the requests to the service, without those for the files of the page."""
+    paths = [(line.split()[0], urlsplit(line.split()[1])) for line in visit.requests]
+    return [
+        f"{method} {url.path}"
+        for method, url in paths
+        if url.scheme == "http" and url.path != "/" and not url.path.startswith("/assets/")
+    ]
+
+
+def test_looking_around_costs_few_requests(visit: Visit) -> None:
+    """Five switches, five formats, and one conversion."""
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    for name in ("Reduce faces", "Lay flat", "Scale to height", "Place on bed", "Flatten base"):
+        page.get_by_role("switch", name=name, exact=True).check()
+        page.wait_for_timeout(500)
+        page.get_by_role("switch", name=name, exact=True).uncheck()
+    for name in ("STL", "OBJ", "GLB", "PLY", "3MF"):
+        page.get_by_role("radio", name=name, exact=True).check(force=True)
+        page.wait_for_timeout(500)
+    page.get_by_role("listitem").get_by_text("Repair", exact=True).wait_for()
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("group", name="Compare").wait_for()
+    requests = list_requests(visit)
+    assert len(requests) <= MAX_REQUEST_COUNT, requests
+
+
+def test_what_was_asked_once_is_kept(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("button", name="Will it print?").click()
+    verdict = page.get_by_role("region", name="Print check").locator(".verdict:not(:has(.spinner))")
+    verdict.wait_for()
+    switch = page.get_by_role("switch", name="Place on bed", exact=True)
+    for is_on in (True, False, True, False):
+        switch.set_checked(is_on)
+        page.wait_for_timeout(1000)
+        verdict.wait_for()
+    assert [line for line in list_requests(visit) if line.endswith("/check")] == ["POST /check"] * 2
+    page.get_by_text("More options").click()
+    unit = page.get_by_label("Unit of the file")
+    for value, width in (("in", "1,524"), ("mm", "60"), ("in", "1,524")):
+        unit.select_option(value)
+        page.get_by_text(f"{width} ×").first.wait_for()
+    assert [line for line in list_requests(visit) if line.endswith("/preview")] == ["POST /preview"] * 3
+
+
+def test_at_the_limit_the_page_waits_and_goes_on(visit: Visit) -> None:
+    page = visit.open()
+    body = json.dumps({"error": "more than 30 requests", "error_code": "rate_limit_exceeded"})
+    rejected: list[Any] = []
+
+    def reject_once(route: Any) -> None:
+        if rejected:
+            route.continue_()
+            return
+        rejected.append(route)
+        route.fulfill(status=429, headers={"Retry-After": "3"}, body=body)
+
+    page.route("**/preview", reject_once)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files(EXAMPLES / "bracket-clean.stl")
+    notice = page.get_by_role("status", name="Waiting")
+    notice.get_by_text("It continues in").wait_for()
+    page.get_by_role("heading", name="Closed").wait_for()
+    notice.wait_for(state="detached")
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_a_page_that_is_opened_at_the_limit_heals(browser: Any, limited: str) -> None:
+    first = Visit(browser, limited)
+    first.open()
+    # the remaining requests of this minute
+    for _ in range(40):
+        if first.page.evaluate("fetch('plan').then(({ status }) => status)") == 429:
+            break
+    first.close()
+    visit = Visit(browser, limited)
+    page = visit.page
+    page.goto(limited)
+    page.get_by_role("status", name="Waiting").wait_for()
+    page.locator(".formats").wait_for(timeout=90_000)
+    page.get_by_role("status", name="Waiting").wait_for(state="detached")
+    visit.close()
+
+
+def test_a_page_that_is_opened_during_a_restart_heals(visit: Visit) -> None:
+    page = visit.page
+    page.route("**/supported?*", lambda route: route.abort())
+    page.goto(visit.address)
+    page.get_by_role("alert").get_by_text("The server does not answer").wait_for()
+    page.unroute("**/supported?*")
+    page.locator(".formats").wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_a_job_survives_a_lost_connection(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    page.route("**/jobs/*/events", lambda route: route.abort())
+    page.get_by_role("button", name="Repair and save as 3MF").click()
+    page.get_by_text("The server is still working").wait_for()
+    page.unroute("**/jobs/*/events")
+    page.get_by_role("region", name="Result").wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_results_survive_a_reload(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("group", name="Compare").wait_for()
+    page.get_by_role("button", name="1 result").click()
+    page.get_by_role("dialog", name="Recent results").locator("img").wait_for()
+    page.reload()
+    page.get_by_role("button", name="1 result").click()
+    dialog = page.get_by_role("dialog", name="Recent results")
+    dialog.get_by_text("bracket.3mf").wait_for()
+    dialog.get_by_role("listitem").get_by_text("until").wait_for()
+    with page.expect_download() as started:
+        dialog.get_by_role("button", name="Download bracket.3mf").click()
+    assert Path(started.value.path()).read_bytes().startswith(b"PK")
+    dialog.get_by_role("button", name="Open: bracket.3mf").click()
+    page.get_by_role("heading", name="Closed").wait_for()
+
+
+def test_a_running_job_survives_a_reload(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    page.route("**/jobs/*/events", lambda route: route.abort())
+    with page.expect_response("**/jobs"):
+        page.get_by_role("button", name="Repair and save as 3MF").click()
+    page.get_by_text("The server is still working").wait_for()
+    page.reload()
+    page.get_by_role("button", name="1 result").click()
+    page.get_by_text("still running").wait_for()
+    page.unroute("**/jobs/*/events")
+    page.get_by_role("button", name="Download bracket.3mf").wait_for()
+
+
+def test_leaving_during_an_upload_is_asked_about(visit: Visit) -> None:
+    page = visit.open()
+    questions: list[str] = []
+    page.on("dialog", lambda dialog: (questions.append(dialog.type), dialog.accept()))
+    page.route("**/preview", lambda route: None)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files(EXAMPLES / "bracket.stl")
+    page.locator(".dot.busy").wait_for()
+    page.reload()
+    page.locator(".formats").wait_for()
+    assert questions == ["beforeunload"]
+    page.reload()
+    assert questions == ["beforeunload"]
+
+
+def test_a_result_with_older_settings_can_be_saved(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("radio", name="STL", exact=True).check(force=True)
+    page.get_by_role("region", name="Result").get_by_text("with older settings").wait_for()
+    assert download(page, "with older settings", tmp_path).name == "bracket.3mf"
+    page.get_by_role("radio", name="3MF", exact=True).check(force=True)
+    page.get_by_role("button", name="Download bracket.3mf").wait_for()
+
+
+def test_the_target_does_not_change_by_itself(visit: Visit, tmp_path: Path) -> None:
+    from meshhub import Registry
+
+    Registry().convert(EXAMPLES / "bracket-clean.stl", tmp_path / "plain.3mf")
+    page = visit.open()
+    pick(page, tmp_path / "plain.3mf")
+    assert page.get_by_role("radio", name="STL", exact=True).is_checked()
+    shutil.copy(EXAMPLES / "bracket-clean.stl", tmp_path / "other.stl")
+    pick(page, tmp_path / "other.stl", button="Add files")
+    assert page.get_by_role("radio", name="STL", exact=True).is_checked()

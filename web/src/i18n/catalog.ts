@@ -1,0 +1,16 @@
+/** What a language consists of: one file with one catalog. */
+
+import type { en } from "./en";
+
+export type Key = keyof typeof en.texts;
+
+export interface Catalog {
+  /** Texts of the page; a pair holds singular and plural for `{n}`. */
+  texts: Record<Key, string | [string, string]>;
+  /** Messages of errors by code. */
+  errors: Record<string, string>;
+  /** Messages of notes by code; empty for English, in which the service writes them. */
+  notes: Record<string, string>;
+  /** Messages of findings by code, with `{amount}` and `{limit}`; empty for English. */
+  findings: Record<string, string>;
+}

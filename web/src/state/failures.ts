@@ -1,0 +1,53 @@
+/** Failed requests as texts for people. */
+
+import { signal } from "@preact/signals";
+
+import { describeError, t, tOptional } from "../i18n";
+import { ApiError, CANCELLED, OFFLINE } from "../requests";
+import { humanize } from "../settings";
+import { fields, supported } from "./service";
+
+export interface Failure {
+  message: string;
+  advice: string;
+  code: string;
+  /** What the service wrote, if the message is a translation of its code; "" without more to know. */
+  details: string;
+}
+
+/** A message about the page as a whole, such as files that were left out. */
+export const banner = signal<Failure | null>(null);
+/** The latest event for screen readers. */
+export const announcement = signal("");
+
+/** Error that the page itself reports, with a message in the language of the page. */
+export class PageError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+  ) {
+    super(message);
+  }
+}
+
+export function toFailure(error: unknown): Failure {
+  if (error instanceof PageError) return toNotice(error.message, tOptional(`advice_${error.code}`) ?? "", error.code);
+  if (!(error instanceof ApiError)) return toNotice(error instanceof Error ? error.message : String(error));
+  const { code, requestId } = error;
+  if (code === OFFLINE) return toNotice(t("offline"), "", OFFLINE);
+  const formats = Object.values(supported.value?.formats ?? {});
+  const readable = formats.filter(({ read }) => read).map(({ extensions }) => extensions[0] ?? "");
+  const advice = tOptional(`advice_${code}`, { formats: readable.join(" "), request: requestId }) ?? "";
+  const original = humanize(error.message, fields.value);
+  const message = describeError(code);
+  return { message: message ?? original, advice, code, details: message === null ? "" : original };
+}
+
+/** Return a message of the page itself. */
+export function toNotice(message: string, advice = "", code = ""): Failure {
+  return { message, advice, code, details: "" };
+}
+
+export function isCancelled(error: unknown): boolean {
+  return error instanceof ApiError && error.code === CANCELLED;
+}

@@ -1,0 +1,141 @@
+/** Add models, and read them: upload them, and receive their previews and facts. */
+
+import { batch } from "@preact/signals";
+
+import { preview } from "../api";
+import { formatBytes, t, tOptional } from "../i18n";
+import { extensionOf, groupModels, type Model, type PathFile } from "../intake";
+import { toFields, type Settings } from "../settings";
+import type { Format } from "../types";
+import { hasSlowWebGl } from "../viewer/speed";
+import { banner, isCancelled, PageError, toFailure, toNotice } from "./failures";
+import { resetForm, settings, suggest } from "./form";
+import { addModels, dropItem, find, items, update } from "./items";
+import { plan, readerOptions, supported } from "./service";
+
+/** Triangles of a preview; a graphics card turns these without effort. */
+const PREVIEW_TRIANGLES = 300_000;
+/** Maximum number of triangles of a preview on a phone. */
+const PREVIEW_TRIANGLES_PHONE = 60_000;
+/**
+ * Maximum number of triangles with WebGL on the CPU. At 1280 × 800, a frame of an orbit costs 40 ms of CPU time without a
+ * model, and 12 ms more for each 10,000 triangles: 30 frames per second on two cores.
+ */
+const PREVIEW_TRIANGLES_CPU = 20_000;
+/** Milliseconds without a change before models are read again with other options. */
+const REREAD_DELAY_MS = 600;
+
+/** Add files to the list and read them. */
+export async function addFiles(files: PathFile[]): Promise<void> {
+  banner.value = null;
+  let models: Model[];
+  try {
+    models = await groupModels(files);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    banner.value = toNotice(t("pasteError", { message }));
+    return;
+  }
+  const limit = plan.value?.limits.max_batch_files ?? Infinity;
+  const room = Math.max(0, limit - items.value.length);
+  if (models.length > room) {
+    const n = models.length + items.value.length;
+    const message = t("tooMany", { n, limit, plan: plan.value?.label ?? "" });
+    banner.value = toNotice(message, tOptional("advice_too_many_files") ?? "", "too_many_files");
+    models = models.slice(0, room);
+  }
+  for (const { id } of batch(() => addModels(models))) await read(id);
+}
+
+export function removeItem(id: number): void {
+  reading.get(id)?.abort();
+  reading.delete(id);
+  dropItem(id);
+  if (items.value.length === 0) resetForm();
+}
+
+const reading = new Map<number, AbortController>();
+
+/** Read a model. */
+export async function read(id: number): Promise<void> {
+  const item = find(id);
+  if (!item) return;
+  reading.get(id)?.abort();
+  const abort = new AbortController();
+  reading.set(id, abort);
+  update(id, { state: "reading", error: null, uploaded: 0 });
+  try {
+    checkSize(item.model);
+    const data = await preview(item.model, {
+      options: readerFields(item.model),
+      maxTriangles: previewTriangles(),
+      signal: abort.signal,
+      onUpload: (uploaded) => update(id, { uploaded }),
+    });
+    const { parsePicture } = await import("../viewer/picture");
+    const picture = await parsePicture(data);
+    if (abort.signal.aborted) {
+      picture.dispose();
+      return;
+    }
+    item.picture?.dispose();
+    batch(() => {
+      update(id, { state: "ready", uploaded: 1, picture, facts: picture.facts });
+      suggest();
+    });
+  } catch (error) {
+    if (!isCancelled(error)) update(id, { state: "failed", error: toFailure(error) });
+  }
+}
+
+/** Read the models again that could not be read, for example with another key. */
+export function retryFailed(): void {
+  for (const { id, state } of items.value) {
+    if (state === "failed") void read(id);
+  }
+}
+
+let rereadTimer = 0;
+
+/** Read all models again soon after an option of a reader has changed. */
+export function watchReaderOptions(): void {
+  const keyOf = (current: Settings): string =>
+    JSON.stringify(toFields(current).filter(([name]) => readerOptions.peek().has(name)));
+  let last = keyOf(settings.peek());
+  settings.subscribe((current) => {
+    const key = keyOf(current);
+    if (key === last) return;
+    last = key;
+    clearTimeout(rereadTimer);
+    rereadTimer = window.setTimeout(() => {
+      for (const { id } of items.peek()) void read(id);
+    }, REREAD_DELAY_MS);
+  });
+}
+
+function checkSize(model: Model): void {
+  const limit = plan.value?.limits.max_file_bytes;
+  if (limit === undefined || model.file.size <= limit) return;
+  const values = { name: model.name, size: formatBytes(model.file.size), limit: formatBytes(limit) };
+  throw new PageError(t("tooLarge", { ...values, plan: plan.value?.label ?? "" }), "file_too_large");
+}
+
+export function previewTriangles(): number {
+  if (hasSlowWebGl()) return PREVIEW_TRIANGLES_CPU;
+  return window.innerWidth < 600 ? PREVIEW_TRIANGLES_PHONE : PREVIEW_TRIANGLES;
+}
+
+/** Return the set options that concern the reading of a model. */
+export function readerFields(model: Model): [string, string][] {
+  const format = formatOf(model);
+  const names = new Set([
+    ...Object.keys(supported.value?.options.properties ?? {}),
+    ...Object.keys(format?.options.properties ?? {}),
+  ]);
+  return toFields(settings.value).filter(([name]) => names.has(name) && readerOptions.value.has(name));
+}
+
+function formatOf(model: Model): Format | undefined {
+  const extension = `.${extensionOf(model.name)}`;
+  return Object.values(supported.value?.formats ?? {}).find(({ extensions }) => extensions.includes(extension));
+}

@@ -1,0 +1,76 @@
+/** Pictures from the server, for a browser without WebGL: views, problems, and the model before and after. */
+
+import { useEffect, useState } from "preact/hooks";
+
+import { render } from "../api";
+import { t } from "../i18n";
+import { isFresh, settings } from "../state/form";
+import type { Item } from "../state/items";
+import { readerFields } from "../state/reading";
+import { toFields } from "../settings";
+import type { ViewName } from "../viewer/viewer";
+
+const VIEWS: ViewName[] = ["iso", "front", "back", "left", "right", "top", "bottom"];
+
+export function StillPicture({ item }: { item: Item }) {
+  const [address, setAddress] = useState("");
+  const [view, setView] = useState<ViewName>("iso");
+  const [hasDefects, setHasDefects] = useState(true);
+  const [isComparing, setComparing] = useState(false);
+  const canCompare = item.output !== null && isFresh.value;
+  const fields: [string, string][] = [
+    ["view", view],
+    ...(hasDefects ? [["color_by", "defects"] as [string, string]] : []),
+    // With operations, the server draws the model before and after them.
+    ...(canCompare && isComparing ? toFields(settings.value) : readerFields(item.model)),
+  ];
+  const key = JSON.stringify(fields);
+  useEffect(() => {
+    let url = "";
+    let isGone = false;
+    void render(item.model, fields).then(
+      (blob) => {
+        if (isGone) return;
+        url = URL.createObjectURL(blob);
+        setAddress(url);
+      },
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+      URL.revokeObjectURL(url);
+    };
+  }, [item.model, key]);
+  return (
+    <div class="still-box">
+      {address && <img class="still" src={address} alt={t("stillPicture", { name: item.model.name })} />}
+      <div class="still-tools">
+        <div class="segmented wrap" role="group" aria-label={t("views")}>
+          {VIEWS.map((name) => (
+            <button key={name} aria-pressed={view === name} onClick={() => setView(name)}>
+              {t(name)}
+            </button>
+          ))}
+        </div>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={hasDefects}
+            onChange={({ currentTarget }) => setHasDefects(currentTarget.checked)}
+          />{" "}
+          {t("showDefects")}
+        </label>
+        {canCompare && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isComparing}
+              onChange={({ currentTarget }) => setComparing(currentTarget.checked)}
+            />{" "}
+            {t("compare")}
+          </label>
+        )}
+      </div>
+    </div>
+  );
+}
