@@ -1,13 +1,18 @@
-"""Reduction of colors: color error, share of the area on its own filament, triangles and seconds.
+"""Reduction of colors: color error, share of the area on its own filament, small regions, borders, and seconds.
 
     python benchmarks/colors.py [--colors 4 16] [--borders exact] [--paint | --corpus]
+    python benchmarks/colors.py --edges [--paint]
     python benchmarks/colors.py --speed
 
 The generated models are wavy plates whose color is a function of x and y, so the color of each point of the result is
 known without a search. The ideal is the nearest entry of a palette for every point: "ideal ΔE" is that of the best of
 several k-means palettes in OKLab, "own" is the share of the area that has the nearest entry of the written palette.
-`--paint` measures the paint of the project for BambuStudio, and counts its leaves instead of triangles. `--corpus` adds
-the textured files of MESHHUB_CORPUS; their points are compared with the nearest samples of the source.
+"small" is the share of the small distinct regions of the model (3 mm² to 1 % of the surface, ΔE over 15 from most of
+the surface around them) whose color is kept. "plain" is the palette of one k-means in sRGB, with every point on its
+nearest color.
+`--edges` measures how far borders lie from those of the drawing, in both directions. `--paint` measures the paint of
+the project for BambuStudio, and counts its leaves instead of triangles. `--corpus` adds the textured files of
+MESHHUB_CORPUS, scaled to 80 mm; their points are compared with the nearest samples of the source.
 `--speed` converts a GLB of 100 000 triangles with a texture of 4096 × 4096 pixels, in a process of its own. Its
 CPU time is compared with that of trimesh and Pillow, which only quantize the texture and sample it at the vertices.
 """
@@ -26,11 +31,15 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image as Picture
-from PIL import ImageDraw
+from PIL import ImageDraw, ImageFilter
 from scipy.cluster.vq import kmeans2
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from meshhub import MeshhubError, Registry
@@ -50,9 +59,9 @@ from meshhub.toolkit.colors import (
     encode_srgb,
     measure_delta_e,
 )
-from meshhub.toolkit.geometry import face_normals, soup, unit_vectors
+from meshhub.toolkit.geometry import face_normals, soup, unit_vectors, weld
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors, get_face_materials
-from meshhub.toolkit.topology import is_closed
+from meshhub.toolkit.topology import edges, is_closed
 
 SIZE_MM = 80.0
 """Millimeters; side of the plates."""
@@ -63,8 +72,35 @@ POINT_COUNT = 50_000
 SOURCE_POINT_COUNT = 1_500_000
 """Samples of a real model in which the nearest one is searched."""
 
-Figures = tuple[int, float, float, float, float]
-"""Triangles, mean ΔE, ideal ΔE, share on the own filament, seconds."""
+MIN_REGION_MM2 = 3.0
+"""Square millimeters from which a small region is visible on a print."""
+
+MAX_REGION_RATIO = 0.01
+"""Share of the surface up to which a region is small."""
+
+DISTINCT_DELTA_E = 15.0
+"""Color difference from which colors are different for every observer."""
+
+
+class Errors(NamedTuple):
+    """Color differences, and the share of small distinct regions that are kept; NaN if there are none."""
+
+    mean: float
+    p95: float
+    p999: float
+    small: float
+
+
+class Figures(NamedTuple):
+    """Figures of one model; `plain` are the errors of one k-means in sRGB."""
+
+    triangles: int
+    errors: Errors
+    plain: Errors
+    ideal: float
+    own: float
+    seconds: float
+
 
 Colorist = Callable[[Float64], UInt8]
 """Color (k, 3) of the points (k, 2) of a plate, each coordinate 0 to 1."""
@@ -148,6 +184,41 @@ def draw_atlas() -> UInt8:
     return np.rint(picture / picture.max() * 255).astype(np.uint8)
 
 
+def draw_face() -> UInt8:
+    """Return shaded skin below hair, with small features: eyes, a mouth and buttons."""
+    y, x = np.mgrid[0:1024, 0:1024] / 1024
+    shade = 0.75 + 0.25 * np.sin(3 * x) * np.cos(2 * y)
+    picture = Picture.fromarray((np.array([224, 172, 134]) * shade[..., None]).astype(np.uint8))
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle([0, 0, 1024, 307], fill=(90, 50, 20))
+    discs = [(358, 461, 31, (250, 250, 250)), (666, 461, 31, (250, 250, 250)), (512, 717, 31, (200, 20, 40))]
+    discs += [(358, 461, 14, (30, 90, 200)), (666, 461, 14, (30, 90, 200))]
+    discs += [(205, 870, 20, (30, 160, 60)), (819, 870, 16, (240, 210, 30))]
+    for column, row, radius, color in discs:
+        draw.ellipse([column - radius, row - radius, column + radius, row + radius], fill=color)
+    return np.asarray(picture.filter(ImageFilter.GaussianBlur(1.2)))
+
+
+def draw_shading() -> UInt8:
+    """Return three materials with baked shading, and small red and white marks on them."""
+    y, x = np.mgrid[0:1024, 0:1024] / 1024
+    shade = 0.25 + 0.75 * (0.5 + 0.5 * np.sin(9 * x + 2 * np.sin(5 * y)) * np.cos(7 * y))
+    colors = np.array([(140, 140, 150), (90, 110, 60), (150, 90, 50)])[np.minimum((x * 3).astype(int), 2)]
+    picture = Picture.fromarray((colors * shade[..., None]).astype(np.uint8))
+    draw = ImageDraw.Draw(picture)
+    for number, (column, row) in enumerate(np.random.default_rng(2).random((8, 2)) * 1024):
+        color = [(220, 30, 30), (240, 240, 240)][number % 2]
+        draw.ellipse([column - 18, row - 18, column + 18, row + 18], fill=color)
+    return np.asarray(picture)
+
+
+def draw_blurred() -> UInt8:
+    """Return a flag with blends along its borders, as texture filters and JPEG make them."""
+    data = io.BytesIO()
+    Picture.fromarray(draw_flag()).filter(ImageFilter.GaussianBlur(3)).save(data, "JPEG", quality=60)
+    return np.asarray(Picture.open(data))
+
+
 def sample(pixels: UInt8, uv: Float64) -> Float64:
     """Return (k, c) linear colors of a repeated texture, filtered linearly."""
     height, width = pixels.shape[:2]
@@ -176,6 +247,7 @@ def make_cases(cells: int) -> Iterator[Case]:
     textured = Material(base_color_image=0)
     drawings = {"checker": draw_checker(), "flag": draw_flag(), "text": draw_text()}
     drawings |= {"gradient": draw_gradient(), "atlas": draw_atlas()}
+    drawings |= {"face": draw_face(), "shading": draw_shading(), "blurred": draw_blurred()}
     for name, pixels in drawings.items():
         yield make(name, make_plate(cells), textured, lambda p, pixels=pixels: to_bytes(sample(pixels, p)), pixels)
     factor = (0.4, 0.9, 0.7, 1.0)
@@ -231,12 +303,65 @@ def measure_ideal(colors: UInt8, count: int) -> float:
     return min(errors)
 
 
-def compare(source: UInt8, result: UInt8, palette: UInt8, count: int) -> tuple[float, float, float]:
-    """Return the mean ΔE, the ideal one, and the share of points on their own filament."""
+def find_small_regions(points: Float64, colors: UInt8, area: float) -> list[np.ndarray]:
+    """Return the points of each small region that differs from most of the surface around it.
+
+    Args:
+        points: (k, 3) even samples of a surface in millimeters.
+        colors: (k, 3) their colors.
+        area: Square millimeters of the surface.
+    """
+    share = area / len(points)
+    lab, tree = convert_to_lab(colors), cKDTree(points)
+    pairs = tree.query_pairs(2 * share**0.5, output_type="ndarray")
+    pairs = pairs[measure_delta_e(lab[pairs[:, 0]], lab[pairs[:, 1]]) < 5]
+    graph = coo_matrix((np.ones(len(pairs)), pairs.T), (len(points), len(points)))
+    region = connected_components(graph, directed=False)[1]
+    size = np.bincount(region) * share
+    regions = []
+    for number in np.flatnonzero((size >= MIN_REGION_MM2) & (size <= MAX_REGION_RATIO * area)):
+        members = np.flatnonzero(region == number)
+        around = np.unique(np.concatenate(tree.query_ball_point(points[members[:50]], 3.0))).astype(int)
+        around = around[region[around] != number]
+        difference = measure_delta_e(lab[around], np.median(lab[members], axis=0))
+        if len(around) and np.mean(difference > DISTINCT_DELTA_E) >= 0.6:
+            regions.append(members)
+    return regions
+
+
+def measure_errors(source: UInt8, result: UInt8, regions: list[np.ndarray]) -> Errors:
+    """Return the errors of points with known colors; `regions` are the small distinct ones."""
+    error = measure_delta_e(convert_to_lab(source), convert_to_lab(result))
+    kept = [np.median(error[members]) <= DISTINCT_DELTA_E for members in regions]
+    p95, p999 = np.percentile(error, [95, 99.9])
+    return Errors(float(error.mean()), float(p95), float(p999), float(np.mean(kept)) if kept else float("nan"))
+
+
+def choose_plainly(colors: UInt8, count: int) -> UInt8:
+    """Return the nearest colors (k, 3) of the palette of one k-means in sRGB."""
+    centers, _ = kmeans2(colors[::4].astype(np.float64), count, minit="++", seed=0, iter=30, missing="warn")
+    return np.rint(centers).astype(np.uint8)[cKDTree(centers).query(colors)[1]]
+
+
+class Comparison(NamedTuple):
+    """Errors of a result and of a plain k-means, the ideal ΔE, and the share of points on their own filament."""
+
+    errors: Errors
+    plain: Errors
+    ideal: float
+    own: float
+
+
+def compare(points: Float64, area: float, source: UInt8, result: UInt8, palette: UInt8, count: int) -> Comparison:
+    """Compare the colors (k, 3) of a result with those of the model at even samples of the surface."""
+    regions = find_small_regions(points, source, area)
     nearest = cKDTree(convert_to_oklab(palette)).query(convert_to_oklab(source))[1]
-    own = float((palette[nearest] == result).all(axis=1).mean())
-    error = float(measure_delta_e(convert_to_lab(source), convert_to_lab(result)).mean())
-    return error, measure_ideal(source, count), own
+    return Comparison(
+        measure_errors(source, result, regions),
+        measure_errors(source, choose_plainly(source, count), regions),
+        measure_ideal(source, count),
+        float((palette[nearest] == result).all(axis=1).mean()),
+    )
 
 
 def sample_points(scene: Scene, count: int) -> tuple[Float64, Float64, np.ndarray]:
@@ -273,8 +398,13 @@ def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> F
     colors, palette = get_colors(result)
     points, _, face = sample_points(result, POINT_COUNT)
     inner = 0.01 + 0.98 * points[:, :2] / SIZE_MM
-    error, ideal, own = compare(case.colorist(inner), colors[face], palette, count)
-    return face_count, error, ideal, own, seconds
+    compared = compare(points, measure_area(result), case.colorist(inner), colors[face], palette, count)
+    return Figures(face_count, *compared, seconds)
+
+
+def measure_area(scene: Scene) -> float:
+    """Return the area of the placed surface in square millimeters."""
+    return float(np.linalg.norm(face_normals(*soup(scene)), axis=1).sum()) / 2
 
 
 def count_leaves(data: bytes) -> int:
@@ -294,6 +424,7 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
         return None
     if "textures" not in scene.features() or "uv" not in scene.features():
         return None
+    scene = scale(scene)
     start = time.perf_counter()
     result = reduce_colors(scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
     seconds = time.perf_counter() - start
@@ -313,8 +444,15 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
     tree = cKDTree(np.concatenate([sources, normals * size * 0.01], axis=1))
     nearest = tree.query(np.concatenate([points, directions * size * 0.01], axis=1))[1]
     colors, palette = get_colors(result)
-    error, ideal, own = compare(source_colors[nearest], colors[target], palette, count)
-    return result.face_count, error, ideal, own, seconds
+    compared = compare(points, measure_area(result), source_colors[nearest], colors[target], palette, count)
+    return Figures(result.face_count, *compared, seconds)
+
+
+def scale(scene: Scene) -> Scene:
+    """Return a scene whose longest side has the size of the plates."""
+    matrix = np.eye(4)
+    matrix[:3, :3] *= SIZE_MM / float(np.ptp(soup(scene)[0], axis=0).max())
+    return replace(scene, parts=tuple(replace(part, transform=matrix @ part.transform) for part in scene.parts))
 
 
 def find_weights(points: Float64, corners: Float64) -> Float64:
@@ -328,19 +466,103 @@ def find_weights(points: Float64, corners: Float64) -> Float64:
     return np.stack([1 - second - third, second, third], axis=1)
 
 
+HEADER = "| model | N | triangles | ΔE | p95 | p99.9 | small | plain ΔE | p95 | p99.9 | small | ideal ΔE | own | s |"
+
+
 def print_row(name: str, count: int, figures: Figures) -> tuple[int, Figures]:
     """Print a row of the table, and return its figures."""
-    faces, error, ideal, own, seconds = figures
-    print(f"| {name} | {count} | {faces} | {error:.2f} | {ideal:.2f} | {own:.3f} | {seconds:.2f} |", flush=True)
+    errors = " | ".join(f"{value:.2f}" for value in (*figures.errors, *figures.plain, figures.ideal))
+    print(
+        f"| {name} | {count} | {figures.triangles} | {errors} | {figures.own:.3f} | {figures.seconds:.2f} |", flush=True
+    )
     return count, figures
 
 
 def report(rows: list[tuple[int, Figures]]) -> None:
     """Print the mean of each number of colors."""
     for count in sorted({count for count, _ in rows}):
-        figures = np.array([figure for number, figure in rows if number == count])
-        _, error, ideal, own, _ = figures.mean(axis=0)
-        print(f"| mean | {count} | ≤ {figures[:, 0].max():.0f} | {error:.2f} | {ideal:.2f} | {own:.3f} | |")
+        chosen = [figures for number, figures in rows if number == count]
+        errors, plain = (np.nanmean([getattr(item, name) for item in chosen], axis=0) for name in ("errors", "plain"))
+        mean = Figures(
+            max(figures.triangles for figures in chosen),
+            Errors(*errors),
+            Errors(*plain),
+            float(np.mean([figures.ideal for figures in chosen])),
+            float(np.mean([figures.own for figures in chosen])),
+            float(np.sum([figures.seconds for figures in chosen])),
+        )
+        print_row("mean", count, mean)
+
+
+DRAWING_PIXELS = 4096
+"""Pixels on a side of the drawings with exact borders; the texture has half of them, blended."""
+
+MARGIN_MM = 1.0
+"""Millimeters at the edges of a plate that are left out, because borders end there."""
+
+
+def draw_edges() -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield drawings of two colors: slanted stripes, a checker, discs and text."""
+    row, column = np.mgrid[0:DRAWING_PIXELS, 0:DRAWING_PIXELS] / DRAWING_PIXELS
+    yield "stripes", (20 * (column * np.cos(0.3) + row * np.sin(0.3))).astype(int) % 2 == 0
+    yield "checker", ((8 * column).astype(int) + (8 * row).astype(int)) % 2 == 0
+    x, y = (4 * column) % 1 - 0.5, (4 * row) % 1 - 0.5
+    yield "discs", np.hypot(x, y) < 0.1 + 0.02 * (4 * (4 * row).astype(int) + (4 * column).astype(int))
+    picture = Picture.new("L", (DRAWING_PIXELS, DRAWING_PIXELS), 0)
+    draw = ImageDraw.Draw(picture)
+    for line in range(4):
+        draw.text((200, 100 + 1000 * line), "Color 3MF", fill=255, font_size=800)
+    yield "text", np.asarray(picture) > 127
+
+
+def find_drawn_borders(drawing: NDArray[np.bool_]) -> Float64:
+    """Return points (k, 2) on the borders of a drawing, in millimeters on the plate."""
+    rows, columns = np.nonzero(drawing[1:] != drawing[:-1])
+    points = [np.stack([columns + 0.5, rows + 1], axis=1)]
+    rows, columns = np.nonzero(drawing[:, 1:] != drawing[:, :-1])
+    points.append(np.stack([columns + 1, rows + 0.5], axis=1))
+    u, v = (np.concatenate(points) / DRAWING_PIXELS).T
+    return (np.stack([u, 1 - v], axis=1) - 0.01) / 0.98 * SIZE_MM
+
+
+def find_result_borders(scene: Scene) -> Float64:
+    """Return points (k, 2), 0.05 mm apart, on the borders between colors on the upper side of a plate."""
+    vertices, faces = soup(scene)
+    colors = get_colors(scene)[0]
+    is_upper = face_normals(vertices, faces)[:, 2] > 0
+    first, index = weld(vertices)
+    corners, colors = index[faces[is_upper]], colors[is_upper]
+    one, other = edges(corners).pairs()
+    is_border = (colors[one // 3] != colors[other // 3]).any(axis=1)
+    face, side = one[is_border] // 3, one[is_border] % 3
+    begin, end = (vertices[first][corners[face, (side + step) % 3], :2] for step in (0, 1))
+    count = np.maximum(np.ceil(np.linalg.norm(end - begin, axis=1) / 0.05), 1).astype(int)
+    owner = np.repeat(np.arange(len(count)), count)
+    share = (np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[owner]
+    return begin[owner] + (end - begin)[owner] * share[:, None]
+
+
+def measure_edges(borders: str, *, is_painted: bool) -> None:
+    """Print the distances between the borders of drawings and those of the results."""
+    print("| drawing | triangles | result: 95 % | max | drawing: 95 % | max, mm |\n|---|---|---|---|---|---|")
+    for name, drawing in draw_edges():
+        pixels = np.where(drawing[..., None], np.uint8(255), np.array([190, 20, 40], np.uint8))
+        half = Picture.fromarray(pixels).resize((DRAWING_PIXELS // 2,) * 2, Picture.Resampling.BOX)
+        material = Material(base_color_image=0)
+        scene = Scene((make_plate(1),), (Part(0, material=0),), (material,), (encode(np.asarray(half)),))
+        result = reduce_colors(scene, ReduceColorsOptions(reduce_colors=2, reduce_colors_borders=borders))
+        if is_painted:
+            target = Target("model.3mf")
+            write_threemf(result, target, ThreeMFWriteOptions(threemf_profile="bambu"))
+            source = Source.from_bytes(target.read(), "model.3mf")
+            result = read_threemf(source, ThreeMFReadOptions(threemf_paint="split"))
+        drawn, found = find_drawn_borders(drawing), find_result_borders(result)
+        figures = []
+        for points, others in ((found, drawn), (drawn, found)):
+            inner = points[((points > MARGIN_MM) & (points < SIZE_MM - MARGIN_MM)).all(axis=1)]
+            distance = cKDTree(others).query(inner)[0]
+            figures += [np.percentile(distance, 95), distance.max()]
+        print(f"| {name} | {result.face_count} | {' | '.join(f'{value:.3f}' for value in figures)} |", flush=True)
 
 
 PEER = """
@@ -392,12 +614,16 @@ def main() -> None:
     parser.add_argument("--borders", choices=["exact", "smooth"], default="exact")
     parser.add_argument("--paint", action="store_true")
     parser.add_argument("--corpus", action="store_true")
+    parser.add_argument("--edges", action="store_true")
     parser.add_argument("--speed", action="store_true")
     arguments = parser.parse_args()
     if arguments.speed:
         measure_speed()
         return
-    print("| model | N | triangles | ΔE | ideal ΔE | own | s |\n|---|---|---|---|---|---|---|")
+    if arguments.edges:
+        measure_edges(arguments.borders, is_painted=arguments.paint)
+        return
+    print(HEADER + "\n" + "|---" * HEADER.count(" | ") + "|---|")
     rows = []
     for count in arguments.colors:
         for cells in (1, 30, 150):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from meshhub import Registry
+from meshhub import InvalidOption, Registry
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.model.notes import collecting
@@ -101,7 +104,10 @@ def test_a_project_stays_unchanged_in_its_dialect_and_losses_in_others_are_noted
     if profile == dialect or (dialect, profile) == ("bambu", "orca"):
         assert result == data and notes == []
     else:
+        # projects of slicers get the paint
+        lost -= {"paint_simplified"} if profile != "standard" else set()
         assert result != data and lost | {"project_not_kept"} <= set(notes)
+        assert ("paint_simplified" in notes) is (profile == "standard")
         assert len(set(notes)) == len(notes)
 
 
@@ -119,6 +125,7 @@ def test_a_project_stays_unchanged_in_its_dialect_and_losses_in_others_are_noted
 def test_each_loss_of_a_changed_project_is_noted_once(dialect: str, to: str, options: dict[str, Any]) -> None:
     data, lost = painted_project(dialect)
     profile = {"threemf_profile": dialect} if to == "3mf" else {}
+    lost -= {"paint_simplified"} if profile else set()
     result, notes = convert(data, to, **options, **profile)
     assert result != data and lost <= set(notes)
     assert len(set(notes)) == len(notes)
@@ -132,6 +139,69 @@ def test_inspections_and_pictures_note_what_is_not_read(dialect: str) -> None:
     registry = Registry(entry_points=False)
     assert lost <= {note.code for note in registry.inspect(Source.from_bytes(data, "a.3mf")).notes}
     assert lost <= {note.code for note in registry.render(Source.from_bytes(data, "a.3mf"), Target("a.png")).notes}
+
+
+def read_entries(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_filaments_get_other_numbers_and_the_rest_of_the_project_is_kept(dialect: str) -> None:
+    data, _ = painted_project(dialect)
+    result, notes = convert(data, "3mf", threemf_profile=dialect, threemf_remap_filaments="1=4,2=1")
+    assert notes == []
+    before, after = read_entries(data), read_entries(result)
+    changed = {name for name in before if before[name] != after[name]}
+    assert list(before) == list(after)
+    (painted,) = (name for name in changed if name.endswith(".model"))
+    name = "mmu_segmentation" if dialect == "prusa" else "paint_color"
+    # the paint 84843 has leaves 2, 1, 2 and 1
+    assert before[painted].replace(f'{name}="84843"'.encode(), f'{name}="41C41C3"'.encode()) == after[painted]
+    (settings,) = changed - {painted}
+    assert [before[settings].count(b'key="extruder" value="%d"' % number) for number in (1, 2, 4)] == [1, 1, 0]
+    assert [after[settings].count(b'key="extruder" value="%d"' % number) for number in (1, 2, 4)] == [1, 0, 1]
+
+
+def test_filaments_with_other_numbers_have_the_colors_of_the_project() -> None:
+    colors = json.dumps({"filament_colour": ["#FF0000", "#00FF00", "#0000FF"]})
+    mesh = paint_triangles(BRICK, {0: ' paint_color="0C"'})
+    source = project("bambu", {"a": mesh}, files={"Metadata/project_settings.config": colors})
+    scene = read(source, ThreeMFReadOptions(threemf_remap_filaments="1=2,3=1"))
+    names = [scene.materials[number].name for number in scene.used_materials()]
+    assert names == ["Filament 1", "Filament 2"]
+    assert [material.base_color[:3] for material in scene.materials] == [(1, 0, 0), (0, 1, 0)]
+    with pytest.raises(InvalidOption, match="names filament 4, but the project has 3"):
+        read(source, ThreeMFReadOptions(threemf_remap_filaments="1=4"))
+
+
+def test_layers_ranges_and_settings_get_the_new_filaments() -> None:
+    files = {
+        "Metadata/Slic3r_PE.config": "; extruder_colour = #FF0000;#00FF00\n; perimeter_extruder = 1\n"
+        "; support_material_interface_extruder = 0\n; extruder_clearance_height = 1\n",
+        "Metadata/Prusa_Slicer_custom_gcode_per_print_z.xml": '<custom_gcodes_per_print_z><code print_z="2" '
+        'type="2" extruder="1" color="#FF0000"/></custom_gcodes_per_print_z>',
+        "Metadata/Prusa_Slicer_layer_config_ranges.xml": '<objects><object id="1"><range min_z="0" max_z="1">'
+        '<option opt_key="extruder">1</option></range></object></objects>',
+    }
+    data = project("prusa", {"a": mesh_xml()}, files=files).read()
+    entries = read_entries(convert(data, "3mf", threemf_profile="prusa", threemf_remap_filaments="1=2")[0])
+    settings, layers, ranges = (entries[name].decode() for name in files)
+    assert "perimeter_extruder = 2" in settings and "interface_extruder = 0" in settings
+    assert "clearance_height = 1" in settings
+    assert 'extruder="2"' in layers and '"extruder">2<' in ranges
+
+
+@pytest.mark.parametrize("text", ["1", "1=2=3", "0=1", "1=33", "1=2,1=3", "a=b"])
+def test_malformed_numbers_of_filaments_are_rejected(text: str) -> None:
+    with pytest.raises(InvalidOption, match="lists each filament once"):
+        convert(painted_project("bambu")[0], "3mf", threemf_remap_filaments=text)
+
+
+def test_only_projects_have_filaments_to_remap() -> None:
+    data = package(model(thing(mesh_xml()))).read()
+    with pytest.raises(InvalidOption, match="needs a project of PrusaSlicer"):
+        convert(data, "3mf", threemf_remap_filaments="1=2")
 
 
 def test_a_changed_scene_is_not_a_project() -> None:

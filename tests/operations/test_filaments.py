@@ -38,6 +38,47 @@ CONTENTS = {
         }
     ),
     "spools": json.dumps([{"id": 1, "name": "Fire red", "color_hex": "D01020"}, {"name": "Sky blue", "hex": "3090D0"}]),
+    "Spoolman": json.dumps(
+        [
+            {
+                "id": 1,
+                "filament": {
+                    "name": "Fire red",
+                    "vendor": {"name": "A", "extra": {}},
+                    "color_hex": "D01020",
+                    "extra": {"td": '"3.5"'},
+                },
+            },
+            {"id": 2, "filament": {"name": "Two", "multi_color_hexes": "D01020,3090D0", "extra": {}}},
+            {"id": 3, "filament": {"name": "Sky blue", "color_hex": "3090D0FF", "extra": {"td": "8"}}},
+        ]
+    ),
+    "SpoolmanDB": json.dumps(
+        {
+            "manufacturer": "A",
+            "filaments": [
+                {
+                    "name": "{color_name}",
+                    "material": "PLA",
+                    "diameters": [1.75],
+                    "colors": [
+                        {"name": "Fire red", "hex": "D01020"},
+                        {"name": "Rainbow", "hexes": ["FF0000", "00FF00"]},
+                        {"name": "Sky blue", "hex": "3090D0"},
+                    ],
+                }
+            ],
+        }
+    ),
+    "Open Filament Database": json.dumps(
+        {
+            "variants": [
+                {"id": "fire_red", "name": "Fire red", "color_hex": "#D01020", "hex_variants": ["#FF0000"]},
+                {"id": "dual", "name": "Dual", "color_hex": ["#FF0000", "#00FF00"]},
+                {"id": "sky_blue", "name": "Sky blue", "color_hex": ["#3090D0"], "traits": {"silk": True}},
+            ]
+        }
+    ),
     "BambuStudio project": json.dumps(
         {
             "version": "02.00.00.00",
@@ -59,7 +100,7 @@ CONTENTS = {
 def test_files_with_filaments_are_read(kind: str) -> None:
     filaments = parse_filaments(CONTENTS[kind])
     assert [filament[:2] for filament in filaments] == [FIRE, SKY]
-    transmission_mm = (3.5, 8.0) if kind in ("CSV", "library") else (0.0, 0.0)
+    transmission_mm = (3.5, 8.0) if kind in ("CSV", "library", "Spoolman") else (0.0, 0.0)
     assert tuple(filament.transmission_mm for filament in filaments) == transmission_mm
 
 

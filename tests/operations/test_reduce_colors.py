@@ -121,6 +121,45 @@ def test_white_that_is_not_used_is_no_entry() -> None:
     assert set(measure_areas(result)) == {RED, BLUE}
 
 
+def get_palette(figures: Mapping[str, Any]) -> set[str]:
+    return set(figures["filament_colors"])
+
+
+def test_a_small_region_of_a_distinct_color_gets_a_filament() -> None:
+    """A white eye of 4 mm² on 1000 mm² of shades of yellow."""
+    shades = np.linspace(100, 220, 256)[:, None].repeat(256, 1)
+    pixels = np.stack([shades, shades * 0.8, shades * 0.05], axis=2).astype(np.uint8)
+    rows, columns = np.indices((256, 256)) - 128
+    pixels[np.hypot(rows, columns) < 14] = WHITE
+    _, figures = reduce_scene(project_texture(brick(20, 20, 2), pixels), reduce_colors=4)
+    assert "#FFFFFF" in get_palette(figures)
+
+
+def test_blends_along_borders_get_no_filament() -> None:
+    x = np.linspace(-64, 64, 256)[None, :, None]
+    share = np.clip(x / 6 + 0.5, 0, 1)
+    pixels = (np.array(RED) * (1 - share) + np.array(BLUE) * share).repeat(256, 0)
+    pixels[:40, :60] = (250, 220, 30)
+    _, figures = reduce_scene(project_texture(brick(40, 40, 2), pixels.astype(np.uint8)), reduce_colors=3)
+    assert get_palette(figures) == {"#C81428", "#0052B4", "#FADC1E"}
+
+
+def test_a_color_that_most_of_a_cluster_has_stays_exact() -> None:
+    pixels = draw_halves((128, 128, 128)).repeat(32, 0).repeat(32, 1)
+    pixels[:40, :128] = (134, 130, 127)
+    _, figures = reduce_scene(project_texture(brick(20, 20, 2), pixels), reduce_colors=2)
+    assert get_palette(figures) == {"#808080", "#0052B4"}
+
+
+def test_colors_without_an_area_have_a_note() -> None:
+    pixels = np.full((256, 256, 3), 255, np.uint8)
+    pixels[::64, ::64] = BLACK
+    with collecting("test") as remarks:
+        run(project_texture(brick(20, 20, 2), pixels), ReduceColorsOptions(reduce_colors=2))
+    messages = {note.code: note.message for note in remarks.notes}
+    assert messages["filaments_unused"].startswith("1 of 2 colors has only details narrower than 0.4 mm")
+
+
 def test_filaments_of_the_user_keep_their_names_and_numbers() -> None:
     palette = "#00FF00, Fire red=#D01020\n#101010;#0050B0"
     result, figures = reduce_scene(project_texture(brick(20, 20, 2), draw_halves()), reduce_colors_palette=palette)

@@ -58,7 +58,13 @@ class ConvertOptions(TypedDict, total=False):
     threemf_paint: Literal["auto", "dominant", "split"] | None
     """Painted triangles when reading 3MF. Triangles that are painted with several filaments in a slicer: dominant
     gives each the filament that covers most of it; split cuts them along the paint; auto does so unless it makes
-    more than 500,000 triangles. Default: dominant for conversions, auto for inspections, pictures and previews."""
+    more than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers
+    (threemf_profile), which get the paint; dominant for other conversions."""
+
+    threemf_remap_filaments: str | None
+    """New numbers of filaments when reading 3MF. Filaments of a slicer's project to replace, as old=new, separated
+    by commas: paint, parts and supports of filament 1 get filament 4. Colors and settings of the filaments stay at
+    their numbers, and everything else in the project is kept."""
 
     repair: bool | None
     """Repair. Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges and

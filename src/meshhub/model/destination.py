@@ -1,4 +1,4 @@
-"""Facts about the file that a conversion writes; operations read them."""
+"""Facts about the file that a conversion writes; readers and operations use them."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
     result: Result
     match chain.ending:
         case Write() as ending:
-            result = _convert(run, ending, target)
+            with converting_to(Destination(ending.merges_parts, ending.max_colors)):
+                result = _convert(run, ending, target)
         case Render():
             result = _render(run, target)
         case Preview():
@@ -95,8 +96,7 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
     losses: list[Loss] = []
     for step in run.chain.operations:
         features = scene.features()
-        with converting_to(Destination(ending.merges_parts, ending.max_colors)):
-            scene = _operate(run, scene)
+        scene = _operate(run, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     if scene.project is None or run.chain.target_format != scene.project.format:
         run.note_losses(project)

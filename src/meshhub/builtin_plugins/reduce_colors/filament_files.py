@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import re
@@ -28,6 +29,9 @@ _NAME_KEYS = ("filament_settings_id", "name", "filament_name", "title", "color",
 
 _TRANSMISSION_KEYS = ("transmissivity", "transmission_distance", "transmission_mm", "td", "td_mm")
 """Keys of transmission distances in millimeters, in libraries of HueForge and in headers of CSV files."""
+
+_NUMBERS = (int, float, str)
+"""Types of a length in JSON and CSV."""
 
 _CODE = re.compile(r"#?([0-9a-fA-F]{6})(?:[0-9a-fA-F]{2})?")
 """Color code, with or without alpha."""
@@ -105,27 +109,38 @@ def _find_records(value: object, key: str) -> Iterator[_Record]:
     elif isinstance(value, str) and value.startswith("#") and _CODE.fullmatch(value):
         yield _Record(key, value)
     elif isinstance(value, dict):
-        records = list(_read_record({name.lower(): content for name, content in value.items()}))
-        yield from records
-        if not records:
+        records = _read_record({name.lower(): content for name, content in value.items()})
+        if records is not None:
+            yield from records
+        else:
             for name, item in value.items():
                 yield from _find_records(item, name)
 
 
-def _read_record(record: Mapping[str, object]) -> Iterator[_Record]:
-    """Yield the filaments of a record; slicers list the names and codes of all."""
-    codes = next(filter(None, (_list_codes(record.get(key)) for key in _COLOR_KEYS)), [])
+def _read_record(record: Mapping[str, object]) -> list[_Record] | None:
+    """Return the filaments of a record, None if it has no color; slicers list the names and codes of all.
+
+    Several codes in other programs are one filament of several colors, which is left out.
+    """
+    key = next((key for key in _COLOR_KEYS if _list_codes(record.get(key))), None)
+    if key is None:
+        return None
+    codes = _list_codes(record[key])
+    if len(codes) > 1 and key not in _SETTING_KEYS:
+        return []
     names = next(filter(None, (_list_texts(record.get(key)) for key in _NAME_KEYS)), [])
-    transmission_mm = next((_read_length(record[key]) for key in _TRANSMISSION_KEYS if key in record), 0.0)
-    for place, code in enumerate(codes):
-        name = names[place] if place < len(names) else ""
-        yield _Record("" if name == code else name, code, transmission_mm)
+    # Spoolman has fields of the user, whose values are JSON
+    extra = record.get("extra")
+    fields = {**extra, **record} if isinstance(extra, dict) else record
+    transmission_mm = next((_read_length(fields[key]) for key in _TRANSMISSION_KEYS if key in fields), 0.0)
+    pairs = itertools.zip_longest(codes, names[: len(codes)], fillvalue="")
+    return [_Record("" if name == code else name, code, transmission_mm) for code, name in pairs]
 
 
 def _read_length(value: object) -> float:
     """Return a positive number of a record, 0 for anything else."""
     try:
-        length = float(value) if isinstance(value, (int, float, str)) else 0.0
+        length = float(value.strip('"') if isinstance(value, str) else value) if isinstance(value, _NUMBERS) else 0.0
     except (ValueError, OverflowError):
         return 0.0
     return length if length > 0 and math.isfinite(length) else 0.0
@@ -148,7 +163,7 @@ def _read_settings(text: str) -> list[_Record]:
     for line in [*text.splitlines(), "[end]"]:
         match = _SETTING.fullmatch(line)
         if line.startswith("["):
-            records += _read_record(section or {})
+            records += _read_record(section or {}) or []
             header = _SECTION.fullmatch(line.strip())
             section = {"name": header[1]} if header else None
         elif match and section is not None:
@@ -167,7 +182,7 @@ def _read_table(text: str) -> list[_Record] | None:
     header = [re.sub(r"\W+", "_", title.strip().lower()) for title in rows[0]] if rows else []
     if len(rows) < 2 or set(_COLOR_KEYS).isdisjoint(header):
         return None
-    return [pair for row in rows[1:] for pair in _read_record(dict(zip(header, row, strict=False)))]
+    return [pair for row in rows[1:] for pair in _read_record(dict(zip(header, row, strict=False))) or []]
 
 
 def _read_lines(text: str) -> list[_Record] | None:

@@ -14,7 +14,13 @@ from meshhub.builtin_plugins.reduce_colors.dither import find_thresholds
 from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
 from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.builtin_plugins.reduce_colors.leaves import Leaves
-from meshhub.builtin_plugins.reduce_colors.palette import ColorBins, choose_filaments, cluster_palette, see_through
+from meshhub.builtin_plugins.reduce_colors.palette import (
+    ColorBins,
+    choose_filaments,
+    cluster_palette,
+    see_through,
+    weigh_flat_samples,
+)
 from meshhub.builtin_plugins.reduce_colors.quantize import Quantizer
 from meshhub.builtin_plugins.reduce_colors.subdivide import (
     MAX_LEAF_COUNT,
@@ -92,14 +98,17 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
     area = leaves.areas() * np.square(faces.scale)
     samples = spread_samples(leaves, every, area / cell**2)
     sampled = colors.sample(samples.face, samples.weights)
-    palette = _choose_palette(sampled, _weigh_samples(area * faces.uses, samples), options)
+    corners = faces.points[faces.corners[samples.face]]
+    points = np.einsum("kc,kcd->kd", samples.weights, corners) * faces.scale[samples.face, None]
+    weight = weigh_flat_samples(points, sampled, _weigh_samples(area * faces.uses, samples), cell)
+    palette = _choose_palette(sampled, weight, options)
     painter = _Painter(faces, colors, palette.quantizer, options)
     entry = painter.quantize(samples.face, samples.weights, sampled)
     leaves = elect_labels(leaves, every, samples.owner, entry, len(palette.names))
     leaves = subdivide(leaves, faces.scale, painter.label, len(palette.names), cell)
     if options.reduce_colors_borders == "smooth" and options.reduce_colors_dither == "none":
         leaves = smooth_borders(leaves, faces.scale, len(palette.names), cell)
-    _report(leaves, faces, colors, palette, cell)
+    _report(leaves, faces, colors, palette, options)
     return _build_scene(scene, surfaces, faces, leaves, palette)
 
 
@@ -137,9 +146,9 @@ def _weigh_samples(area: Float64, samples: Samples) -> Float64:
     return result
 
 
-def _choose_palette(sampled: UInt8, area: Float64, options: ReduceColorsOptions) -> _Palette:
-    """Return the filaments of the options, or a palette that suits the sampled colors (k, 3)."""
-    bins = ColorBins(sampled, area)
+def _choose_palette(sampled: UInt8, weight: Float64, options: ReduceColorsOptions) -> _Palette:
+    """Return the filaments of the options, or a palette that suits the sampled colors (k, 3) by their weights (k,)."""
+    bins = ColorBins(sampled, weight)
     if options.reduce_colors_palette is None:
         entries = cluster_palette(bins, _limit_count(options.reduce_colors or MAX_FILAMENT_COUNT))
         names = [f"Filament {number}" for number in range(1, len(entries) + 1)]
@@ -151,7 +160,7 @@ def _choose_palette(sampled: UInt8, area: Float64, options: ReduceColorsOptions)
     quantizer = Quantizer(entries[chosen], "ciede2000")
     if options.reduce_colors_wall_mm is not None:
         transmission_mm = np.array([filaments[number].transmission_mm for number in chosen])
-        largest = int(np.bincount(quantizer.assign(sampled), area).argmax())
+        largest = int(np.bincount(quantizer.assign(sampled), weight).argmax())
         seen = see_through(entries[chosen], transmission_mm, options.reduce_colors_wall_mm, largest)
         quantizer = Quantizer(seen, "ciede2000")
     return _Palette(quantizer, entries[chosen], names)
@@ -199,8 +208,11 @@ class _Painter:
         return self._quantizer.assign_dithered(colors, find_thresholds(points, self._axis[face], self._cell_mm))
 
 
-def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Palette, cell: float) -> None:
+def _report(
+    leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Palette, options: ReduceColorsOptions
+) -> None:
     """Report the color differences of the result, the areas of the filaments, and whether the leaves sufficed."""
+    cell = options.reduce_colors_cell_mm
     area = leaves.areas() * np.square(faces.scale[leaves.face])
     samples = spread_samples(leaves, np.arange(len(area)), area / cell**2 / REPORT_RATIO, 1)
     sampled = colors.sample(samples.face, samples.weights)
@@ -221,6 +233,15 @@ def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Pale
     )
     if (palette.quantizer.palette != palette.colors).any():
         did(filament_seen_colors=[_format_color(palette.quantizer.palette[number]) for number in used])
+    unused = len(palette.names) - len(used)
+    if unused and options.reduce_colors_palette is None:
+        note(
+            "filaments_unused",
+            f"{unused} of {len(palette.names)} colors {'has' if unused == 1 else 'have'} only details narrower than "
+            f"{format_number(cell)} mm, so no area got {'it' if unused == 1 else 'them'}; lower "
+            "{reduce_colors_cell_mm} or {reduce_colors}",
+            options=("reduce_colors_cell_mm", "reduce_colors"),
+        )
     if not colors.has_color:
         note("no_colors", "the model has no colors, so all of it became one; color it first, or omit the option")
     if len(leaves.face) >= 0.99 * MAX_LEAF_COUNT:

@@ -1,4 +1,6 @@
-"""Choice of a palette: clusters in OKLab, weighted by area, or some of the user's filaments."""
+"""Choice of a palette: clusters in OKLab, or some of the user's filaments."""
+
+# why this way: docs/decisions/0045-palette.md
 
 from __future__ import annotations
 
@@ -25,14 +27,23 @@ START_COUNT = 8
 MAX_ROUNDS = 60
 """Maximum rounds of the clustering; most end after 20."""
 
-MIN_PURE_AREA_RATIO = 0.01
-"""Share of the area from which pure white or black counts as used; a smaller area is mostly a margin of a texture."""
+LIGHTNESS_WEIGHT = 0.6
+"""Weight of lightness against hue and chroma in the clusters; more splits shades into filaments of their own."""
 
-MAX_PURE_DELTA_E = 0.25
-"""Growth of the mean CIEDE2000 difference up to which pure white and black are kept as colors of the palette."""
+SEED_POWER = 0.5
+"""Power of the areas by which clusters are found: small regions of a distinct color get one, too."""
 
-PURE_COLORS = np.array([(255, 255, 255), (0, 0, 0)], np.uint8)
-"""Colors that clusters must not tint."""
+SEED_BITS = 4
+"""Bits of each channel in the bins among which clusters are found; in finer bins, each blend would count by itself."""
+
+MIN_EXACT_AREA_RATIO = 0.5
+"""Share of a cluster from which the color that most of it has replaces the mean."""
+
+BORDER_DEVIATION = 0.02
+"""Standard deviation of OKLab colors within a cell that halves the weight of its samples, squared."""
+
+SAMPLES_PER_BORDER_CELL = 3.0
+"""Samples in a cell in which colors are compared, at least."""
 
 
 class ColorBins:
@@ -42,7 +53,8 @@ class ColorBins:
     oklab:  (b, 3) mean color in OKLab
     lab:    (b, 3) mean color in CIE L*a*b*
     weight: (b,) share of the area
-    pure:   (2,) share of the area with each of PURE_COLORS
+    exact:  (b, 3) the color that covers most of each bin
+    exact_weight: (b,) its share of the area
     """
 
     def __init__(self, colors: UInt8, area: Float64) -> None:
@@ -58,17 +70,16 @@ class ColorBins:
                 break
         self.weight: Float64 = np.bincount(place, weight).astype(np.float64)
         oklab = convert_to_oklab(rgb)
-        total = np.maximum(self.weight, np.finfo(np.float64).tiny)[:, None]
-        self.oklab = np.stack([np.bincount(place, weight * oklab[:, axis]) for axis in range(3)], axis=1) / total
+        self.oklab = _average(oklab, weight, place, len(occupied))
         self.colors = convert_from_oklab(self.oklab)
         self.lab = convert_to_lab(self.colors)
         self.weight = self.weight / max(float(self.weight.sum()), np.finfo(np.float64).tiny)
-        shares = weight / max(float(weight.sum()), np.finfo(np.float64).tiny)
-        self.pure = np.array([shares[distinct == color].sum() for color in pack_colors(PURE_COLORS)])
-
-    def measure_error(self, palette: UInt8) -> float:
-        """Return the mean CIEDE2000 difference from the nearest color of a palette (n, 3)."""
-        return float(self.weight @ measure_delta_e(self.lab[:, None], convert_to_lab(palette)).min(axis=1))
+        self.exact_weight: Float64 = np.zeros(len(occupied))
+        np.maximum.at(self.exact_weight, place, weight)
+        is_largest = weight == self.exact_weight[place]
+        self.exact = np.zeros((len(occupied), 3), np.uint8)
+        self.exact[place[is_largest]] = rgb[is_largest]
+        self.exact_weight /= max(float(weight.sum()), np.finfo(np.float64).tiny)
 
 
 def _number_values(values: NDArray[np.uint32], limit: int) -> tuple[NDArray[np.uint32], Int32]:
@@ -97,71 +108,100 @@ def unpack_colors(packed: NDArray[np.uint32]) -> UInt8:
     return result
 
 
+def weigh_flat_samples(points: Float64, colors: UInt8, area: Float64, cell: float) -> Float64:
+    """Return the areas of samples, reduced at borders between colors, because textures are blended there.
+
+    Otherwise, blends get filaments of their own.
+
+    Args:
+        points: (k, 3) positions in millimeters.
+        colors: (k, 3) sRGB.
+        area: (k,) in square millimeters.
+        cell: Side of the cubes in which colors are compared, in millimeters, if they hold enough samples.
+    """
+    side = max(cell, float(np.sqrt(SAMPLES_PER_BORDER_CELL * area.sum() / max(len(area), 1))))
+    # equal hashes of different cubes are rare, and only reduce a few weights
+    key = np.floor(points / side).astype(np.int64) @ np.array([73_856_093, 19_349_663, 83_492_791])
+    _, cube = np.unique(key, return_inverse=True)
+    count = np.bincount(cube)
+    oklab = convert_to_oklab(colors)
+    means = _average(oklab, np.ones(len(oklab)), cube, len(count))
+    variance = np.bincount(cube, np.square(oklab - means[cube]).sum(axis=1)) / count
+    result: Float64 = area / (1 + variance[cube] / BORDER_DEVIATION**2)
+    return result
+
+
 def cluster_palette(bins: ColorBins, count: int) -> UInt8:
-    """Return at most `count` colors (n, 3) that represent the bins; pure white and black stay where they are used.
+    """Return at most `count` colors (n, 3) that represent the bins.
+
+    Clusters are found among coarse bins with areas to the power SEED_POWER, as the best of several random starts, and
+    then moved to the means of the full areas.
 
     Source:
         Arthur, Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007; Lloyd's algorithm in OKLab.
     """
-    best = _cluster(bins, count, PURE_COLORS[:0])
-    limit = bins.measure_error(best) + MAX_PURE_DELTA_E
-    is_used = bins.pure >= MIN_PURE_AREA_RATIO
-    for chosen in ([0, 1], [0], [1]):
-        if is_used[chosen].all() and len(chosen) <= count:
-            palette = _cluster(bins, count, PURE_COLORS[chosen])
-            if bins.measure_error(palette) <= limit:
-                return palette
-    return best
-
-
-def _cluster(bins: ColorBins, count: int, fixed: UInt8) -> UInt8:
-    """Return the palette with the least mean difference among several starts; it begins with the fixed colors."""
-    best, lowest = fixed, np.inf
+    points = bins.oklab * (LIGHTNESS_WEIGHT, 1, 1)
+    occupied, place = _number_values(pack_colors(bins.colors >> np.uint8(8 - SEED_BITS), SEED_BITS), 1 << 3 * SEED_BITS)
+    seed_points = _average(points, bins.weight, place, len(occupied))
+    seed_weight = np.power(np.bincount(place, bins.weight), SEED_POWER)
+    best, lowest = points[:0], np.inf
     for seed in range(START_COUNT):
-        centers = _seed_centers(bins, count, convert_to_oklab(fixed), np.random.default_rng(seed))
-        centers = _move_centers(bins, centers, len(fixed))
-        colors = np.concatenate([fixed, convert_from_oklab(centers[len(fixed) :])])
-        palette = unpack_colors(np.array(list(dict.fromkeys(pack_colors(colors).tolist())), np.uint32))
-        error = bins.measure_error(palette)
+        centers = _seed_centers(seed_points, seed_weight, count, np.random.default_rng(seed))
+        centers = _move_centers(seed_points, seed_weight, centers)
+        error = float(seed_weight @ _squared_distances(seed_points, centers).min(axis=1))
         if error < lowest:
-            best, lowest = palette, error
-    return best
+            best, lowest = centers, error
+    centers = _move_centers(points, bins.weight, best)
+    return _take_exact_colors(bins, convert_from_oklab(centers / (LIGHTNESS_WEIGHT, 1, 1)))
 
 
-def _seed_centers(bins: ColorBins, count: int, fixed: Float64, random: np.random.Generator) -> Float64:
-    centers = fixed
-    distance = _squared_distances(bins.oklab, fixed).min(axis=1, initial=np.inf) if len(fixed) else None
+def _take_exact_colors(bins: ColorBins, palette: UInt8) -> UInt8:
+    """Replace colors by the exact ones that cover most of their clusters, and leave out repetitions."""
+    nearest = _squared_distances(bins.oklab, convert_to_oklab(palette)).argmin(axis=1)
+    total = np.bincount(nearest, bins.weight, minlength=len(palette))
+    order = np.argsort(bins.exact_weight, kind="stable")
+    largest = np.zeros(len(palette), np.intp)
+    largest[nearest[order]] = order
+    is_exact = bins.exact_weight[largest] >= MIN_EXACT_AREA_RATIO * total
+    exact = np.where(is_exact[:, None], bins.exact[largest], palette)
+    return unpack_colors(np.array(list(dict.fromkeys(pack_colors(exact).tolist())), np.uint32))
+
+
+def _seed_centers(points: Float64, weight: Float64, count: int, random: np.random.Generator) -> Float64:
+    centers = np.empty((0, 3))
+    distance = np.ones(len(points))
     while len(centers) < count:
-        potential = bins.weight if distance is None else bins.weight * distance
-        total = np.cumsum(potential)
+        total = np.cumsum(weight * distance)
         if not total[-1] > 0:
             break
         # the best of a few candidates, because a poor start costs more than the comparison
         candidates = np.unique(np.searchsorted(total, random.random(8) * total[-1]))
-        closer = _squared_distances(bins.oklab, bins.oklab[candidates])
-        if distance is not None:
+        closer = _squared_distances(points, points[candidates])
+        if len(centers):
             closer = np.minimum(closer, distance[:, None])
-        choice = int((bins.weight @ closer).argmin())
-        centers, distance = np.concatenate([centers, bins.oklab[candidates[choice]][None]]), closer[:, choice]
+        choice = int((weight @ closer).argmin())
+        centers, distance = np.concatenate([centers, points[candidates[choice]][None]]), closer[:, choice]
     return centers
 
 
-def _move_centers(bins: ColorBins, centers: Float64, fixed_count: int) -> Float64:
-    """Move all but the first centers to the means of their clusters, until none changes."""
-    nearest: IntIndex = np.full(len(bins.weight), -1)
+def _move_centers(points: Float64, weight: Float64, centers: Float64) -> Float64:
+    """Move centers to the means of their clusters, until none changes."""
+    nearest: IntIndex = np.full(len(weight), -1)
     for _ in range(MAX_ROUNDS):
-        previous, nearest = nearest, _squared_distances(bins.oklab, centers).argmin(axis=1)
+        previous, nearest = nearest, _squared_distances(points, centers).argmin(axis=1)
         if (nearest == previous).all():
             break
-        size = np.bincount(nearest, bins.weight, minlength=len(centers))
-        means = np.stack(
-            [np.bincount(nearest, bins.weight * bins.oklab[:, axis], minlength=len(centers)) for axis in range(3)],
-            axis=1,
-        )
-        is_moved = size > 0
-        is_moved[:fixed_count] = False
-        centers = np.where(is_moved[:, None], means / np.where(size > 0, size, 1)[:, None], centers)
+        is_used = np.bincount(nearest, weight, minlength=len(centers)) > 0
+        centers = np.where(is_used[:, None], _average(points, weight, nearest, len(centers)), centers)
     return centers
+
+
+def _average(points: Float64, weight: Float64, group: IntIndex | Int32, count: int) -> Float64:
+    """Return the mean (count, 3) of the points of each group, weighted; 0 for a group without weight."""
+    total = np.bincount(group, weight, minlength=count)[:, None]
+    sums = [np.bincount(group, weight * points[:, axis], minlength=count) for axis in range(3)]
+    result: Float64 = np.stack(sums, axis=1) / np.where(total > 0, total, 1)
+    return result
 
 
 def _squared_distances(points: Float64, centers: Float64) -> Float64:

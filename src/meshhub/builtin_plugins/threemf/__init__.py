@@ -29,7 +29,7 @@ MAX_FILAMENTS = {"prusa": 15, "bambu": 32, "orca": 32}
 
 
 class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
-    """Paint of slicers."""
+    """Paint and filaments of slicers."""
 
     threemf_paint: (
         Annotated[
@@ -38,12 +38,32 @@ class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
                 title="Painted triangles when reading 3MF",
                 description="Triangles that are painted with several filaments in a slicer: dominant gives each the "
                 "filament that covers most of it; split cuts them along the paint; auto does so unless it makes more "
-                "than 500,000 triangles. Default: dominant for conversions, auto for inspections, pictures and "
-                "previews.",
+                "than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers "
+                "(threemf_profile), which get the paint; dominant for other conversions.",
             ),
         ]
         | None
     ) = None
+    threemf_remap_filaments: (
+        Annotated[
+            str,
+            Meta(
+                title="New numbers of filaments when reading 3MF",
+                description="Filaments of a slicer's project to replace, as old=new, separated by commas: paint, parts "
+                "and supports of filament 1 get filament 4. Colors and settings of the filaments stay at their "
+                "numbers, and everything else in the project is kept.",
+                examples=["1=4,2=1"],
+            ),
+        ]
+        | None
+    ) = None
+
+    def check(self) -> None:
+        """Raise InvalidOption for malformed numbers of filaments."""
+        if self.threemf_remap_filaments:
+            from meshhub.builtin_plugins.threemf.reading.remapping import parse_mapping
+
+            parse_mapping(self.threemf_remap_filaments)
 
 
 class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):

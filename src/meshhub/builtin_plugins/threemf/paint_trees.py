@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,6 +176,19 @@ def _parse_code(code: bytes, nodes: array[float]) -> int:
             nodes.extend((0, 0, 0, 0, area * share, depth))
         pending += range(child, child + count + 1)
     return root
+
+
+def remap_code(code: bytes, mapping: Mapping[int, int]) -> bytes:
+    """Return the code of a tree whose leaves have other filaments; unpainted leaves stay unpainted."""
+    digits = iter(code[::-1].translate(_VALUES))
+    result = bytearray()
+    for digit in digits:
+        if digit & 3:
+            result += b"%X" % digit
+            continue
+        filament = digit >> 2 if digit < 12 else _parse_filament(digits)
+        result += _format_leaf(mapping.get(filament, filament))[::-1]
+    return bytes(result[::-1])
 
 
 def _parse_filament(digits: Iterator[int]) -> int:

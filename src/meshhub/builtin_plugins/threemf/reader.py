@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from meshhub.builtin_plugins.threemf import THREEMF, ThreeMFReadOptions
+from meshhub.builtin_plugins.threemf.reading.filaments import PaintMode
 from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced, missing_model_error
+from meshhub.builtin_plugins.threemf.reading.remapping import parse_mapping, remap_filaments
 from meshhub.builtin_plugins.threemf.reading.scene_builder import SceneBuilder
 from meshhub.builtin_plugins.threemf.reading.slicer_project import find_project_kinds
 from meshhub.model.capabilities import Frame
+from meshhub.model.destination import get_destination
 from meshhub.model.notes import collecting, repeat
 from meshhub.model.scene import Project, Scene
 from meshhub.model.source import Source
@@ -22,11 +25,17 @@ def read(source: Source, options: ThreeMFReadOptions) -> Scene:
         UnsafeArchive: The archive exceeds a limit.
         EmptyModel: The build section places nothing that is printed.
         ModelTooComplex: The model has too many parts.
+        InvalidOption: The filaments of the file cannot be renumbered as requested.
     """
+    if options.threemf_remap_filaments:
+        with Package(source) as package:
+            source = remap_filaments(package, source.name, parse_mapping(options.threemf_remap_filaments))
     with Package(source) as package:
         root = package.find_model()
         with collecting(THREEMF.id) as remarks:
-            builder = SceneBuilder(package, root, options.threemf_paint or "dominant")
+            # slicers paint inside triangles, other programs would get many more triangles
+            default: PaintMode = "dominant" if get_destination().max_colors is None else "auto"
+            builder = SceneBuilder(package, root, options.threemf_paint or default)
             scene = _build_scene(builder, package)
         kinds = find_project_kinds(package, scene.metadata)
     if kinds:

@@ -12,6 +12,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.paint_trees import ParsedTrees, parse_codes
 from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, TriangleMesh
 from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
+from meshhub.model.destination import get_destination
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Division, Int32, Material, Mesh, Part
 
@@ -160,7 +161,8 @@ class FilamentReader:
                 f"({self._mixed_count:,}); {remedy}",
                 options=("threemf_paint",),
             )
-        if self._split_count > self._whole_count:
+        # a slicer gets the paint back, and not the pieces
+        if self._split_count > self._whole_count and get_destination().max_colors is None:
             note(
                 "paint_split",
                 f"{self._whole_count:,} triangles were split along their paint into {self._split_count:,}; "

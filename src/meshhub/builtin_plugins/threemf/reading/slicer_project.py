@@ -135,7 +135,7 @@ class SlicerProject:
                 # settings are not part of 3MF, so malformed ones do not make the model unreadable
                 with contextlib.suppress(UnreadableFile):
                     read(package.read(path), path, self._settings)
-        self.colors = _read_colors(package)
+        self.colors = read_colors(package)
         self._skipped: Counter[str] = Counter()
         self._copy_count = 0
         self._cura_filaments: dict[int, int] = {}
@@ -240,7 +240,7 @@ def _format_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def _read_colors(package: Package) -> list[str]:
+def read_colors(package: Package) -> list[str]:
     """Return the colors of the filaments."""
     texts: list[str] = []
     path = package.find(_BAMBU_SETTINGS)
