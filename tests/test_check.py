@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -139,6 +141,59 @@ def test_checks_of_other_plugins_run_and_failures_of_one_are_findings(registry: 
     assert "missing" not in figures
 
 
+BAD_VALUES = {
+    "severity": "fatal",
+    "code": None,
+    "amount": float("nan"),
+    "places": ("here",),
+    "places_found": 1.5,
+    "remedy": {"repair": object()},
+}
+
+
+class SloppyPlugin:
+    """Checks that return values of wrong types."""
+
+    __name__ = "sloppy"
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        names = (*BAD_VALUES, "endless", "late")
+        return [Check(id=name, label=name, description="Sloppy.", run=f"{__name__}:run_{name}") for name in names]
+
+
+def _make_check(name: str) -> Callable[[Scene, object], Iterator[Finding]]:
+    def run(scene: Scene, options: object) -> Iterator[Finding]:
+        values = {"code": "sloppy", "severity": "info", "message": "sloppy", name: BAD_VALUES[name]}
+        yield Finding(**values)  # type: ignore[arg-type]
+
+    return run
+
+
+run_severity, run_code, run_amount, run_places, run_places_found, run_remedy = map(_make_check, BAD_VALUES)
+
+
+def run_endless(scene: Scene, options: object) -> Iterator[Finding]:
+    while True:
+        yield Finding(code="endless", severity="info", message="again")
+
+
+def run_late(scene: Scene, options: object) -> Iterator[Finding]:
+    yield Finding(code="early", severity="info", message="found before the failure")
+    raise KeyError("late")
+
+
+@pytest.mark.parametrize("engine", [None, Isolated(method="fork")], ids=["here", "apart"])
+def test_a_finding_with_wrong_values_fails_its_own_check_only(engine: Isolated | None) -> None:
+    with Registry([SloppyPlugin()], entry_points=False, engine=engine) as registry:
+        verdict = registry.check(box(missing=1), checks=",".join(["mesh", "endless", "late", *BAD_VALUES]))
+    found = codes(verdict.findings)
+    assert ("mesh", "open_edges") in found and ("late", "early") in found
+    failed = {check for check, code in found if code == "check_failed"}
+    assert failed == {"endless", "late", *BAD_VALUES}
+    assert len(json.dumps(msgspec.to_builtins(verdict))) < 1_000_000
+
+
 def test_a_worker_returns_the_same_verdict() -> None:
     with Registry(entry_points=False) as here, Registry(entry_points=False, engine=Isolated(method="fork")) as apart:
         verdicts = [registry.check(box(missing=2), checks="mesh") for registry in (here, apart)]
@@ -176,7 +231,7 @@ def test_the_command_prints_findings_and_ends_with_their_severity(tmp_path: Path
     assert run.exit_code == 1
     assert "will not print as it is" in run.output
     assert "use --repair [open_edges]" in run.output
-    assert "open.stl fixed.3mf --repair" in " ".join(run.output.split())
+    assert "open.stl open-fixed.3mf --repair" in " ".join(run.output.split())
     arguments = ["check", str(tmp_path), "--checks", "mesh", "--json", "--fail-on", "never"]
     run = CliRunner().invoke(root, arguments)
     assert run.exit_code == 0
@@ -190,3 +245,29 @@ def test_notes_of_the_reader_are_part_of_the_verdict(tmp_path: Path) -> None:
         registry.write(small, tmp_path / "small.stl")
         verdict = registry.check(tmp_path / "small.stl", checks="mesh")
     assert "looks_like_meters" in [note.code for note in verdict.notes if isinstance(note, Note)]
+
+
+def test_the_command_of_remedies_repeats_the_request_and_can_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "50")
+    with Registry(entry_points=False) as registry:
+        registry.write(box(missing=1), "--open lid.stl")
+    arguments = ["check", "--input-unit", "cm", "--checks", "mesh", "--", "--open lid.stl"]
+    output = CliRunner().invoke(root, arguments).output
+    (command,) = [line.partition("try: ")[2] for line in output.splitlines() if "try: " in line]
+    assert shlex.split(command) == [
+        "meshhub", "convert", "./--open lid.stl", "./--open lid-fixed.3mf", "--input-unit", "cm", "--repair",
+    ]  # fmt: skip
+    assert CliRunner().invoke(root, shlex.split(command)[1:]).exit_code == 0
+    with Registry(entry_points=False) as registry:
+        assert registry.inspect("--open lid-fixed.3mf").model.size_mm == (100, 200, 300)
+
+
+def test_standard_input_has_flags_instead_of_a_command(tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry:
+        registry.write(box(missing=1), tmp_path / "open.stl")
+    content = (tmp_path / "open.stl").read_bytes()
+    output = CliRunner().invoke(root, ["check", "-", "--checks", "mesh"], input=content).output
+    assert "try: --repair\n" in output

@@ -86,7 +86,7 @@ def test_a_page_has_verdict_pictures_findings_and_remedies(tmp_path: Path) -> No
     page = Page((tmp_path / "box.html").read_bytes())
     for text in ("box.stl", "Will not print as it is", "20 × 20 × 20 mm", "none (open)", "20 cm²", "edges are open"):
         assert text in page.text
-    assert "meshhub convert box.stl fixed.3mf --repair" in page.text.replace("\n", "")
+    assert "meshhub convert box.stl box-fixed.3mf --repair" in page.text.replace("\n", "")
     assert "--repair" in page.text.split("Findings")[1].split("Remedies")[0]
     pictures = page.pictures()
     assert [picture.shape for picture in pictures] == [(540, 720, 3)] * 4

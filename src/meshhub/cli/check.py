@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path, PurePath
@@ -15,6 +15,7 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
@@ -30,7 +31,7 @@ from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.outputs import check_output, open_output, target_format
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
-from meshhub.reporting.collecting import CheckedModel, collect_model, describe_remedy, read_as_checked
+from meshhub.reporting.collecting import CheckedModel, collect_model, describe_fix, read_as_checked, without_checks
 from meshhub.reporting.texts import Language
 from meshhub.reporting.writing import check_report_name, render_report
 
@@ -144,7 +145,12 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
         is_bad |= fail_on != "never" and verdict.worse_than(fail_on)  # type: ignore[arg-type]
         return verdict
 
-    results, status = examine_each(files, examine, _print_verdict, as_json=as_json, is_several=is_several)
+    kept = without_checks(registry, options)
+
+    def show(path: str, verdict: Verdict) -> None:
+        _print_verdict(path, verdict, kept)
+
+    results, status = examine_each(files, examine, show, as_json=as_json, is_several=is_several)
     if is_bad:
         status = status or BATCH_FAILED
     with terminal.errors_as_json(as_json):
@@ -196,7 +202,7 @@ class _Outputs:
         if self.report is not None:
             name = PurePath(path).name if path != STREAM else "standard input"
             scene = read_as_checked(registry, source, options, timeout_s)
-            self.models.append(collect_model(registry, scene, name, verdict, timeout_s))
+            self.models.append(collect_model(registry, scene, name, verdict, options, timeout_s))
         return verdict
 
     def write(self, registry: Registry) -> None:
@@ -233,7 +239,7 @@ def _open_service(
     return lambda path: waiting_at_limits(lambda: client.check(path, options=options))
 
 
-def _print_verdict(path: str, verdict: Verdict) -> None:
+def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object]) -> None:
     color = {"pass": "green", "warn": "yellow", "fail": "red"}[verdict.verdict]
     words = click.style(_VERDICTS[verdict.verdict], fg=color)
     click.echo(f"{click.style(printable(path), bold=True)}: {words}")
@@ -242,8 +248,10 @@ def _print_verdict(path: str, verdict: Verdict) -> None:
         terminal.print_line(f"{label}: {finding.spelled(flag_of)} [{finding.code}]", indent="  ")
         if finding.places:
             terminal.print_line(_describe_places(finding), indent="    ")
-        if finding.remedy:
-            terminal.print_line(f"try: {describe_remedy(path, finding)}", indent="    ")
+    fix = describe_fix("" if path == STREAM else path, verdict, options)
+    if fix:
+        # in one line, so that it can be copied
+        click.echo(f"  {tr('try')}: {printable(fix)}")
     if verdict.estimate is not None:
         estimate = verdict.estimate
         terminal.print_line(f"takes {estimate.describe_weight()}; {estimate.describe_time()}", indent="  ")

@@ -136,7 +136,7 @@ def _print_quote(path: str, result: Quote) -> None:
     ]
     if len(estimate.parts) > 1:
         lines += [
-            ("part", f"{part.name or number}: {format_number(part.weight_g, 3)} g")
+            ("part", printable(f"{part.name or number}: {format_number(part.weight_g, 3)} g"))
             for number, part in enumerate(estimate.parts, 1)
         ]
     for label, text in lines:

@@ -57,7 +57,7 @@ FALSE = frozenset(("false", "0", "no", "off"))
 MAX_LISTED_COUNT = 5
 """Maximum unknown options that one message lists; more do not fit into a line."""
 
-_RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday"))
+_RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday", "names_material"))
 """Keys of `Meta(extra=…)`."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -177,6 +177,9 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     everyday: bool = False
     """Whether the short help of the command line lists the option."""
+
+    names_material: bool = False
+    """Whether the value says of what a model is printed, so that the material of a rate card must agree."""
 
     @property
     def flag(self) -> str:
@@ -326,6 +329,7 @@ def _convert_field(field: shape.Field) -> OptionField:
         conflicts_with=_list_names(field.name, metadata.get("conflicts_with", ())),
         file_extensions=_list_names(field.name, metadata.get("file_extensions", ())),
         everyday=metadata.get("everyday") is True,
+        names_material=metadata.get("names_material") is True,
         **_describe_type(field.name, bare_type),
     )
 

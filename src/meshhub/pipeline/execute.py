@@ -6,10 +6,12 @@ This module needs the chain, a source and a target, but no registry, because a w
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import cast
 
+import msgspec
 from msgspec import structs
 
 from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginError
@@ -38,6 +40,9 @@ from meshhub.pipeline.running import (
 )
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
 from meshhub.toolkit.geometry import to_frame
+
+MAX_RESULTS = 1_000
+"""Maximum findings of one check; a person reads a few."""
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
@@ -195,15 +200,20 @@ def _check(run: Run, ending: Judge, target: Target) -> Verdict:
     estimate: Estimate | None = None
     for _ in run.chain.checks:
         with run.step() as position:
+            found: list[Finding] = []
+            own_estimate: Estimate | None = None
             try:
-                found, own_estimate = _find(position, scene)
+                for result in _find(position, scene):
+                    if isinstance(result, Finding):
+                        found.append(result)
+                    else:
+                        own_estimate = result
             except EngineError:
                 raise
             except MeshhubError as error:
                 if ending.needs_estimate:
                     raise
-                findings.append(_describe_failed_check(position.step, error))
-                continue
+                found.append(_describe_failed_check(position.step, error))
             if ending.needs_estimate and own_estimate is None:
                 raise _describe_missing_estimate(position, found)
             findings += found
@@ -220,25 +230,43 @@ def _check(run: Run, ending: Judge, target: Target) -> Verdict:
     return verdict
 
 
-def _find(position: Position, scene: Scene) -> tuple[list[Finding], Estimate | None]:
-    """Return the findings of a check, each message as one printable line, and its estimate."""
+def _find(position: Position, scene: Scene) -> Iterator[Finding | Estimate]:
+    """Yield the findings of a check, each message as one printable line, and its estimate. Raises MeshhubError."""
     step = position.step
     with attributing(str(step), position):
-        results = list(load(step.run)(scene, build_step_options(step)))
-    for result in results:
-        if not isinstance(result, Finding | Estimate):
+        results = iter(load(step.run)(scene, build_step_options(step)))
+    for number in count():
+        with attributing(str(step), position):
+            result = next(results, None)
+        if result is None:
+            return
+        if number == MAX_RESULTS:
+            raise PluginError(f"{step} returned more than {MAX_RESULTS:,} findings; {position.remedy}")
+        if isinstance(result, Finding):
+            with attributing(str(step), position):
+                result = structs.replace(result, check=step.id, places=tuple(result.places[:MAX_PLACES]))
+            _check_values(result, Finding, position)
+            yield structs.replace(result, message=quote_options(result.message, result.options))
+        elif isinstance(result, Estimate):
+            _check_values(result, Estimate, position)
+            yield result
+        else:
             raise wrong_result(position, result, "a finding or an estimate")
-    findings = [
-        structs.replace(
-            finding,
-            check=step.id,
-            message=quote_options(finding.message, finding.options),
-            places=tuple(finding.places[:MAX_PLACES]),
+
+
+def _check_values(result: Finding | Estimate, expected: type[Finding | Estimate], position: Position) -> None:
+    """Raise PluginError if a value has another type than declared, or is not finite: no other process could read it."""
+    try:
+        text = msgspec.json.encode(result)
+        # JSON has no numbers that are not finite, so they become null, which is another type
+        is_whole = msgspec.json.decode(text, type=expected) == result
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise PluginError(
+            f"{position.step} returned a {expected.__name__.lower()} with a value of a wrong type, or one that is not "
+            f"finite; {position.remedy}"
         )
-        for finding in results
-        if isinstance(finding, Finding)
-    ]
-    return findings, next((result for result in results if isinstance(result, Estimate)), None)
 
 
 def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
 
-from meshhub.errors import InvalidSettings, quote
+from meshhub.errors import InvalidOption, InvalidSettings, quote
 from meshhub.model import options as opt
 from meshhub.model.estimate import Estimate
 from meshhub.model.notes import Note
-from meshhub.model.options import Value
+from meshhub.model.options import OptionField, Value
 from meshhub.model.quote import Price, Quote
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.quote_options import QuoteOptions
@@ -107,10 +107,41 @@ class RateCard(Struct, frozen=True, kw_only=True):
             )
         return chosen, self.materials[chosen]
 
-    def complete(self, options: Mapping[str, object]) -> dict[str, object]:
-        """Return the options of a request with those of its material. Raises InvalidOption."""
-        name = options.get("material") or None
-        return {**self.material_of(None if name is None else str(name))[1].options, **options}
+    def complete(self, options: Mapping[str, object], fields: Mapping[str, OptionField]) -> dict[str, object]:
+        """Return the options of a request with its material and the options of that.
+
+        Without a material, it is the first one that agrees with what the request says about it, such as the process.
+
+        Args:
+            options: Options of the request.
+            fields: Options of checks.
+        Raises:
+            InvalidOption: The card does not have the material, or it contradicts the request.
+        """
+        naming = [field for field in fields.values() if field.names_material and options.get(field.name) is not None]
+        named = options.get("material") or None
+        candidates = list(self.materials) if named is None else [self.material_of(str(named))[0]]
+        chosen = next(
+            (name for name in candidates if all(self._agrees(name, field, options) for field in naming)), None
+        )
+        if chosen is None:
+            wishes = " and ".join(f"'{{{field.name}}}' = {quote(str(options[field.name]))}" for field in naming)
+            subject = "no material of the rate card" if named is None else f"not the material {quote(str(named))}"
+            raise InvalidSettings(
+                f"{wishes}: {subject} is for that; known materials are {', '.join(self.materials)}",
+                options=tuple(field.name for field in naming),
+            )
+        own = self.materials[chosen].options
+        try:
+            opt.parse_options(fields, {name: value for name, value in own.items() if name in fields})
+        except InvalidOption as error:
+            raise InvalidSettings(f"rate card, materials.{chosen}.options: {error.message}") from None
+        return {**own, **options, "material": chosen}
+
+    def _agrees(self, name: str, field: OptionField, options: Mapping[str, object]) -> bool:
+        """Return whether a material has the value that a request names, by its options, by default, or by its name."""
+        own = self.materials[name].options.get(field.name, field.default)
+        return str(options[field.name]).strip().lower() in (str(own).lower(), name)
 
     def price(self, estimate: Estimate, material: str | None, quantity: int) -> tuple[Estimate, Price]:
         """Return an estimate with the weight of a material, and the price of a number of pieces.
@@ -137,7 +168,7 @@ class RateCard(Struct, frozen=True, kw_only=True):
             setup = self._round(self.setup)
             costs = matter + time + setup + discount
             margin = self._round(costs * self.margin_percent / 100)
-            surcharge = max(self._round(self.minimum) - costs - margin, self._round(Decimal(0)))
+            surcharge = max(self._round(self.minimum - costs - margin, ROUND_CEILING), self._round(Decimal(0)))
             net = costs + margin + surcharge
             tax = self._round(net * self.tax_percent / 100)
             return estimate.with_material(name, float(rate.density_g_cm3)), Price(
@@ -154,9 +185,9 @@ class RateCard(Struct, frozen=True, kw_only=True):
                 per_piece=self._round((net + tax) / pieces),
             )
 
-    def _round(self, amount: Decimal) -> Decimal:
+    def _round(self, amount: Decimal, rounding: str = ROUND_HALF_UP) -> Decimal:
         """Return a whole number of coins."""
-        return (amount / self.coin).quantize(Decimal(1), ROUND_HALF_UP) * self.coin
+        return (amount / self.coin).quantize(Decimal(1), rounding) * self.coin
 
 
 def read_rates(path: str | os.PathLike[str]) -> RateCard:
@@ -209,11 +240,16 @@ def make_quote(verdict: Verdict, card: RateCard | None, options: Mapping[str, ob
     return Quote(source=verdict.source, estimate=estimate, price=price, notes=tuple(notes))
 
 
-def complete_options(card: RateCard | None, options: Mapping[str, object]) -> dict[str, object]:
-    """Return the options of a request for a quote with those of its material. Raises InvalidOption."""
+def complete_options(
+    card: RateCard | None, options: Mapping[str, object], fields: Mapping[str, OptionField]
+) -> dict[str, object]:
+    """Return the options of a request for a quote with those of its material; see `RateCard.complete`.
+
+    Raises InvalidOption.
+    """
     material = parse_quote_options(options).material
     if card is not None:
-        return card.complete(options)
+        return card.complete(options, fields)
     if material is not None:
         raise InvalidSettings(
             "option '{material}' names a material of a rate card, and there is none", options=("material",)
@@ -246,7 +282,13 @@ class _Reader:
         numbers = {key: self._number((key,), document[key]) for key in amounts if key in document}
         if numbers.get("coin", MIN_COIN) < MIN_COIN:
             raise self._error(("coin",), f"must be a number of at least {MIN_COIN}, got {numbers['coin']}")
-        materials = {str(key).lower(): self._read_material(str(key), table) for key, table in tables.items()}
+        materials: dict[str, MaterialRate] = {}
+        for key, table in tables.items():
+            name = key.strip().lower()
+            if name in materials:
+                raise self._error(("materials", key), f"is there twice; names of materials, such as {name}, differ in "
+                                  "more than capitals and blanks")  # fmt: skip
+            materials[name] = self._read_material(key, table)
         breaks = self._read_breaks(document.get("quantity_breaks", []))
         return RateCard(currency=currency.strip(), materials=materials, quantity_breaks=breaks, **numbers)
 

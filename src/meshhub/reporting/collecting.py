@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Mapping
+from pathlib import PurePath
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -15,7 +17,7 @@ from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.report import ModelInspection
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
-from meshhub.model.verdict import Finding, Verdict
+from meshhub.model.verdict import Verdict
 from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
@@ -29,8 +31,8 @@ VIEWS = ("iso", "front", "right")
 MIN_TIMEOUT_S = 0.05
 """Seconds; an engine needs a positive timeout, even if the time is up."""
 
-FIXED_NAME = "fixed.3mf"
-"""Name of the file that remedies write."""
+FIXED_SUFFIX = "-fixed.3mf"
+"""What follows the name of a model in that of the file that remedies write."""
 
 
 class Picture(NamedTuple):
@@ -58,6 +60,9 @@ class CheckedModel(Struct, frozen=True, kw_only=True):
     inspection: ModelInspection | None = None
     pictures: tuple[Picture, ...] = ()
 
+    fix: str = ""
+    """Command that fixes it; "" if no finding has a remedy."""
+
 
 def read_as_checked(
     registry: Registry,
@@ -77,16 +82,23 @@ def read_as_checked(
         cancel: Stops the reading.
         caller: Its plan decides about entitlements.
     """
+    return registry.read(
+        source, caller=caller, timeout=timeout_s, cancel=cancel, options=without_checks(registry, options)
+    )
+
+
+def without_checks(registry: Registry, options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a check that a conversion takes, too."""
     of_checks = {field.name for field in option_fields(VerdictOptions)} | registry.declarations.check_fields().keys()
-    reading = {key: value for key, value in options.items() if key not in of_checks}
-    return registry.read(source, caller=caller, timeout=timeout_s, cancel=cancel, options=reading)
+    return {name: value for name, value in options.items() if name not in of_checks}
 
 
-def collect_model(
+def collect_model(  # noqa: PLR0913 - a model, how it was checked, and limits
     registry: Registry,
     scene: Scene,
     name: str,
     verdict: Verdict,
+    options: Mapping[str, object] = MappingProxyType({}),
     timeout_s: float | None = None,
     cancel: Cancel | None = None,
     caller: Caller = LOCAL,
@@ -98,6 +110,7 @@ def collect_model(
         scene: The model as it was checked; see `read_as_checked`.
         name: File name for the report.
         verdict: Result of its check.
+        options: Options of the check.
         timeout_s: Seconds for all pictures.
         cancel: Stops the drawing.
         caller: Sender of the request, for reviews.
@@ -120,12 +133,34 @@ def collect_model(
         check = shown.check if shown is not None and not view else ""
         pictures.append(Picture(view, target.read(), check))
     model = registry.inspect(scene, caller=caller, timeout=remaining_s(), cancel=cancel).model
-    return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures))
+    fix = describe_fix(name, verdict, without_checks(registry, options))
+    return CheckedModel(name=name, verdict=verdict, inspection=model, pictures=tuple(pictures), fix=fix)
 
 
-def describe_remedy(path: str, finding: Finding) -> str:
-    """Return the command that fixes a finding of a file."""
-    flags = []
-    for name, value in finding.remedy.items():
-        flags += [flag_of(name)] if value is True else [flag_of(name), str(value)]
-    return shlex.join(["meshhub", "convert", path, FIXED_NAME, *flags])
+def describe_fix(path: str, verdict: Verdict, options: Mapping[str, object]) -> str:
+    """Return the command that fixes a file as far as the remedies of its findings can; "" if there are none.
+
+    Args:
+        path: Path of the file; "" for a model without one, such as standard input, so that only flags remain.
+        verdict: Result of its check.
+        options: Options of the check that a conversion takes, too; the command repeats them, because a remedy in
+            millimeters is wrong in another unit, and an operation may come before it.
+    """
+    remedies: dict[str, object] = {}
+    for finding in verdict.findings:
+        # the worst come first
+        if finding.severity != "info":
+            remedies |= {name: value for name, value in finding.remedy.items() if name not in remedies}
+    if not remedies:
+        return ""
+    flags: list[str] = []
+    for name, value in {**options, **remedies}.items():
+        if value is True:
+            flags.append(flag_of(name))
+        elif value is not False and value is not None:
+            flags += [flag_of(name), str(value)]
+    if not path:
+        return shlex.join(flags)
+    # a path that begins with a dash would be an option
+    paths = (f"./{name}" if name.startswith("-") else name for name in (path, PurePath(path).stem + FIXED_SUFFIX))
+    return shlex.join(["meshhub", "convert", *paths, *flags])

@@ -12,7 +12,7 @@ from importlib.resources import files
 from meshhub.errors import printable
 from meshhub.model.verdict import VerdictWord
 from meshhub.reporting.collecting import CheckedModel
-from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places, list_remedies
+from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places
 from meshhub.reporting.texts import ReportTexts
 
 _FLAG, _MARKED_FLAG = re.compile(r"--[a-z0-9-]+", re.ASCII), r"<code>\g<0></code>"
@@ -57,7 +57,7 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
     if figures:
         cells = "".join(f"<div><dt>{_escape(name)}</dt><dd>{_escape(value)}</dd></div>" for name, value in figures)
         parts.append(f'<dl class="figures">{cells}</dl>')
-    parts += [_show_pictures(model, texts, labels), _list_findings(model, texts, labels), _list_remedies(model, texts)]
+    parts += [_show_pictures(model, texts, labels), _list_findings(model, texts, labels), _show_fix(model, texts)]
     parts += [_list_places(model, texts, labels), _list_remarks(model, texts, labels)]
     return "\n".join(part for part in parts if part) + "\n</section>"
 
@@ -90,11 +90,11 @@ def _list_findings(model: CheckedModel, texts: ReportTexts, labels: Labels) -> s
     return _make_table("findings", texts.findings, head, rows)
 
 
-def _list_remedies(model: CheckedModel, texts: ReportTexts) -> str:
-    commands = "".join(f"<pre>{_FLAG.sub(_MARKED_FLAG, _escape(command))}</pre>" for command in list_remedies(model))
-    if not commands:
+def _show_fix(model: CheckedModel, texts: ReportTexts) -> str:
+    if not model.fix:
         return ""
-    return f'<h2>{_escape(texts.remedies)}</h2>{commands}<p class="advice">{_escape(texts.remedy_advice)}</p>'
+    command = f"<pre>{_FLAG.sub(_MARKED_FLAG, _escape(printable(model.fix)))}</pre>"
+    return f'<h2>{_escape(texts.remedies)}</h2>{command}<p class="advice">{_escape(texts.remedy_advice)}</p>'
 
 
 def _list_places(model: CheckedModel, texts: ReportTexts, labels: Labels) -> str:

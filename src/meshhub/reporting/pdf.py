@@ -18,7 +18,7 @@ from reportlab.platypus import Flowable, Image, KeepTogether, PageBreak, Paragra
 from meshhub.errors import printable
 from meshhub.model.verdict import Severity
 from meshhub.reporting.collecting import CheckedModel
-from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places, list_remedies
+from meshhub.reporting.rows import Labels, caption_of, list_figures, list_findings, list_places
 from meshhub.reporting.texts import ReportTexts
 
 WIDTH = A4[0] - 28 * mm
@@ -95,9 +95,9 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
     )
     table.setStyle([("LEFTPADDING", (0, 0), (-1, -1), 0), ("VALIGN", (0, 0), (-1, -1), "TOP")])
     story += [table, Spacer(0, 1 * mm), *_show_pictures(model, texts, labels), *_list_findings(model, texts, labels)]
-    commands = [_write(command, _COMMAND) for command in list_remedies(model)]
-    if commands:
-        story.append(KeepTogether([_write(texts.remedies, _HEADING), *commands, _write(texts.remedy_advice, _SMALL)]))
+    if model.fix:
+        command = _write(printable(model.fix), _COMMAND)
+        story.append(KeepTogether([_write(texts.remedies, _HEADING), command, _write(texts.remedy_advice, _SMALL)]))
     places = list_places(model, texts, labels)
     if places:
         heads = (texts.numbered, texts.check, "X, mm", "Y, mm", "Z, mm", texts.value, texts.part)

@@ -9,7 +9,7 @@ from meshhub.errors import format_number, printable
 from meshhub.model.options import flag_of
 from meshhub.model.verdict import Severity
 from meshhub.pipeline.numbered_places import NumberedPlace, number_places
-from meshhub.reporting.collecting import CheckedModel, Picture, describe_remedy
+from meshhub.reporting.collecting import CheckedModel, Picture
 from meshhub.reporting.texts import ReportTexts
 
 Labels = Mapping[str, str]
@@ -101,13 +101,6 @@ def _describe_place(item: NumberedPlace, label: str, unit: str, texts: ReportTex
     x, y, z = (f"{value:.2f}".replace(".", texts.decimal_mark) for value in place.position_mm)
     value = "" if place.amount is None else f"{spell_number(place.amount, texts)} {unit}".rstrip()
     return PlaceRow(str(item.number), label, x, y, z, value, "" if place.part is None else str(place.part + 1))
-
-
-def list_remedies(model: CheckedModel) -> list[str]:
-    """Return the distinct commands that fix the findings."""
-    findings = model.verdict.findings if model.verdict is not None else ()
-    commands = (printable(describe_remedy(model.name, finding)) for finding in findings if finding.remedy)
-    return list(dict.fromkeys(commands))
 
 
 def spell_count(value: int, texts: ReportTexts) -> str:

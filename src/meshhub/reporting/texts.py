@@ -59,7 +59,7 @@ class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     value: str = "Value"
     part: str = "Part"
     remedies: str = "Remedies"
-    remedy_advice: str = "Each command writes a fixed copy of the model; check that copy again."
+    remedy_advice: str = "The command writes a fixed copy of the model; check that copy again."
     notes: str = "Notes"
     checks: str = "Checks that ran"
     decimal_mark: str = "."

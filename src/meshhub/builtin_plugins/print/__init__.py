@@ -56,7 +56,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             title="Process",
             description="Way of printing: fdm (melted filament), resin (liquid resin under light) or sls (sintered "
             "powder). Limits depend on it.",
-            extra={"everyday": True},
+            extra={"everyday": True, "names_material": True},
         ),
     ] = "fdm"
 
@@ -138,6 +138,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Print material",
                 description="Material of the estimate. Default: pla for fdm, resin for resin, pa12 for sls.",
+                extra={"names_material": True},
             ),
         ]
         | None
@@ -149,6 +150,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Density, g/cm³",
                 description="Density of the material for the estimate. Default: the usual one of the material.",
+                extra={"names_material": True},
                 ge=0.1,
                 le=25,
             ),

@@ -95,7 +95,9 @@ class CheckReport:
         scene = read_as_checked(registry, file.source(), conversion.request.options, timeout_s, cancel, caller)
         if timeout_s is not None:
             timeout_s = max(MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
-        model = collect_model(registry, scene, file.name, verdict, timeout_s, cancel, caller)
+        model = collect_model(
+            registry, scene, file.name, verdict, conversion.request.options, timeout_s, cancel, caller
+        )
         with target.open() as output:
             output.write(render_report([model], self.file_name, registry, self.language, date.today()))
 

@@ -22,7 +22,9 @@ async def quote(request: AnyRequest) -> Response[bytes]:
     state = state_of(request)
     async with Reception(request, state.resources, "model") as reception:
         conversion = await reception.receive_conversion(
-            state.registry, "quote", lambda options: complete_options(state.rate_card, options)
+            state.registry,
+            "quote",
+            lambda options: complete_options(state.rate_card, options, state.registry.declarations.check_fields()),
         )
         file = input_file(reception.form)
         verdict = await run_while_connected(

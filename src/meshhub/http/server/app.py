@@ -226,7 +226,8 @@ def _load_rate_card(settings: Settings, registry: Registry) -> RateCard | None:
     try:
         card = read_rates(settings.rates_file)
         for name in card.materials:
-            registry.check_request(Request(purpose="quote", options=card.complete({"material": name})))
+            options = card.complete({"material": name}, registry.declarations.check_fields())
+            registry.check_request(Request(purpose="quote", options=options))
     except MeshhubError as error:
         raise InvalidSettings(f"rates_file: {error}") from error
     return card
