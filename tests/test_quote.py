@@ -218,7 +218,7 @@ def test_options_of_a_material_apply_unless_the_request_has_its_own(cube: Path) 
         assert registry.quote(cube, rates=CARD, print_material="pla").estimate.material == "pla"
         with pytest.raises(InvalidOption, match="not the material 'pa12' is for that"):
             registry.quote(cube, rates=CARD, material="pa12", print_process="resin")
-        with pytest.raises(InvalidOption, match="'abs': no material of the rate card is for that; known .* pla, pa12"):
+        with pytest.raises(InvalidOption, match=r"'abs': no material of the rate card is for that; known .* pla, pa12"):
             registry.quote(cube, rates=CARD, print_material="abs")
         bad = parse_rates(RATES.replace('"sls"', '"nope"'))
         with pytest.raises(InvalidSettings, match=r"rate card, materials\.pa12\.options: .*print_process"):
