@@ -53,6 +53,7 @@ OPERATIONS = (
 
 OPTIONS = {
     "boolean": {"boolean": "union"},
+    "optimize": {"optimize_target_faces": 10},
     "cut-plane": {"cut_plane": "z=10", "cut_plane_keep": "low"},
     "reduce-colors": {
         "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",
@@ -62,7 +63,7 @@ OPTIONS = {
     "hollow": {"hollow_wall_mm": 3},
     "thicken": {"thicken_mm": 12},
 }
-"""Options of operations whose examples do not go together, rename parts, or need a fine grid."""
+"""Options of operations whose examples do not go together, rename parts, or take long."""
 
 
 def write_trimesh_brick(reader: Reader) -> Source | None:

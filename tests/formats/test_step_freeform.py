@@ -19,7 +19,7 @@ from meshhub.model.source import Target
 from models import scene_of
 from opencascade_report import judge_files, measure_volume
 
-pytestmark = [pytest.mark.once, pytest.mark.process]
+pytestmark = [pytest.mark.large, pytest.mark.once, pytest.mark.process]
 
 Solid = manifold3d.Manifold
 Points = NDArray[np.float64]

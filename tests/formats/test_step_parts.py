@@ -19,7 +19,7 @@ from meshhub import ConversionFailed, Registry, Report, Source
 from meshhub.builtin_plugins.step import writer
 from opencascade_report import measure_volume
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.large, pytest.mark.process]
 
 PARTS = (
     3,

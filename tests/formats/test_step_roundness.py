@@ -24,7 +24,7 @@ from meshhub.model.source import Target
 from models import scene_of, volume
 from opencascade_report import measure_volume
 
-pytestmark = [pytest.mark.once, pytest.mark.process]
+pytestmark = [pytest.mark.large, pytest.mark.once, pytest.mark.process]
 
 Solid = manifold3d.Manifold
 
