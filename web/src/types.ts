@@ -80,7 +80,13 @@ export interface Recipe {
 export interface Plan {
   plan: string;
   label: string;
-  limits: { max_file_bytes: number; max_batch_files: number; requests_per_minute: number };
+  limits: {
+    max_file_bytes: number;
+    max_batch_files: number;
+    requests_per_minute: number;
+    /** Seconds for which the result of a job is kept; null: until the caller deletes it. */
+    job_retention_seconds: number | null;
+  };
   usage: { requests_remaining: number; resets_in_seconds: number };
 }
 

@@ -28,8 +28,11 @@ test("steps without a valid motion move nothing", () => {
 });
 
 test("a model that left its place is found by its box", () => {
-  const box = (x: number) => new Box3(new Vector3(x, 0, 0), new Vector3(x + 10, 10, 10));
-  expect(findShift(box(0), box(5))).toBeNull();
+  const box = (x: number, size = 10) => new Box3(new Vector3(x, 0, 0), new Vector3(x + size, 10, 10));
+  expect(findShift(box(0), box(0.01))).toBeNull();
+  expect(new Vector3().applyMatrix4(findShift(box(0), box(5)) ?? new Matrix4()).toArray()).toEqual([5, 0, 0]);
+  // a cut model has another size, and did not move
+  expect(findShift(box(0), box(5, 5))).toBeNull();
   expect(findShift(new Box3(), box(0))).toBeNull();
   expect(new Vector3().applyMatrix4(findShift(box(0), box(100)) ?? new Matrix4()).toArray()).toEqual([100, 0, 0]);
 });

@@ -6,7 +6,7 @@ import { preview } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, type Failure, isCancelled, toFailure } from "../state/failures";
-import { active } from "../state/items";
+import { active, items } from "../state/items";
 import { previewTriangles, readerFields } from "../state/reading";
 import type { Measure, Report } from "../types";
 import type { Picture } from "../viewer/picture";
@@ -21,6 +21,7 @@ const MAX_KEPT = 6;
 export const coloring = signal<{ measure: Measure; limit: number | null } | null>(null);
 
 interface HeatMap {
+  model: Model;
   picture: Picture | null;
   failure: Failure | null;
 }
@@ -84,7 +85,7 @@ const running = new Map<string, AbortController>();
 async function ask({ key, model, options, original }: Request): Promise<void> {
   const abort = new AbortController();
   running.set(key, abort);
-  keep(key, { picture: null, failure: null });
+  keep(key, { model, picture: null, failure: null });
   const color = coloring.peek();
   const maxTriangles = Math.min(previewTriangles(), MAX_TRIANGLES);
   try {
@@ -92,11 +93,11 @@ async function ask({ key, model, options, original }: Request): Promise<void> {
     const { parsePicture } = await import("../viewer/picture");
     const picture = await parsePicture(data);
     if (original) picture.alignTo(original.picture, original.report);
-    keep(key, { picture, failure: null });
+    keep(key, { model, picture, failure: null });
     if (color) announcement.value = t("coloredBy", { what: t(color.measure) });
   } catch (error) {
     if (isCancelled(error)) return;
-    keep(key, { picture: null, failure: toFailure(error) });
+    keep(key, { model, picture: null, failure: toFailure(error) });
   }
   running.delete(key);
 }
@@ -113,7 +114,17 @@ function askAll(): void {
   for (const request of requests) if (!kept.peek().has(request.key)) void ask(request);
 }
 
+/** Free the heat maps of models that are gone. */
+function dropUnused(): void {
+  const present = items.value.flatMap(({ model, output }) => [model, output?.model]);
+  const gone = [...kept.peek()].filter(([, { model }]) => !present.includes(model));
+  if (gone.length === 0) return;
+  for (const [, { picture }] of gone) picture?.dispose();
+  kept.value = new Map([...kept.peek()].filter((entry) => !gone.includes(entry)));
+}
+
 /** Ask for heat maps when they are selected, and cancel requests whose result the view does not show any more. */
 export function watchColoring(): void {
   wanted.subscribe(askAll);
+  items.subscribe(dropUnused);
 }

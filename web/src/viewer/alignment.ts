@@ -18,9 +18,20 @@ function toMatrix(figure: unknown): Matrix4 | null {
   return Math.abs(matrix.determinant()) > 0 ? matrix : null;
 }
 
-/** Return the shift of a model that left its place, for example to the middle of a plate; null if it did not. */
+/** Difference of two sides, per diagonal, below which two models have one size. */
+const SAME_RATIO = 5e-3;
+
+/**
+ * Return the shift of a model that is not where the operations left it, for example in the middle of the plate of a
+ * slicer; null if it is.
+ */
 export function findShift(before: Box3, after: Box3): Matrix4 | null {
-  if (before.isEmpty() || after.isEmpty() || before.intersectsBox(after)) return null;
+  if (before.isEmpty() || after.isEmpty()) return null;
+  const tolerance = before.min.distanceTo(before.max) * SAME_RATIO;
+  const [old, now] = [before.getSize(new Vector3()), after.getSize(new Vector3())];
+  const isSame = old.distanceTo(now) <= tolerance;
+  const distance = before.getCenter(new Vector3()).distanceTo(after.getCenter(new Vector3()));
+  if (isSame ? distance <= tolerance : before.intersectsBox(after)) return null;
   const shift = after.getCenter(new Vector3()).sub(before.getCenter(new Vector3()));
   return new Matrix4().makeTranslation(shift);
 }

@@ -121,10 +121,22 @@ export class Picture {
 
   /** Show a conversion at the place of the model, by the motion in its report. */
   alignTo(before: Picture, report: Report | null): void {
-    const motion = findMotion(report) ?? findShift(before.box, this.box);
-    if (!motion) return;
+    const motion = findMotion(report) ?? new Matrix4();
+    const shift = findShift(before.measure(motion), this.box);
+    if (shift) motion.premultiply(shift);
     this.motion.copy(motion);
     this.setAligned(true);
+  }
+
+  /** Return the box of the model after a motion. */
+  private measure(motion: Matrix4): Box3 {
+    const own = this.root.matrix.clone();
+    this.root.matrix.premultiply(motion);
+    this.root.updateMatrixWorld(true);
+    const box = new Box3().setFromObject(this.content, true);
+    this.root.matrix.copy(own);
+    this.root.updateMatrixWorld(true);
+    return box;
   }
 
   /** Show a conversion at the place of the model, or where it is itself. */
@@ -271,10 +283,17 @@ export class Picture {
   dispose(): void {
     this.root.traverse((object) => {
       const mesh = object as Partial<Mesh>;
-      mesh.geometry?.dispose();
+      if (mesh.geometry) {
+        mesh.geometry.dispose();
+        mesh.geometry.boundsTree = undefined;
+      }
       for (const material of [mesh.material ?? []].flat()) material.dispose();
     });
-    for (const material of this.materials.values()) {
+    for (const material of [this.clay, this.smoothClay, this.wire, this.inside, this.edge]) material.dispose();
+    for (const [source, material] of this.materials) {
+      source.dispose();
+      // A texture keeps its pixels outside of the memory of JavaScript.
+      if (material.map?.image instanceof ImageBitmap) material.map.image.close();
       material.map?.dispose();
       material.dispose();
     }

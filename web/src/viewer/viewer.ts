@@ -25,6 +25,7 @@ import {
   Vector3,
   WebGLRenderer,
   type Intersection,
+  type Material,
   type Object3D,
 } from "three";
 import { acceleratedRaycast, MeshBVH } from "three-mesh-bvh";
@@ -234,6 +235,8 @@ export class Viewer {
     this.marker.dispose();
     this.controls.dispose();
     this.renderer.dispose();
+    // A browser keeps the memory of a canvas that is gone until it collects garbage.
+    this.renderer.forceContextLoss();
     this.labels.remove();
   }
 
@@ -591,9 +594,10 @@ export class Viewer {
   }
 
   private rebuildExtras(): void {
-    for (const child of [...this.extras.children]) {
+    for (const child of [...this.extras.children] as Line<BufferGeometry, Material>[]) {
       this.extras.remove(child);
-      (child as Line).geometry.dispose();
+      child.geometry.dispose();
+      child.material.dispose();
     }
     this.labels.replaceChildren();
     if (this.box.isEmpty()) return;
