@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,13 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github" / "workflows"
+
+specification = spec_from_file_location("release", ROOT / "deploy" / "release.py")
+assert specification is not None
+assert specification.loader is not None
+release = module_from_spec(specification)
+specification.loader.exec_module(release)
+
 SCHEMAS = {"github-workflows": WORKFLOWS, "github-issue-forms": ROOT / ".github" / "ISSUE_TEMPLATE"}
 
 
@@ -62,7 +71,7 @@ def test_workflows_and_hooks_run_environments_of_tox() -> None:
     lines = [hook["entry"] for hook in local["hooks"]]
     lines += [step.get("run", "") for path in WORKFLOWS.glob("*.yml") for step in steps(path)]
     used = {match[1] for line in lines if (match := re.search(r"^tox .*?-e ([a-z]+)(?= |$)", line))}
-    assert used == {"docs", "lint", "quick"}
+    assert used == {"build", "docs", "lint", "quick", "sbom"}
     assert used <= sections
 
 
@@ -73,3 +82,62 @@ def test_the_matrix_runs_existing_tests_on_all_systems_and_versions() -> None:
     paths = [path for row in matrix["include"] for path in row["tests"].split()]
     assert paths
     assert all((ROOT / path).exists() for path in paths)
+
+
+def test_a_release_publishes_only_tags_and_without_tokens() -> None:
+    jobs = read(WORKFLOWS / "release.yml")["jobs"]
+    assert jobs["bare"]["strategy"]["matrix"]["minor"] == [11, 12, 13, 14]
+    for name in ("publish", "image"):
+        assert jobs[name]["needs"] == "bare"
+        assert jobs[name]["if"] == "github.ref_type == 'tag'"
+        assert jobs[name]["permissions"]["id-token"] == "write"
+    text = (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"secrets\.(\w+)", text)) == {"GITHUB_TOKEN"}
+    assert jobs["publish"]["steps"][-1]["with"]["attestations"] is True
+    build = next(step for step in jobs["image"]["steps"] if step.get("id") == "build")["with"]
+    assert (build["platforms"], build["sbom"], build["provenance"]) == ("linux/amd64,linux/arm64", True, "mode=max")
+
+
+def test_scripts_that_workflows_run_exist() -> None:
+    lines = [step.get("run", "") for path in WORKFLOWS.glob("*.yml") for step in steps(path)]
+    scripts = {match for line in lines for match in re.findall(r"[\w./]+\.py", line)}
+    assert scripts == {"deploy/release.py", "tests/support/release_check.py"}
+    assert all((ROOT / script).is_file() for script in scripts)
+
+
+def test_a_release_writes_its_version_to_every_file_that_states_one(tmp_path: Path) -> None:
+    for path in release.list_files(ROOT):
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    release.write_version("0.9.0rc1", tmp_path)
+    copies = release.list_files(tmp_path)
+    assert len(copies) == 2 + len(list((ROOT / "plugins").iterdir()))
+    before = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    for path in copies:
+        text = path.read_text(encoding="utf-8")
+        stated = yaml.safe_load(text) if path.suffix == ".cff" else tomllib.loads(text)["project"]
+        assert stated["version"] == "0.9.0rc1"
+        original = (ROOT / path.relative_to(tmp_path)).read_text(encoding="utf-8")
+        assert text.replace("0.9.0rc1", before) == original
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path: Path) -> None:
+    text = "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n\n### Formats\n\n- New.\n\n## [0.1.0]\n\n- 1.\n"
+    (tmp_path / "CHANGELOG.md").write_text(text, encoding="utf-8")
+    assert release.find_notes("0.2.0", tmp_path) == "### Formats\n\n- New."
+    for missing in ("0.3.0", "0x2.0"):
+        with pytest.raises(SystemExit, match="has no section"):
+            release.find_notes(missing, tmp_path)
+
+
+def test_the_script_of_a_release_rejects_what_is_no_version() -> None:
+    for arguments in ((), ("notes",), ("notes", "main"), ("notes", "v1.2"), ("publish", "1.2.3")):
+        command = [sys.executable, ROOT / "deploy" / "release.py", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "usage: " in done.stderr
+
+
+def test_the_citation_fits_its_schema() -> None:
+    assert validate("citation-file-format", ROOT / "CITATION.cff").returncode == 0

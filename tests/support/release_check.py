@@ -1,7 +1,9 @@
 """Build every distribution, check the files, and try them in fresh environments: `tox -e build`.
 
 Each distribution is installed twice: with the lowest versions that its requirements allow, and with the highest. The
-installed program then converts a model, finds the plug-ins and checks itself.
+installed program then converts a model, finds the plug-ins and checks itself. The base is also tried alone, in an
+environment that has nothing else, as `uvx meshhub` runs it; `release_check.py --alone FOLDER` does only this with a
+wheel that is already built.
 """
 
 from __future__ import annotations
@@ -86,11 +88,30 @@ def try_wheels(wheels: list[Path], resolution: str, folder: Path) -> None:
     assert (folder / "venv" / "share" / "man" / "man1" / "meshhub.1").is_file()
 
 
+def try_alone(folder: Path) -> None:
+    """Run the wheel of meshhub in a folder as `uvx` does, with this Python: no extra, no plug-in, no cache of it."""
+    (wheel,) = folder.glob("meshhub-[0-9]*.whl")
+    command = ("uv", "tool", "run", "--isolated", "--python", sys.executable, "--from", wheel, "meshhub")
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        model, result = ROOT / "examples" / "bracket.stl", place / "bracket.3mf"
+        assert run(*command, "--version", cwd=place).split() == ["meshhub", wheel.name.split("-")[1]]
+        run(*command, model, result, "--repair", "--target-height-mm", "40", cwd=place)
+        assert json.loads(run(*command, "inspect", result, "--json", cwd=place))["model"]["watertight"]
+        run(*command, "check", result, "--fail-on", "never", cwd=place)
+        run(*command, "render", result, place / "bracket.png", "--size", "320x240", cwd=place)
+        assert json.loads(run(*command, "doctor", "--json", cwd=place))["can_convert"]
+
+
 def main() -> None:
     """Build into the folder that the command names (default: a temporary one), and check the result."""
+    if sys.argv[1:2] == ["--alone"]:
+        try_alone(Path(sys.argv[2]).resolve())
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(temporary) / "dist"
         wheels = build(folder.resolve())
+        try_alone(folder.resolve())
         for resolution in RESOLUTIONS:
             place = Path(temporary) / resolution
             place.mkdir()

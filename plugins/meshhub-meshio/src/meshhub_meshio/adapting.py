@@ -1,0 +1,41 @@
+"""What meshio 5.3 lacks: some cells that it reads, and silence, because its warnings are for the caller."""
+
+from __future__ import annotations
+
+import sys
+
+from meshhub import note
+from meshhub.toolkit.names import single_line
+
+_DIMENSIONS = {"wedge15": 3, "pyramid13": 3}
+_ABAQUS = {
+    "CPS6": "triangle6",
+    "CPE6": "triangle6",
+    "STRI65": "triangle6",
+    "CPS8": "quad8",
+    "CPE8": "quad8",
+    "C3D5": "pyramid",
+    "C3D15": "wedge15",
+}
+
+
+def adapt_meshio() -> None:
+    """Add the missing cells, which stay as a later meshio knows them, and make its warnings notes."""
+    from meshio import _common
+    from meshio._mesh import topological_dimension
+    from meshio.abaqus._abaqus import abaqus_to_meshio_type
+
+    for table, entries in ((topological_dimension, _DIMENSIONS), (abaqus_to_meshio_type, _ABAQUS)):
+        for name, value in entries.items():
+            table.setdefault(name, value)
+    # each module has imported the functions by name
+    printing = (_common.warn, _common.error, _common.info)
+    for module in [module for name, module in sys.modules.items() if name.startswith("meshio.")]:
+        for name in ("warn", "error", "info"):
+            if getattr(module, name, None) in printing:
+                setattr(module, name, _note)
+
+
+def _note(text: object, highlight: bool = True) -> None:  # noqa: ARG001 - the parameters of meshio
+    """Report what meshio would print."""
+    note("meshio_warning", f"meshio reports: {single_line(str(text))[:120]}")
