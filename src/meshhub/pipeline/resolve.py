@@ -297,7 +297,12 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
     candidates = declarations.writers_of(declarations.format_of(target))
     if not candidates:
         raise unsupported_target(target, declarations)
-    return choose_allowed(candidates, caller)
+    writer = choose_allowed(candidates, caller)
+    if request.purpose == "check" and not writer.capability.carries & {"materials", "colors"}:
+        raise UnsupportedTarget(
+            f"findings are marked by colors, which {writer.capability.format.label} does not keep; choose glb"
+        )
+    return writer
 
 
 def _is_requested(operation: Declared[Operation], options: Mapping[str, Value]) -> bool:
