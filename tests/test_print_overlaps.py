@@ -180,6 +180,11 @@ def test_what_is_there_twice_is_counted(registry: Registry) -> None:
     assert not after(registry, copies, found["duplicate_parts"])
 
 
+def test_a_single_face_has_no_overlap(registry: Registry) -> None:
+    triangle = Mesh(np.array([[0.0, 0, 0], [9, 0, 0], [0, 9, 5]]), np.array([[0, 1, 2]], np.int32))
+    assert findings(registry, scene(triangle)) == {}
+
+
 def test_a_scene_without_faces_has_no_overlap(registry: Registry) -> None:
     empty = Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
     assert not findings(registry, scene(empty, mesh_of(Manifold.cube((10, 10, 10)))))

@@ -364,6 +364,7 @@ def test_xml_is_read_in_both_encodings(encoding: str) -> None:
         model(thing(1, '<components><component objectid="1"/></components>')),
         model(thing(1, '<components><component objectid="2"/></components>')
               + thing(2, '<components><component objectid="1"/></components>')),
+        model("<basematerials id='4'/><m:compositematerials id='5' matid='4' matindices='0 x'/>" + thing()),
         model("<m:colorgroup id='5'><m:color color='red'/></m:colorgroup>" + thing(1, more='pid="5" pindex="0"')),
         model("<vertices><vertices></vertices></vertices><basematerials id='4'><basematerials id='5'>"
               "</basematerials></basematerials>" + thing(1, "<mesh><vertices><vertices/></vertices></mesh>")),

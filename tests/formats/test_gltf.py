@@ -302,6 +302,13 @@ def test_a_node_below_several_parents_is_placed_below_each() -> None:
     assert codes == ["node_repeated"]
 
 
+def test_a_node_that_a_scene_names_twice_is_placed_once() -> None:
+    document = square()
+    document.json["scenes"][0]["nodes"] *= 2
+    scene, codes = load_with_notes(document.glb())
+    assert (len(scene.parts), codes) == (1, ["node_repeated"])
+
+
 def test_a_cycle_of_nodes_is_rejected() -> None:
     document = square().place({"children": [1]}, {"children": [0], "mesh": 0}, roots=[0])
     with pytest.raises(UnreadableFile, match=r"nodes\[1\]\.children names nodes\[0\]"):
@@ -440,8 +447,9 @@ def test_a_missing_image_is_named_and_a_companion_is_used() -> None:
     assert [image.data for image in scene.images] == [PIXEL]
 
 
-def test_an_invalid_material_is_noted_and_the_geometry_kept() -> None:
-    scene, codes = material_scene({"pbrMetallicRoughness": {"baseColorFactor": "red"}})
+@pytest.mark.parametrize("invalid", [{"baseColorFactor": "red"}, {"metallicFactor": True}])
+def test_an_invalid_material_is_noted_and_the_geometry_kept(invalid: dict[str, Any]) -> None:
+    scene, codes = material_scene({"pbrMetallicRoughness": invalid})
     assert scene.face_count == 2
     assert codes == ["material_ignored"]
 
@@ -610,6 +618,7 @@ def test_the_error_of_gltf_1_names_the_version(data: bytes) -> None:
         (lambda json: json["bufferViews"][0].update(byteLength=True), r"bufferViews\[0\]\.byteLength"),
         (lambda json: json["bufferViews"][0].update(byteStride=4), "byteStride"),
         (lambda json: json["accessors"][1].update(componentType=5126), "indices|count"),
+        (lambda json: json["accessors"][1].update(type="VEC2", count=3), "indices"),
         (lambda json: json["meshes"][0]["primitives"][0].update(mode=7), r"meshes\[0\]\.primitives\[0\]\.mode"),
         (lambda json: json["meshes"][0].update(primitives={}), r"meshes\[0\]\.primitives"),
         (lambda json: json["nodes"][0].update(mesh=4), r"nodes\[0\]\.mesh"),
@@ -625,6 +634,13 @@ def test_the_error_of_an_invalid_value_names_its_place(change: Any, place: str) 
     change(document.json)
     with pytest.raises(UnreadableFile, match=place):
         load(document.glb())
+
+
+def test_indices_that_end_within_a_triangle_are_left_out() -> None:
+    document = square()
+    document.json["accessors"][1]["count"] = 5
+    scene, codes = load_with_notes(document.glb())
+    assert (scene.face_count, codes) == (1, ["indices_left_over"])
 
 
 def test_a_file_with_only_invalid_indices_is_rejected() -> None:

@@ -207,6 +207,7 @@ def test_malformed_forms_are_rejected(service: Running, body: bytes, kind: str) 
         (END, "missing_field"),
         (FILE + TARGET + TARGET + END, "bad_request"),
         (FILE + FILE + TARGET + END, "bad_request"),
+        (FILE.replace(b'"file"', b'"model"').replace(b"toy\r\n", b"\xff\r\n") + TARGET + END, "missing_field"),
         (FILE + TARGET + build_part("", b"x") + END, "invalid_option"),
         (FILE + TARGET + build_part("\u202e\0", b"x") + END, "invalid_option"),
     ],
