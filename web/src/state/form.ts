@@ -6,6 +6,7 @@ import { chooseTarget, planChain } from "../chain";
 import { base } from "../requests";
 import { changeRecipe, fromFragment, keyOf, toFragment, type Settings, type Value } from "../settings";
 import type { Format } from "../types";
+import { Undo } from "../undo";
 import { active, items } from "./items";
 import { fields, supported } from "./service";
 
@@ -28,9 +29,41 @@ let isTargetChosen = false;
 /** Options that the user set; the page suggests no value for them. */
 const touched = new Set<string>();
 
+interface Step {
+  settings: Settings;
+  recipe: string;
+}
+
+const history = new Undo<Step>();
+/** Number of changes; what depends on the history follows it. */
+const changeCount = signal(0);
+export const canUndo = computed(() => changeCount.value >= 0 && history.canUndo);
+export const canRedo = computed(() => changeCount.value >= 0 && history.canRedo);
+
+/** Change the settings for the user, so that the change can be undone. */
+function change(next: Settings, topic: string, chosen = recipe.peek()): void {
+  history.record({ settings: settings.peek(), recipe: recipe.peek() }, topic);
+  restore({ settings: next, recipe: chosen });
+}
+
+function restore(step: Step | undefined): void {
+  if (!step) return;
+  settings.value = step.settings;
+  recipe.value = step.recipe;
+  changeCount.value++;
+}
+
+export function undo(): void {
+  restore(history.undo({ settings: settings.peek(), recipe: recipe.peek() }));
+}
+
+export function redo(): void {
+  restore(history.redo({ settings: settings.peek(), recipe: recipe.peek() }));
+}
+
 export function setTarget(target: string): void {
   isTargetChosen = true;
-  settings.value = { ...settings.value, target };
+  change({ ...settings.value, target }, "");
 }
 
 export function setOption(name: string, value: Value | undefined): void {
@@ -41,7 +74,7 @@ export function setOption(name: string, value: Value | undefined): void {
   touched.add(name);
   const options = Object.fromEntries(Object.entries(settings.value.options).filter(([key]) => key !== name));
   if (value !== undefined) options[name] = value;
-  settings.value = { ...settings.value, options };
+  change({ ...settings.value, options }, fields.value[name]?.type === "boolean" ? "" : name);
 }
 
 /** Set the options of a recipe in place of those of the last one. */
@@ -49,8 +82,8 @@ export function setRecipe(id: string): void {
   const recipes = supported.value?.recipes ?? {};
   const next = recipes[id];
   for (const name of Object.keys(next?.options ?? {})) touched.add(name);
-  settings.value = { ...settings.value, options: changeRecipe(settings.value.options, recipes[recipe.value], next) };
-  recipe.value = next ? id : "";
+  const options = changeRecipe(settings.value.options, recipes[recipe.value], next);
+  change({ ...settings.value, options }, "", next ? id : "");
 }
 
 /** Suggest a target and the repair for the models that were read. */
@@ -81,6 +114,8 @@ function suggestRepair(): void {
 /** Forget the settings of models that were all removed. */
 export function resetForm(): void {
   touched.clear();
+  history.clear();
+  changeCount.value++;
   isTargetChosen = false;
   recipe.value = "";
   settings.value = { ...settings.value, options: {} };
@@ -97,4 +132,6 @@ export function applyLink(): void {
   const { recipe: named, ...options } = shared.options ?? {};
   if (named !== undefined) setRecipe(String(named));
   for (const [name, value] of Object.entries(options)) setOption(name, value);
+  history.clear();
+  changeCount.value++;
 }

@@ -1,13 +1,28 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
+import { useEffect } from "preact/hooks";
+
 import { formatNumber, listFeatures, t, withDecimalMark } from "../i18n";
 import { checkValue, unitOf, type Value } from "../settings";
-import { chain, setOption, setTarget, settings, targetFormat, recipe, setRecipe } from "../state/form";
+import {
+  canRedo,
+  canUndo,
+  chain,
+  redo,
+  undo,
+  setOption,
+  setTarget,
+  settings,
+  targetFormat,
+  recipe,
+  setRecipe,
+} from "../state/form";
 import { active, items } from "../state/items";
 import { readerOptions, supported } from "../state/service";
 import type { Capability, Field, Operation, Stage } from "../types";
 import { isKeyOpen } from "./dialogs";
 import { Icon } from "./icons";
+import { PaletteRow } from "./palette";
 
 export function Settings() {
   const capabilities = supported.value;
@@ -15,7 +30,10 @@ export function Settings() {
   return (
     <>
       <section class="block" aria-labelledby="prepare-title">
-        <h2 id="prepare-title">{t("prepare")}</h2>
+        <div class="row between">
+          <h2 id="prepare-title">{t("prepare")}</h2>
+          <UndoButtons />
+        </div>
         <Recipes />
         {GROUPS.map(([title, stages]) => (
           <OperationGroup
@@ -32,6 +50,43 @@ export function Settings() {
         <Chain />
       </section>
     </>
+  );
+}
+
+function UndoButtons() {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+      // A field of text has a history of its own.
+      if (event.target instanceof HTMLInputElement && event.target.type === "text") return;
+      event.preventDefault();
+      if (event.shiftKey) redo();
+      else undo();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  return (
+    <span class="row tight" role="group" aria-label={t("history")}>
+      <button
+        class="icon-button small"
+        aria-label={t("undo")}
+        title={t("undo")}
+        disabled={!canUndo.value}
+        onClick={undo}
+      >
+        <Icon name="undo" />
+      </button>
+      <button
+        class="icon-button small"
+        aria-label={t("redo")}
+        title={t("redo")}
+        disabled={!canRedo.value}
+        onClick={redo}
+      >
+        <Icon name="redo" />
+      </button>
+    </span>
   );
 }
 
@@ -148,11 +203,64 @@ function OperationRow({ operation }: { operation: Operation }) {
           {entries
             .filter(([, { type }], index) => index > 0 || type !== "boolean")
             .map(([option, each]) => (
-              <FieldRow key={option} name={option} field={each} isBare={entries.length === 1} />
+              <OptionRow key={option} name={option} field={each} isBare={entries.length === 1} />
             ))}
         </div>
       )}
     </div>
+  );
+}
+
+/** Input of an option of an operation: with a slider or swatches where they tell more than a number. */
+function OptionRow({ name, field, isBare }: { name: string; field: Field; isBare: boolean }) {
+  if (name === "reduce_colors_palette") return <PaletteRow name={name} field={field} />;
+  const faces = active.value?.facts?.inspection.model.faces ?? 0;
+  return (
+    <>
+      <FieldRow name={name} field={field} isBare={isBare} />
+      {name === "optimize_target_faces" && faces > MIN_SLIDER_FACES && <KeepSlider name={name} faces={faces} />}
+      {isSlidable(field) && (
+        <input
+          type="range"
+          min={field.minimum}
+          max={field.maximum}
+          value={String(settings.value.options[name] ?? field.default ?? field.minimum)}
+          aria-label={field.title}
+          onInput={({ currentTarget }) => setOption(name, currentTarget.value)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Faces below which a percentage is no useful unit. */
+const MIN_SLIDER_FACES = 100;
+/** Values of a number that a slider can show one by one. */
+const MAX_SLIDER_VALUES = 64;
+
+function isSlidable({ type, minimum, maximum }: Field): boolean {
+  return type === "integer" && minimum !== undefined && maximum !== undefined && maximum - minimum < MAX_SLIDER_VALUES;
+}
+
+/** Share of the triangles that a reduction keeps, in percent. */
+function KeepSlider({ name, faces }: { name: string; faces: number }) {
+  const target = Number(settings.value.options[name]);
+  const percent = Number.isFinite(target) && target > 0 ? Math.min(100, Math.max(1, (100 * target) / faces)) : 100;
+  return (
+    <label class="keep">
+      <input
+        type="range"
+        min="1"
+        max="100"
+        value={percent}
+        aria-label={t("keepFaces")}
+        aria-valuetext={t("keepPercent", { percent: Math.round(percent) })}
+        onInput={({ currentTarget }) =>
+          setOption(name, String(Math.max(4, Math.round((faces * Number(currentTarget.value)) / 100))))
+        }
+      />
+      <small>{t("keepPercent", { percent: formatNumber(percent, percent < 10 ? 1 : 0) })}</small>
+    </label>
   );
 }
 

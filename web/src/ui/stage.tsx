@@ -155,7 +155,7 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   useEffect(() => {
     shownPlace.value = null;
-  }, [item.id, item.picture]);
+  }, [item.id, item.picture, item.outputPicture]);
   const job = item.output?.job ?? null;
   useEffect(() => {
     // An effect of a parent sets the panes of the comparison after this one.

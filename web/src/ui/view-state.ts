@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 
 import { active } from "../state/items";
 import type { DefectKind, Place } from "../types";
+import { DEFECT_COLORS } from "../viewer/look";
 import type { MarkedPlace, Viewer, ViewOptions } from "../viewer/viewer";
 
 export const viewOptions = signal<ViewOptions>({
@@ -31,7 +32,7 @@ export function changeView(change: Partial<ViewOptions>): void {
 }
 
 export function showPlace(kind: DefectKind, index: number, place: Place): void {
-  shownPlace.value = { kind, index };
+  shownPlace.value = { kind, index, mark: { position_mm: place.position_mm, color: DEFECT_COLORS[kind], label: "" } };
   changeView({ defects: true, mode: viewOptions.value.mode === "after" ? "before" : viewOptions.value.mode });
   viewer.value?.flyTo(place);
 }

@@ -61,6 +61,18 @@ export class Beds {
     return [...this.boxes.values()].reduce((all, bed) => all.union(this.toView(bed)), box.clone());
   }
 
+  get count(): number {
+    return this.boxes.size;
+  }
+
+  /** Return the corners of all beds as they stand in the view. */
+  listCorners(): number[] {
+    return [...this.boxes.values()].flatMap((box) => {
+      const { min, max } = this.toView(box);
+      return [min.x, min.y, min.z, max.x, min.y, min.z, min.x, max.y, min.z, max.x, max.y, max.z];
+    });
+  }
+
   find(number: number): Box3 | undefined {
     const bed = this.boxes.get(number);
     return bed && this.toView(bed);

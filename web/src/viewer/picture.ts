@@ -16,14 +16,16 @@ import {
   Mesh,
   MeshBasicMaterial,
   MeshLambertMaterial,
-  type MeshStandardMaterial,
+  MeshStandardMaterial,
   type Material,
   type Object3D,
   type Plane,
+  Vector3,
 } from "three";
 import { LineMaterial } from "three/examples/jsm/lines/LineMaterial.js";
 import { LineSegments2 } from "three/examples/jsm/lines/LineSegments2.js";
 import { LineSegmentsGeometry } from "three/examples/jsm/lines/LineSegmentsGeometry.js";
+import { toCreasedNormals } from "three/examples/jsm/utils/BufferGeometryUtils.js";
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import { isColored } from "../chain";
@@ -46,6 +48,25 @@ const MAX_EDGE_TRIANGLES = 30_000;
 /** Highlighted triangles up to which their edges are drawn too, so that thin and covered ones can be seen. */
 const MAX_OUTLINED_TRIANGLES = 2_000;
 
+/** Triangles up to which faces without normals are smoothed, except at sharp edges: it takes 10 µs for each. */
+const MAX_CREASED_TRIANGLES = 60_000;
+/** Surfaces are drawn behind lines at the same place. */
+const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
+/** Wide lines are drawn in front of the surfaces on which they lie. */
+const IN_FRONT = { polygonOffset: true, polygonOffsetFactor: -4, polygonOffsetUnits: -200 } as const;
+/** Roughness of a printed filament. */
+const PLASTIC_ROUGHNESS = 0.55;
+/** Opacity of a defect that the model hides. */
+const HIDDEN_OPACITY = 0.22;
+
+/** Lambert shading draws a frame of software WebGL in about half the time of physically based shading. */
+type Shaded = MeshLambertMaterial | MeshStandardMaterial;
+
+function toPlastic(): Shaded {
+  if (hasSlowWebGl()) return new MeshLambertMaterial(BEHIND_LINES);
+  return new MeshStandardMaterial({ ...BEHIND_LINES, roughness: PLASTIC_ROUGHNESS, metalness: 0 });
+}
+
 export interface PartNode {
   name: string;
   depth: number;
@@ -66,7 +87,7 @@ export interface Display {
 /** A mesh of the model, with the twins that draw its wireframe and the inside of a section. */
 interface Surface {
   mesh: Mesh;
-  colored: MeshLambertMaterial | MeshLambertMaterial[];
+  colored: Shaded | Shaded[];
   wire: Mesh;
   inside: Mesh;
 }
@@ -83,17 +104,12 @@ export class Picture {
   /** Whether the picture stands where the model was that was read. */
   private isAligned = false;
   private readonly surfaces: Surface[] = [];
-  private readonly clay = new MeshLambertMaterial({
-    side: DoubleSide,
-    polygonOffset: true,
-    polygonOffsetUnits: 1,
-    polygonOffsetFactor: 1,
-  });
-  private readonly smoothClay = this.clay.clone();
+  private readonly clay = toPlastic();
+  private readonly facetedClay = toPlastic();
   private readonly wire = new MeshBasicMaterial({ wireframe: true, transparent: true, opacity: 0.35, color: "#000" });
   private readonly inside = new MeshBasicMaterial({ side: BackSide });
   private readonly edge = new LineBasicMaterial({ transparent: true, opacity: 0.55 });
-  private readonly materials = new Map<Material, MeshLambertMaterial>();
+  private readonly materials = new Map<Material, Shaded>();
   readonly hasAppearance: boolean;
 
   constructor(
@@ -101,7 +117,7 @@ export class Picture {
     readonly facts: PreviewFacts,
   ) {
     const scene = content;
-    this.clay.flatShading = true;
+    this.facetedClay.flatShading = true;
     this.root.matrixAutoUpdate = false;
     this.root.matrix.copy(TO_MILLIMETERS);
     const defects = scene.children.find(({ name, userData }) => isDefects(name, userData));
@@ -126,6 +142,22 @@ export class Picture {
     if (shift) motion.premultiply(shift);
     this.motion.copy(motion);
     this.setAligned(true);
+  }
+
+  /** Return points of the surface as it stands in the view, three numbers for each. */
+  listPoints(maxCount: number): number[] {
+    this.root.updateMatrixWorld(true);
+    const total = this.meshes.reduce((sum, { geometry }) => sum + geometry.getAttribute("position").count, 0);
+    const step = Math.max(1, Math.ceil(total / maxCount));
+    const points: number[] = [];
+    const point = new Vector3();
+    for (const { geometry, matrixWorld } of this.meshes) {
+      const positions = geometry.getAttribute("position");
+      for (let index = 0; index < positions.count; index += step) {
+        points.push(...point.fromBufferAttribute(positions, index).applyMatrix4(matrixWorld).toArray());
+      }
+    }
+    return points;
   }
 
   /** Return the box of the model after a motion. */
@@ -171,38 +203,41 @@ export class Picture {
 
   private addSurface(mesh: Mesh): void {
     const hasNormals = "normal" in mesh.geometry.attributes;
-    const convert = (material: Material): MeshLambertMaterial =>
-      this.toLambert(material as MeshStandardMaterial, hasNormals);
+    const convert = (material: Material): Shaded => this.toShaded(material as MeshStandardMaterial);
     const colored = Array.isArray(mesh.material) ? mesh.material.map(convert) : convert(mesh.material);
+    const edges =
+      hasNormals || this.facts.is_reduced || this.facts.triangles > MAX_EDGE_TRIANGLES
+        ? null
+        : new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG);
+    if (!hasNormals && this.facts.triangles <= MAX_CREASED_TRIANGLES) {
+      const faceted = mesh.geometry;
+      mesh.geometry = toCreasedNormals(faceted, (SHARP_EDGE_DEG * Math.PI) / 180);
+      faceted.dispose();
+    }
     const wire = new Mesh(mesh.geometry, this.wire);
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
-    if (!hasNormals && !this.facts.is_reduced && this.facts.triangles <= MAX_EDGE_TRIANGLES) {
-      mesh.add(new LineSegments(new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG), this.edge));
-    }
+    if (edges) mesh.add(new LineSegments(edges, this.edge));
     this.surfaces.push({ mesh, colored, wire, inside });
   }
 
-  /** Lambert shading draws a frame of software WebGL in about half the time of physically based shading. */
-  private toLambert(source: MeshStandardMaterial, hasNormals: boolean): MeshLambertMaterial {
+  private toShaded(source: MeshStandardMaterial): Shaded {
     const known = this.materials.get(source);
     if (known) return known;
-    const result = new MeshLambertMaterial({
-      name: source.name,
-      color: source.color,
-      map: source.map,
-      alphaMap: source.alphaMap,
-      transparent: source.transparent,
-      opacity: source.opacity,
-      alphaTest: source.alphaTest,
-      vertexColors: source.vertexColors,
-      side: DoubleSide,
-      flatShading: !hasNormals,
-      polygonOffset: true,
-      polygonOffsetUnits: 1,
-      polygonOffsetFactor: 1,
-    });
+    const result = hasSlowWebGl()
+      ? new MeshLambertMaterial({
+          name: source.name,
+          color: source.color,
+          map: source.map,
+          alphaMap: source.alphaMap,
+          transparent: source.transparent,
+          opacity: source.opacity,
+          alphaTest: source.alphaTest,
+          vertexColors: source.vertexColors,
+          ...BEHIND_LINES,
+        })
+      : Object.assign(source, BEHIND_LINES);
     this.materials.set(source, result);
     return result;
   }
@@ -215,32 +250,25 @@ export class Picture {
       const geometry = (child as Mesh).geometry as BufferGeometry | undefined;
       const positions = geometry?.getAttribute("position");
       if (!positions) return;
-      if (child instanceof LineSegments) this.defects.add(this.toLines(positions.array as Float32Array, color));
+      if (child instanceof LineSegments) this.addLines(positions.array as Float32Array, color);
       else if (child instanceof Mesh) {
         this.defects.add(new Mesh(geometry, toOverlay(color)));
         if (positions.count <= 3 * MAX_OUTLINED_TRIANGLES) {
-          const outline = this.toLines(listEdges(positions.array as Float32Array), color);
-          outline.renderOrder = 2;
-          this.defects.add(outline);
+          this.addLines(listEdges(positions.array as Float32Array), color);
         }
       }
     });
   }
 
-  /** Lines of several pixels: WebGL draws its own lines one pixel wide. */
-  private toLines(positions: Float32Array, color: string): LineSegments | LineSegments2 {
-    if (hasSlowWebGl() && positions.length / 6 > MAX_WIDE_LINES_CPU) return toThinLines(positions, color);
-    const geometry = new LineSegmentsGeometry();
-    geometry.setPositions(positions);
-    const material = new LineMaterial({
-      color: new Color(color).getHex(),
-      linewidth: LINE_WIDTH_PIXELS,
-      depthTest: false,
-      transparent: true,
-    });
-    const lines = new LineSegments2(geometry, material);
-    lines.renderOrder = 1;
-    return lines;
+  /** Add lines of several pixels: solid where they are seen, and faint where the model hides them. */
+  private addLines(positions: Float32Array, color: string): void {
+    const isThin = hasSlowWebGl() && positions.length / 6 > MAX_WIDE_LINES_CPU;
+    for (const isHidden of [true, false]) {
+      const look = { depthTest: !isHidden, transparent: true, opacity: isHidden ? HIDDEN_OPACITY : 1 };
+      const lines = isThin ? toThinLines(positions, color, look) : toWideLines(positions, color, look);
+      lines.renderOrder = isHidden ? 1 : 2;
+      this.defects.add(lines);
+    }
   }
 
   /** Color the triangles that a conversion changed, given by their corners in the view. */
@@ -259,12 +287,12 @@ export class Picture {
   apply(display: Display, planes: Plane[]): void {
     const isCut = planes.length > 0;
     this.clay.color.set(display.clay);
-    this.smoothClay.color.set(display.clay);
+    this.facetedClay.color.set(display.clay);
     this.inside.color.set(display.cut);
     this.edge.color.set(display.edge);
     const hasColors = (display.textures && this.hasAppearance) || this.facts.scale !== null;
     for (const { mesh, colored, wire, inside } of this.surfaces) {
-      const clay = "normal" in mesh.geometry.attributes ? this.smoothClay : this.clay;
+      const clay = "normal" in mesh.geometry.attributes ? this.clay : this.facetedClay;
       mesh.material = hasColors ? colored : clay;
       wire.visible = display.wireframe;
       inside.visible = isCut;
@@ -289,7 +317,7 @@ export class Picture {
       }
       for (const material of [mesh.material ?? []].flat()) material.dispose();
     });
-    for (const material of [this.clay, this.smoothClay, this.wire, this.inside, this.edge]) material.dispose();
+    for (const material of [this.clay, this.facetedClay, this.wire, this.inside, this.edge]) material.dispose();
     for (const [source, material] of this.materials) {
       source.dispose();
       // A texture keeps its pixels outside of the memory of JavaScript.
@@ -311,11 +339,26 @@ function listEdges(corners: Float32Array): Float32Array {
   return new Float32Array(ends);
 }
 
-function toThinLines(positions: Float32Array, color: string): LineSegments {
+interface LineLook {
+  depthTest: boolean;
+  transparent: boolean;
+  opacity: number;
+}
+
+function toThinLines(positions: Float32Array, color: string, look: LineLook): LineSegments {
   const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(positions, 3));
-  const lines = new LineSegments(geometry, new LineBasicMaterial({ color, depthTest: false, transparent: true }));
-  lines.renderOrder = 1;
-  return lines;
+  return new LineSegments(geometry, new LineBasicMaterial({ color, ...look }));
+}
+
+/** WebGL draws its own lines one pixel wide. */
+function toWideLines(positions: Float32Array, color: string, look: LineLook): LineSegments2 {
+  const geometry = new LineSegmentsGeometry();
+  geometry.setPositions(positions);
+  const hex = new Color(color).getHex();
+  return new LineSegments2(
+    geometry,
+    new LineMaterial({ color: hex, linewidth: LINE_WIDTH_PIXELS, ...look, ...IN_FRONT }),
+  );
 }
 
 /** Return a material that covers the surface at the same place. */

@@ -15,6 +15,7 @@ import {
   OrthographicCamera,
   PerspectiveCamera,
   Plane,
+  PMREMGenerator,
   Points,
   PointsMaterial,
   Raycaster,
@@ -30,10 +31,13 @@ import {
 } from "three";
 import { acceleratedRaycast, MeshBVH } from "three-mesh-bvh";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
 
 import type { Bed } from "../beds";
 import type { Triple } from "../types";
 import { Beds } from "./beds";
+import { fitOutline } from "./fit";
+import { Ground } from "./ground";
 import { SLIDER_INSET_PIXELS } from "./look";
 import { Marker } from "./marker";
 import { measure, POINT_COUNTS, type Point, type Tool } from "./measure";
@@ -98,6 +102,16 @@ const KEY_ZOOM_RATIO = 1.15;
 const SNAP_PIXELS = 9;
 /** Pixels that a pointer may move between press and release of a click. */
 const CLICK_PIXELS = 5;
+/** Blur of the room in which a model is lit, in radians; filaments are not mirrors. */
+const ROOM_BLUR_RAD = 0.04;
+const ROOM_INTENSITY = 0.5;
+const ROOM_LAMP_INTENSITY = 1.5;
+/** Share of the view, across or up, that the outline of the model fills. */
+const OUTLINE_RATIO = 1.1;
+/** Points of a model by which its outline is measured. */
+const OUTLINE_POINTS = 10_000;
+/** Radius around a tiny place that the view shows, per radius of the model. */
+const MIN_PLACE_RATIO = 0.12;
 /** Width and height of a thumbnail. */
 const THUMBNAIL_PIXELS: [number, number] = [144, 108];
 const AXES: Axis[] = ["x", "y", "z"];
@@ -133,6 +147,7 @@ export class Viewer {
   private readonly lamp = new DirectionalLight(0xffffff, 2.1);
   private readonly extras = new Group();
   private readonly beds = new Beds();
+  private readonly ground = new Ground();
   private readonly marker = new Marker();
   private marked: MarkedPlace | null = null;
   private readonly labels: HTMLElement;
@@ -162,6 +177,8 @@ export class Viewer {
   private pixelRatio = 1;
   /** Pixel ratio that the last motion needed; the next one starts with it. */
   private motionRatio = 1;
+  /** Without a graphics card, smooth edges cost too much while the model moves: at rest it is drawn twice as large. */
+  private readonly restRatio = hasSlowWebGl() ? 2 / Math.min(2, window.devicePixelRatio) : 1;
   private lastFrame = 0;
   private slowFrames = 0;
   private restTimer = 0;
@@ -194,14 +211,15 @@ export class Viewer {
     this.orthographic.up.set(0, 0, 1);
     this.perspective.position.set(...VIEWS.iso);
     this.scene.add(
-      new HemisphereLight(0xffffff, 0x6f7a8c, 1.35),
-      new AmbientLight(0xffffff, 0.25),
+      ...(hasSlowWebGl() ? [new HemisphereLight(0xffffff, 0x6f7a8c, 1.35), new AmbientLight(0xffffff, 0.25)] : []),
       this.lamp,
       this.lamp.target,
       this.extras,
       this.beds.root,
+      this.ground.root,
       this.marker.root,
     );
+    if (!hasSlowWebGl()) this.addEnvironment();
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.rotateSpeed = 0.9;
     this.controls.zoomToCursor = true;
@@ -213,6 +231,15 @@ export class Viewer {
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(container);
     this.resize();
+  }
+
+  /** Light the model softly from all sides, as in a bright room. */
+  private addEnvironment(): void {
+    const generator = new PMREMGenerator(this.renderer);
+    this.scene.environment = generator.fromScene(new RoomEnvironment(), ROOM_BLUR_RAD).texture;
+    this.scene.environmentIntensity = ROOM_INTENSITY;
+    this.lamp.intensity = ROOM_LAMP_INTENSITY;
+    generator.dispose();
   }
 
   private listen<Name extends keyof HTMLElementEventMap>(
@@ -232,8 +259,10 @@ export class Viewer {
     this.before?.root.removeFromParent();
     this.after?.root.removeFromParent();
     this.beds.clear();
+    this.ground.dispose();
     this.marker.dispose();
     this.controls.dispose();
+    this.scene.environment?.dispose();
     this.renderer.dispose();
     // A browser keeps the memory of a canvas that is gone until it collects garbage.
     this.renderer.forceContextLoss();
@@ -283,6 +312,14 @@ export class Viewer {
     if (mode !== "after" && this.model) this.box.union(this.model.box);
     if ((mode !== "before" || !this.model) && this.output) this.box.union(this.output.box);
     (mode === "before" ? this.box.clone() : this.beds.around(this.box)).getBoundingSphere(this.sphere);
+    this.placeGround();
+  }
+
+  private placeGround(): void {
+    const picture = this.options.mode === "after" ? this.output : this.model;
+    if (!picture) return;
+    const color = getComputedStyle(this.canvas).getPropertyValue("--line").trim() || "#7a8699";
+    this.ground.place(this.renderer, picture.root, picture.box, color);
   }
 
   /** Change between the place of the model and that of its conversion; the model keeps its place in the window. */
@@ -349,16 +386,57 @@ export class Viewer {
     this.controls.update();
   }
 
-  fit(): void {
-    const direction = this.camera.position.clone().sub(this.controls.target).normalize();
-    this.fly(this.sphere.center, direction, this.sphere.radius, true);
+  fit(isAnimated = true): void {
+    this.fitFrom(this.camera.position.clone().sub(this.controls.target).normalize(), isAnimated);
+  }
+
+  /** Look from a direction, so that the outline of what is shown fills the view. */
+  private fitFrom(direction: Vector3, isAnimated: boolean): void {
+    const outline = this.listOutline();
+    if (outline.length === 0) {
+      this.fly(this.sphere.center, direction, this.sphere.radius, isAnimated);
+      return;
+    }
+    const [width, height] = this.paneSize();
+    const tangent = Math.tan((FIELD_OF_VIEW_DEG * Math.PI) / 360);
+    const [above, below] = this.readInsets();
+    const free = Math.max(0.3, 1 - (above + below) / height) / OUTLINE_RATIO;
+    const right = new Vector3(0, 0, 1).cross(direction).normalize();
+    const { target, distance } = fitOutline(outline, this.sphere.center.toArray(), {
+      right: right.toArray(),
+      up: direction.clone().cross(right).toArray(),
+      back: direction.toArray(),
+      tangents: [(tangent * width) / height / OUTLINE_RATIO, tangent * free],
+      isOrthographic: this.options.isOrthographic,
+    });
+    const reach = Math.max(distance, 1e-3);
+    // The middle of the view is not the middle of what the tools leave free.
+    const shift = (tangent * reach * (above - below)) / height;
+    const middle = new Vector3(...target).addScaledVector(direction.clone().cross(right), shift);
+    this.flyTowards(middle, direction, reach, isAnimated);
+  }
+
+  /** Return the pixels at the top and at the bottom that the tools cover. */
+  private readInsets(): [above: number, below: number] {
+    const style = getComputedStyle(this.canvas);
+    const read = (name: string): number => Number.parseFloat(style.getPropertyValue(name)) || 0;
+    return [read("--inset-top"), read("--inset-bottom")];
+  }
+
+  /** Return points of the surface of what is shown, and the corners of its beds. */
+  private listOutline(): number[] {
+    const { mode } = this.options;
+    const pictures = mode === "before" ? [this.model] : mode === "after" ? [this.output] : [this.model, this.output];
+    const points = pictures.flatMap((picture) => picture?.listPoints(OUTLINE_POINTS) ?? []);
+    if (mode !== "before") points.push(...this.beds.listCorners());
+    return points;
   }
 
   setView(name: ViewName, isAnimated = true): void {
     const direction = new Vector3(...VIEWS[name]).normalize();
     // A camera exactly above its target has no defined turn about Z.
     if (Math.abs(direction.z) > 0.999) direction.y = -1e-4;
-    this.fly(this.sphere.center, direction, this.sphere.radius, isAnimated);
+    this.fitFrom(direction, isAnimated);
   }
 
   /** Mark a place; null removes the mark. */
@@ -388,7 +466,8 @@ export class Viewer {
         .copy(outward.normalize())
         .setZ(direction.z + 0.35)
         .normalize();
-    const radius = Math.max(place.size_mm ?? 0, this.sphere.radius * 0.25);
+    // The place fills a third of the view, or less if it is tiny.
+    const radius = Math.max(1.5 * (place.size_mm ?? 0), this.sphere.radius * MIN_PLACE_RATIO);
     this.fly(position, this.chooseDirection(position, direction), radius, true);
   }
 
@@ -417,6 +496,10 @@ export class Viewer {
     const narrow = Math.min(1, width / height);
     const half = (FIELD_OF_VIEW_DEG * Math.PI) / 360;
     const distance = (Math.max(radius, 1e-3) * FIT_RATIO) / Math.sin(Math.atan(Math.tan(half) * narrow));
+    this.flyTowards(center, direction, distance, isAnimated);
+  }
+
+  private flyTowards(center: Vector3, direction: Vector3, distance: number, isAnimated: boolean): void {
     const position = center.clone().addScaledVector(direction, distance);
     this.orthographic.zoom = 1;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -494,9 +577,9 @@ export class Viewer {
     }
     if (this.pixelRatio !== this.motionRatio) this.applyPixelRatio(this.motionRatio);
     clearTimeout(this.restTimer);
-    if (this.pixelRatio < 1) {
+    if (this.pixelRatio < this.restRatio) {
       this.restTimer = window.setTimeout(() => {
-        this.applyPixelRatio(1);
+        this.applyPixelRatio(this.restRatio);
         this.render();
       }, REST_MS);
     }
@@ -529,6 +612,8 @@ export class Viewer {
       this.placeLamp();
       this.lamp.target.position.copy(this.controls.target);
       this.marker.face(this.camera, height);
+      const towards = this.camera.getWorldDirection(new Vector3()).negate();
+      this.ground.face(towards, !this.options.bed && !(picture === this.after && this.beds.count > 0));
       this.renderer.setViewport(view[0], 0, view[1], height);
       this.renderer.setScissor(clip[0], 0, Math.max(0, clip[1]), height);
       this.renderer.render(this.scene, this.camera);
