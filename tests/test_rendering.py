@@ -18,6 +18,7 @@ from meshhub.model.options import RESERVED
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.toolkit.images import decode_image
 from meshhub.toolkit.png import encode_png
+from meshhub.toolkit.rendering.lettering import blend_text, draw_text
 from meshhub.toolkit.rendering.options import RenderOptions
 from meshhub.toolkit.rendering.picture import render
 from meshhub.toolkit.rendering.visibility import find_visible
@@ -337,3 +338,22 @@ def test_triangles_that_share_sides_cover_every_sample_once(seed: int) -> None:
         for number in range(len(faces))
     ]
     assert np.array_equal(np.sort(np.concatenate(alone)), np.arange(32 * 32))
+
+
+def test_letters_have_smooth_borders() -> None:
+    assert set(np.unique(draw_text("Ax0", 1)).tolist()) == {0, 1}
+    for scale in (2, 3, 8):
+        coverage = draw_text("A/o", scale)
+        assert coverage.shape == (8 * scale, 18 * scale)
+        partial = (coverage > 0) & (coverage < 1)
+        assert 0.05 < partial.mean() < 0.5
+        # the middle of each pixel of the font stays
+        assert coverage[:, : 6 * scale].max() == 1
+    picture = np.zeros((16, 36, 4), np.uint8)
+    blend_text(picture, draw_text("A/o", 2), (200, 100, 50))
+    assert set(map(tuple, picture[picture[..., 3] > 0][:, :3].tolist())) == {(200, 100, 50)}
+    assert len(np.unique(picture[..., 3])) > 3
+    white = np.full((10, 12, 4), 255, np.uint8)
+    blend_text(white, draw_text("A/o", 2), (0, 0, 0))
+    assert (white[..., 3] == 255).all()
+    assert len(np.unique(white[..., 0])) > 3

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -280,6 +281,12 @@ def test_convert_uses_a_service_as_if_it_were_local(
     answer = run(*command)
     assert answer.exit_code == 0, answer.output
     assert output.read_bytes().startswith(b"glTF")
+    local = run("convert", str(model), str(tmp_path / "local.glb"), "--repair")
+    reports = [
+        re.sub(r"^.*?\.glb|[\d.]+ s$", "", each.output, flags=re.MULTILINE).splitlines() for each in (answer, local)
+    ]
+    assert reports[0] == reports[1]
+    assert " mm, " in reports[0][0]
     assert isinstance(run(*command).exception, OutputExists)
     report = json.loads(run(*command, "--force", "--json").stdout)
     assert (report["source"], report["target"]) == ("stl", "glb")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.model.scene import UInt8
-from meshhub.toolkit.rendering.lettering import GLYPH_HEIGHT, draw_text, text_width
+from meshhub.toolkit.rendering.lettering import GLYPH_HEIGHT, blend_text, draw_text, text_width
 from meshhub.toolkit.rendering.scales import Scale
 
 MAX_LEGEND_ENTRIES = 12
@@ -96,6 +96,5 @@ def draw_scale(picture: UInt8, values: Scale, scale: int, background: str) -> in
 
 def write(picture: UInt8, text: str, left: int, top: int, scale: int, background: str) -> None:
     """Write a line of text, clipped to the picture."""
-    mask = draw_text(text, scale)
-    area = picture[top : top + mask.shape[0], left : left + mask.shape[1]]
-    area[mask[: area.shape[0], : area.shape[1]]] = (*ink(background), 255)
+    coverage = draw_text(text, scale)
+    blend_text(picture[top : top + coverage.shape[0], left : left + coverage.shape[1]], coverage, ink(background))

@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.model.scene import UInt8
+
 GLYPH_HEIGHT = 8
 """Pixels of a line of text before it is enlarged."""
 
 ADVANCE = 6
 """Pixels from one letter to the next."""
+
+_BORDER = 0.4
+"""Value at the border of a letter, between 0 outside and 1 inside; at a half, slanted lines would be thin."""
 
 # five columns of each printable ASCII character, the lowest bit on top
 _COLUMNS = np.frombuffer(
@@ -34,15 +39,45 @@ def text_width(text: str, scale: int) -> int:
     return len(text) * ADVANCE * scale
 
 
-def draw_text(text: str, scale: int) -> NDArray[np.bool_]:
-    """Return the (height, width) pixels of a line of text; characters that are not in the font become "?".
+def draw_text(text: str, scale: int) -> NDArray[np.float64]:
+    """Return the coverage (height, width) of the pixels of a line of text, from 0 to 1, with smooth borders.
 
     Args:
-        text: One line.
+        text: One line; characters that are not in the font become "?".
         scale: Pixels per pixel of the font.
     """
     codes = [ord(letter) - 32 if 32 <= ord(letter) < 127 else ord("?") - 32 for letter in text]
     columns = np.zeros((len(codes), ADVANCE), np.uint8)
     columns[:, :5] = _COLUMNS[codes]
-    bits = (columns.reshape(-1)[None, :] >> np.arange(GLYPH_HEIGHT, dtype=np.uint8)[:, None]) & 1
-    return np.repeat(np.repeat(bits.astype(np.bool_), scale, axis=0), scale, axis=1)
+    bits = ((columns.reshape(-1)[None, :] >> np.arange(GLYPH_HEIGHT, dtype=np.uint8)[:, None]) & 1).astype(np.float64)
+    if scale == 1:
+        return bits
+    # values between the middles of the font's pixels make corners round, and steps slanted lines
+    values = _interpolate(_interpolate(bits, scale).T, scale).T
+    return np.clip((values - _BORDER) * scale + 0.5, 0.0, 1.0)
+
+
+def _interpolate(rows: NDArray[np.float64], scale: int) -> NDArray[np.float64]:
+    """Enlarge an array along its first axis, linearly between the middles of its rows."""
+    places = (np.arange(len(rows) * scale) + 0.5) / scale - 0.5
+    before = np.floor(places).astype(int)
+    share = (places - before)[:, None]
+    padded = np.pad(rows, ((1, 1), (0, 0)))
+    result: NDArray[np.float64] = padded[before + 1] * (1 - share) + padded[before + 2] * share
+    return result
+
+
+def blend_text(area: UInt8, coverage: NDArray[np.float64], color: tuple[int, int, int]) -> None:
+    """Draw text over a part of a picture, in place.
+
+    Args:
+        area: (height, width, 4) sRGB with alpha, not larger than the text.
+        coverage: As `draw_text` returns it; what is beyond the area is cut off.
+        color: sRGB of the text.
+    """
+    share = coverage[: area.shape[0], : area.shape[1], None]
+    below = area[..., 3:] / 255 * (1 - share)
+    alpha = share + below
+    mixed = (share * np.array(color) + below * area[..., :3]) / np.maximum(alpha, 1e-9)
+    area[..., :3] = np.where(alpha > 0, np.rint(mixed), area[..., :3])
+    area[..., 3:] = np.rint(255 * alpha)

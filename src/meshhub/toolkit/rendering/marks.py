@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.rendering.camera import Float32
-from meshhub.toolkit.rendering.lettering import draw_text, text_width
+from meshhub.toolkit.rendering.lettering import blend_text, draw_text, text_width
 from meshhub.toolkit.rendering.visibility import CHUNK_SAMPLES, VisibleSamples, find_visible
 
 DEPTH_TOLERANCE_SAMPLES = 4.0
@@ -141,12 +141,11 @@ def draw_numbers(pixels: UInt8, centers: Float64, is_hidden: NDArray[np.bool_], 
         if hidden:
             draw_disk(pixels, place, radius - 2 * scale, WHITE)
         text = str(number)
-        mask = draw_text(text, scale)[: 7 * scale, : text_width(text, scale) - scale]
-        top, left = round(place[1] - mask.shape[0] / 2), round(place[0] - mask.shape[1] / 2)
-        rows, columns = np.nonzero(mask)
-        rows, columns = rows + top, columns + left
-        inside = (rows >= 0) & (rows < pixels.shape[0]) & (columns >= 0) & (columns < pixels.shape[1])
-        pixels[rows[inside], columns[inside]] = (*(MARK_INK if hidden else WHITE), 255)
+        coverage = draw_text(text, scale)[: 7 * scale, : text_width(text, scale) - scale]
+        top, left = round(place[1] - coverage.shape[0] / 2), round(place[0] - coverage.shape[1] / 2)
+        coverage = coverage[max(0, -top) :, max(0, -left) :]
+        area = pixels[max(0, top) :, max(0, left) :][: coverage.shape[0], : coverage.shape[1]]
+        blend_text(area, coverage, MARK_INK if hidden else WHITE)
 
 
 def _find_free_place(
