@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import oriented
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
@@ -119,7 +120,7 @@ def _describe(region: _Region) -> str:
 
 def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Region], float]:
     """Return the places that are narrower than a limit, the narrowest first, and their share of the surface."""
-    vertices, faces = soup(scene)
+    vertices, faces = soup(oriented(scene))
     samples = sample_evenly(vertices, faces, limit)
     if len(samples.points) == 0:
         return [], 0.0
