@@ -19,6 +19,9 @@ from meshhub.toolkit.thickness import OppositeSides, Samples, group_nearby, samp
 TOLERANCE_RATIO = 0.02
 """Shortfall per limit that is not reported: rounding of files, and facets of round walls."""
 
+TOUCHING_RATIO = 1e-3
+"""Distance per limit up to which two surfaces touch."""
+
 MIN_AREA_RATIO = 2.0
 """Least area of a place, per square of the limit: sharp tips and edges that are smaller print as they do elsewhere."""
 
@@ -125,9 +128,15 @@ def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Regi
     if len(samples.points) == 0:
         return [], 0.0
     sides = OppositeSides(vertices, faces, samples)
-    # where it touches another part, a surface has no gap; the least gap is one of rounding
+    # where bodies touch, a surface has neither a wall nor a gap, up to rounding
+    touching = TOUCHING_RATIO * limit
     width, straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
-    narrow = np.flatnonzero((width < (1 - TOLERANCE_RATIO) * limit) & (width > 1e-3 * limit))
+    is_narrow = (width < (1 - TOLERANCE_RATIO) * limit) & (width > touching)
+    if not gaps:
+        is_foil = sides.find_foils(touching)
+        width[is_foil] = straight[is_foil] = 0.0
+        is_narrow |= is_foil
+    narrow = np.flatnonzero(is_narrow)
     if len(narrow) == 0:
         return [], 0.0
     regions = list(_group(scene, samples, narrow, width[narrow], straight[narrow], limit))
