@@ -126,6 +126,72 @@ def test_parts_have_their_own_weights_and_copies_the_same(registry: Registry) ->
     assert sum(part.weight_g for part in estimate.parts) == pytest.approx(estimate.weight_g, rel=0.05)
 
 
+@pytest.mark.parametrize("count", [127, 128, 256])
+def test_bodies_in_one_place_count_once_however_many(registry: Registry, count: int) -> None:
+    one = Scene(meshes=(mesh_of(block(10, 10, 10)),), parts=(Part(0),))
+    many = Scene(meshes=one.meshes, parts=one.parts * count)
+    expected = registry.estimate(one)
+    estimate = registry.estimate(many)
+    assert estimate.material_mm3 == pytest.approx(expected.material_mm3, rel=RELATIVE)
+    assert estimate.seconds == pytest.approx(expected.seconds, rel=RELATIVE)
+
+
+def joined(*meshes: Mesh) -> Mesh:
+    """All meshes in one."""
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + np.int32(start) for mesh, start in zip(meshes, starts, strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
+
+
+def inverted(solid: Manifold) -> Mesh:
+    """A solid that is inside out."""
+    mesh = mesh_of(solid)
+    return Mesh(mesh.vertices, mesh.faces[:, ::-1])
+
+
+HOLLOW = block(20, 20, 20) - block(16, 16, 16, (2, 2, 2))
+NO_FACES = Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
+
+
+@pytest.mark.parametrize("process", ["fdm", "sls"])
+@pytest.mark.parametrize("as_parts", [False, True])
+@pytest.mark.parametrize(
+    ("meshes", "volume"),
+    [
+        ([mesh_of(block(20, 20, 20)), inverted(block(19, 19, 19, (30, 0, 0)))], 8000 + 19**3),
+        ([inverted(block(20, 20, 20))], 8000),
+        ([inverted(HOLLOW)], 8000 - 4096),
+        ([mesh_of(block(20, 20, 20)), mesh_of(block(20, 20, 20, (1, 0, 0)))], 8400),
+        ([mesh_of(block(20, 20, 20)), mesh_of(block(20, 20, 20))], 8000),
+        ([mesh_of(block(20, 20, 20)), mesh_of(block(5, 5, 5, (5, 5, 5)))], 8000),
+        ([mesh_of(HOLLOW), mesh_of(block(5, 5, 5, (5, 5, 5)))], 8000 - 4096 + 125),
+        ([mesh_of(HOLLOW), mesh_of(block(18, 18, 18, (1, 1, 1)))], 8000),
+        ([mesh_of(block(60, 60, 60) - block(59.2, 59.2, 80, (0.4, 0.4, 0.4)))], 60**3 - 59.2**2 * 59.6),
+        ([mesh_of(block(20, 20, 20)), NO_FACES], 8000),
+    ],
+    ids=["inverted", "alone", "hollow", "overlap", "twice", "nested", "cavity", "filled", "thin", "empty"],
+)
+def test_material_is_the_volume_of_the_union(
+    registry: Registry, meshes: list[Mesh], volume: float, as_parts: bool, process: str
+) -> None:
+    own = meshes if as_parts else [joined(*meshes)]
+    model = Scene(meshes=tuple(own), parts=tuple(Part(number) for number in range(len(own))))
+    estimate = registry.estimate(model, print_process=process, print_infill_percent=100, print_layer_mm=0.2)
+    assert estimate.volume_mm3 == pytest.approx(volume, rel=2e-3)
+    assert estimate.material_mm3 == pytest.approx(volume, rel=5e-3)
+    assert all(part.weight_g >= 0 for part in estimate.parts)
+
+
+@given(shift=st.tuples(*[st.floats(-30, 30)] * 3), turn=st.floats(0, 90))
+@settings(max_examples=8, deadline=None)
+def test_the_union_of_two_bodies_weighs_what_manifold_says(
+    registry: Registry, shift: tuple[float, float, float], turn: float
+) -> None:
+    first, second = block(20, 30, 20), Manifold.sphere(12, 32).translate(shift) + block(4, 4, 9).rotate((turn, 0, 9))
+    estimate = registry.estimate(scene(first, second), print_process="sls")
+    assert estimate.material_mm3 == pytest.approx((first + second).volume(), rel=2e-3)
+
+
 def test_the_time_has_a_range_and_follows_the_speed(registry: Registry) -> None:
     cube = scene(block(30, 30, 30))
     slow, fast = (registry.estimate(cube, print_speed_mm_s=speed).seconds for speed in (30, 90))
@@ -165,12 +231,13 @@ def test_open_models_have_a_note_and_flat_ones_an_error(registry: Registry) -> N
     lid = Scene(meshes=(Mesh(cube.vertices, cube.faces[:-1]),), parts=(Part(0),))
     assert "open_estimate" in [note.code for note in registry.quote(lid).notes]
     assert registry.quote(scene(block(10, 10, 10))).notes[-1].code == "no_rates"
-    inside_out = Scene(meshes=(Mesh(cube.vertices, cube.faces[:, ::-1]),), parts=(Part(0),))
-    with pytest.raises(ConversionFailed, match="'repair'"):
-        registry.estimate(inside_out)
     tilted = np.array([[0, 0, 7], [9, 0, 8], [9, 9, 9], [0, 9, 8]], np.float64) / 3
     flat = Scene(meshes=(Mesh(tilted, np.array([[0, 1, 2], [0, 2, 3]], np.int32)),), parts=(Part(0),))
-    for model in (inside_out, flat):
+    # its volume depends on where its opening is closed
+    tray = Scene(meshes=(Mesh(cube.vertices, cube.faces[:6]),), parts=(Part(0),))
+    for model in (flat, tray):
+        with pytest.raises(ConversionFailed, match="'repair'"):
+            registry.estimate(model)
         verdict = registry.check(model)
         (finding,) = [finding for finding in verdict.findings if finding.check == "estimate"]
         assert (finding.code, finding.severity, verdict.estimate) == ("no_volume", "warning", None)

@@ -76,6 +76,49 @@ def test_thick_bodies_have_no_thin_walls(
     assert find(registry.check(scene(body, ball), checks="walls"), "thin_walls") is None
 
 
+def fin() -> Scene:
+    """A cube with a fin of no thickness, whose sides are divided along different diagonals."""
+    (cube,) = scene(block(20, 20, 20)).meshes
+    corners = np.array([[10, 0, 20], [10, 20, 20], [10, 20, 40], [10, 0, 40]], np.float64)
+    faces = np.array([[0, 1, 2], [0, 2, 3], [1, 0, 3], [1, 3, 2]], np.int32) + np.int32(len(cube.vertices))
+    mesh = Mesh(np.concatenate([cube.vertices, corners]), np.concatenate([cube.faces, faces]))
+    return Scene(meshes=(mesh,), parts=(Part(0),))
+
+
+@pytest.mark.parametrize(
+    ("model", "thickness"),
+    [(fin(), 0.0), (scene(block(20, 20, 0.0005)), 0.0), (scene(block(20, 20, 0.0009)), 0.0009)],
+    ids=["fin", "foil", "plate"],
+)
+def test_a_wall_without_thickness_is_an_error(registry: Registry, model: Scene, thickness: float) -> None:
+    finding = find(registry.check(model, checks="walls"), "thin_walls")
+    assert finding is not None
+    assert (finding.severity, finding.places_found) == ("error", 1)
+    assert finding.amount == pytest.approx(thickness, rel=RELATIVE)
+
+
+@pytest.mark.parametrize("gap", [-0.0002, 0.0, 0.0002])
+def test_bodies_that_touch_have_no_wall_between_them(registry: Registry, gap: float) -> None:
+    pair = scene(block(20, 20, 20), block(20, 20, 20, (20 + gap, 5, 0)))
+    assert registry.check(pair, checks="walls,gaps").findings == ()
+
+
+@pytest.mark.parametrize("radius", [1.0, 2.5])
+def test_a_round_gap_and_a_round_wall_on_a_large_model_are_as_wide_as_they_are(
+    registry: Registry, radius: float
+) -> None:
+    large, at = block(250, 250, 250), (100, 100, 240)
+    hole, pin = (Manifold.cylinder(12, width, circular_segments=64).translate(at) for width in (radius + 0.2, radius))
+    gap = find(registry.check(scene(large - hole, pin), checks="gaps"), "narrow_gaps")
+    tube = Manifold.cylinder(12, radius + 0.5, circular_segments=64).translate(at) - pin.translate((0, 0, 10))
+    wall = find(registry.check(scene(large + tube.translate((0, 0, 9.9))), checks="walls"), "thin_walls")
+    assert gap is not None
+    assert wall is not None
+    assert gap.amount == pytest.approx(0.2, rel=RELATIVE)
+    assert wall.amount == pytest.approx(0.5, rel=RELATIVE)
+    assert wall.severity == "warning"
+
+
 @pytest.mark.parametrize("segments", [24, 200])
 @pytest.mark.parametrize("radius", [0.15, 0.25, 0.35])
 def test_a_pin_is_as_thick_as_it_is(registry: Registry, radius: float, segments: int) -> None:

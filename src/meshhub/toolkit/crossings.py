@@ -57,7 +57,7 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     """
     if len(corners) < 2:
         return Crossings(np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
-    order = np.argsort(_morton_codes(corners.mean(axis=1)), kind="stable")
+    order = np.argsort(morton_codes(corners.mean(axis=1)), kind="stable")
     # along the curve, the corners of close faces are close in memory
     corners = corners[order]
     a, b, c = corners.transpose(1, 0, 2)
@@ -81,7 +81,7 @@ def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32],
         low: (m, 3) low corners of the boxes. Boxes that are close in space should be close in this order.
         high: (m, 3) high corners.
     """
-    levels = _build_tree(low, high)
+    levels = build_tree(low, high)
     start = np.zeros(1, np.int32)
     stack = [(0, start, start)]
     while stack:
@@ -95,7 +95,7 @@ def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32],
             yield a[is_pair], b[is_pair]
 
 
-def _morton_codes(points: Float64) -> NDArray[np.uint64]:
+def morton_codes(points: Float64) -> NDArray[np.uint64]:
     """Return the place of each point on a curve on which neighbors are close."""
     low, high = points.min(axis=0), points.max(axis=0)
     cell = max(float((high - low).max()), np.finfo(np.float64).tiny) / (2**MORTON_BITS - 1)
@@ -106,7 +106,7 @@ def _morton_codes(points: Float64) -> NDArray[np.uint64]:
     return result
 
 
-def _build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+def build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Return the low and high corners (3, 2^k) of the nodes of a binary tree of boxes, from both children of its root.
 
     The leaves are the boxes in their order; empty boxes fill the last level.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
+from meshhub.toolkit.rays import RayTree
 from meshhub.toolkit.topology import components
 
 MIN_SAMPLES, MAX_SAMPLES = 20_000, 200_000
@@ -39,6 +42,9 @@ NEAREST = 4
 
 TOLERANCE = 1e-6
 """Relative change of a ball that is rounding."""
+
+MAX_RAY_RATIO = 7.0
+"""Length of a ray behind the center of its ball, per radius: the walls of a wedge lie so far apart at most."""
 
 _BATCH = 50_000
 """Balls that are measured together; bounds the memory."""
@@ -102,7 +108,7 @@ class Opposite(NamedTuple):
     """Distances from points to the opposite side.
 
     width:    (q,) diameter of the largest ball that touches the point and the other side; infinite above the limit
-    straight: (q,) length of the ray from the point to the other side; infinite where there is no other side
+    straight: (q,) length of the ray from the point to the other side; infinite where `width` is
     """
 
     width: Float64
@@ -127,6 +133,10 @@ class OppositeSides:
         self._axes = unit_vectors(grid[np.abs(grid).sum(axis=1) > 0])
         self._trees: dict[int, tuple[cKDTree, IntIndex] | None] = {}
 
+    @cached_property
+    def _rays(self) -> RayTree:
+        return RayTree(self._corners)
+
     def measure(self, chosen: IntIndex, limit: float, *, gaps: bool = False) -> Opposite:
         """Measure the wall behind samples, or the gap in front of them.
 
@@ -149,6 +159,32 @@ class OppositeSides:
                 width[part], straight[part] = self._measure(*tree, points[part], inward[part], limit, gaps=gaps)
         return Opposite(width, straight)
 
+    def find_foils(self, distance: float) -> NDArray[np.bool_]:
+        """Return the mask of samples on walls without thickness: their other side is as close as a distance.
+
+        Bodies that touch have such a place, too, but material on both sides of it.
+        """
+        is_close = np.zeros(len(self._samples.points), np.bool_)
+        inward = -self._samples.normals
+        bins = (inward @ self._axes.T).argmax(axis=1)
+        for number in np.unique(bins):
+            tree = self._tree_of(int(number), gaps=False)
+            if tree is None:
+                continue
+            rows = np.flatnonzero(bins == number)
+            points = self._samples.points[rows]
+            near = tree[0].query(points, k=NEAREST, distance_upper_bound=2 * self._samples.spacing)[1]
+            row, column = np.nonzero(near < len(tree[1]))
+            faces = self._samples.faces[tree[1][near[row, column]]]
+            gap = np.linalg.norm(closest_points(points[row], self._corners[faces]) - points[row], axis=1)
+            is_close[rows[row[gap <= distance]]] = True
+        close = np.flatnonzero(is_close)
+        aside = 2 * distance * self._samples.normals[close]
+        sides = np.concatenate([self._samples.points[close] + aside, self._samples.points[close] - aside])
+        is_empty = (self._rays.count_windings(sides) <= 0).reshape(2, -1).all(axis=0) if len(close) else is_close[close]
+        is_close[close] = is_empty
+        return is_close
+
     def _tree_of(self, number: int, *, gaps: bool) -> tuple[cKDTree, IntIndex] | None:
         """Return samples that may be the other side: with normals along a direction for walls, against it for gaps."""
         key = 2 * number + gaps
@@ -161,7 +197,7 @@ class OppositeSides:
     def _measure(
         self, tree: cKDTree, members: IntIndex, points: Float64, inward: Float64, limit: float, *, gaps: bool
     ) -> tuple[Float64, Float64]:
-        """Let balls shrink until no point of the other side is inside; then follow the ray to the last such point."""
+        """Let balls shrink until no point of the other side is inside; then follow the rays through their centers."""
         radius = np.full(len(points), limit / 2)
         cosine = np.zeros(len(points))
         active = np.arange(len(points))
@@ -178,7 +214,11 @@ class OppositeSides:
         found = np.flatnonzero(cosine > MIN_CHORD_COSINE)
         width, straight = np.full(len(points), np.inf), np.full(len(points), np.inf)
         width[found] = 2 * radius[found]
-        straight[found] = self._follow(tree, members, points[found], inward[found], width[found])
+        # a ray is as long as the ball at least, so one that begins in the ball misses what touches the point
+        begin = width[found] / 2
+        starts = points[found] + begin[:, None] * inward[found]
+        straight[found] = begin + self._rays.measure(starts, inward[found], MAX_RAY_RATIO * begin, enters=gaps)
+        straight[found] = np.where(np.isfinite(straight[found]), straight[found], width[found])
         return width, straight
 
     def _shrink(
@@ -214,19 +254,3 @@ class OppositeSides:
         order = order[smaller[order] < result[row[order]]]
         result[row[order]], cosine[row[order]] = smaller[order], cosines[order]
         return result, cosine
-
-    def _follow(self, tree: cKDTree, members: IntIndex, points: Float64, inward: Float64, length: Float64) -> Float64:
-        """Return the length of rays to the other side, from the width of the wall as a first guess."""
-        result = length.copy()
-        for _ in range(NEAREST):
-            near = tree.query(points + result[:, None] * inward)[1]
-            sample = members[near]
-            corners = self._corners[self._samples.faces[sample]]
-            touching = closest_points(points + result[:, None] * inward, corners)
-            normals = self._samples.normals[sample]
-            slope = np.einsum("ij,ij->i", inward, normals)
-            with np.errstate(all="ignore"):
-                step = np.einsum("ij,ij->i", touching - points, normals) / slope
-            good = np.isfinite(step) & (step > 0) & (step < 4 * length)
-            result = np.where(good, step, result)
-        return result

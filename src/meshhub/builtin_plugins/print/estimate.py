@@ -10,17 +10,18 @@ import numpy as np
 from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import topology_of
+from meshhub.builtin_plugins.print.bodies import oriented, topology_of
 from meshhub.builtin_plugins.print.deposits import Shells, fill_shells, line_spacing
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import area, extremes, placed_mesh, signed_volume, soup
+from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.scene_defects import find_defects
 from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.support_material import Skin, stand_columns
+from meshhub.toolkit.union_volume import measure_union
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
 """Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
@@ -31,8 +32,11 @@ MIN_CELL_RATIO = 0.5
 MAX_PARTS_COUNT = 100
 """Maximum parts with own figures."""
 
+VOLUME_COLUMNS_COUNT, PART_VOLUME_COLUMNS_COUNT = 400, 200
+"""Columns along a side of the model, and of one of several parts, that measure how much of its volume overlaps."""
+
 MAX_GRID_ERROR_RATIO = 0.05
-"""Difference of the cells from the exact volume up to which they are scaled to it; overlaps of bodies are larger."""
+"""Difference of the cells from the volume of an open surface up to which they are scaled to it."""
 
 MIN_VOLUME_RATIO = 1e-6
 """Volume per area and diagonal up to which a surface is flat; float32 rounds tilted sheets to such a volume."""
@@ -91,11 +95,13 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
 
 def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
     """Return the finding about a scene that cannot be estimated, because it encloses no volume; None if it does."""
-    vertices, faces = soup(scene)
-    low, high = extremes(vertices)
+    vertices, faces = soup(oriented(scene))
+    diagonal = float(np.linalg.norm(np.subtract(*extremes(vertices))))
+    # the normals of a closed surface add up to zero; those of an open one make its volume depend on where it lies
+    opening = float(np.linalg.norm(face_normals(vertices, faces).sum(axis=0))) / 2
+    doubt = diagonal * max(MIN_VOLUME_RATIO * area(vertices, faces), opening / 3)
     # seen from a vertex: from a point beside it, a flat sheet encloses a volume
-    volume = signed_volume(vertices - vertices[0], faces)
-    if volume > MIN_VOLUME_RATIO * area(vertices, faces) * float(np.linalg.norm(high - low)):
+    if signed_volume(vertices - vertices[0], faces) > doubt:
         return None
     return Finding(
         code="no_volume",
@@ -114,16 +120,18 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
         scene: Millimeters, Z up; it encloses a volume.
         options: Process, material, layers, walls and infill.
     """
-    vertices, faces = soup(scene)
-    low, high = extremes(vertices)
-    volume = signed_volume(vertices, faces)
-    if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, topology_of(scene))}:
+    topology = topology_of(scene)
+    is_closed = bool(topology.shells.closed.all())
+    if {"open_edges", "flipped_faces"} & {defect.finding.kind for defect in find_defects(scene, topology)}:
         note(
             "open_estimate",
             "the surface is open or inside out, so volume, weight and time may be wrong; use {repair}",
             options=("repair",),
         )
-    material = volume
+    scene = oriented(scene)
+    vertices, faces = soup(scene)
+    low, high = extremes(vertices)
+    volume = material = measure_union(vertices, faces, VOLUME_COLUMNS_COUNT)
     support = support_material = 0.0
     seconds: float | None = None
     error: float | None = None
@@ -135,7 +143,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             support_material = RESIN_SUPPORT_RATIO * support
             seconds = float(np.ceil((high - low)[2] / options.layer_mm)) * RESIN_LAYER_S
         else:
-            deposit, filaments = _fill(layers, volume, options), columns.material(options.print_nozzle_mm)
+            deposit, filaments = _fill(layers, volume, options, is_closed), columns.material(options.print_nozzle_mm)
             material, support_material = deposit.material_mm3, float(filaments.sum())
             seconds = _time(deposit, filaments, options)
             error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
@@ -156,7 +164,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
         support_weight_g=support_material * density / 1000,
         seconds=seconds,
         seconds_error=error,
-        parts=tuple(_estimate_parts(scene, options, material)),
+        parts=tuple(_estimate_parts(scene, options, material, is_closed)),
     )
     did(weight_g=result.weight_g, support_mm3=support, seconds=seconds)
     return result
@@ -192,7 +200,7 @@ def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: in
     return slice_layers(vertices, faces, cell, options.layer_mm)
 
 
-def _fill(layers: Layers, volume_mm3: float, options: PrintOptions) -> _Deposit:
+def _fill(layers: Layers, volume_mm3: float, options: PrintOptions, is_closed: bool) -> _Deposit:
     """Return the layers of a model with their walls and infill."""
     shells = fill_shells(
         layers,
@@ -203,7 +211,7 @@ def _fill(layers: Layers, volume_mm3: float, options: PrintOptions) -> _Deposit:
     )
     cells = np.count_nonzero(layers.filled) * layers.cell**2 * layers.height
     ratio = volume_mm3 / float(cells) if cells else 0.0
-    return _Deposit(layers, shells, ratio if abs(ratio - 1) <= MAX_GRID_ERROR_RATIO else 1.0)
+    return _Deposit(layers, shells, ratio if is_closed or abs(ratio - 1) <= MAX_GRID_ERROR_RATIO else 1.0)
 
 
 def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
@@ -228,26 +236,29 @@ def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
     return float((lines + LAYER_S + HOP_S * np.maximum(regions - 1, 0)).sum() * count)
 
 
-def _estimate_parts(scene: Scene, options: PrintOptions, material_mm3: float) -> Iterator[PartEstimate]:
+def _estimate_parts(
+    scene: Scene, options: PrintOptions, material_mm3: float, is_closed: bool
+) -> Iterator[PartEstimate]:
     """Yield the sizes and weights of parts; copies share a computation."""
-    known: dict[tuple[int, bytes], float] = {}
+    known: dict[tuple[int, bytes], tuple[float, float]] = {}
     for part in scene.parts[:MAX_PARTS_COUNT]:
         mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
-        low, high = extremes(mesh.vertices)
-        volume = signed_volume(mesh.vertices, mesh.faces)
+        low, high = extremes(mesh.vertices[mesh.faces.ravel()]) if len(mesh.faces) else np.zeros((2, 3))
         key = (part.mesh, part.transform[:3, :3].tobytes())
-        if len(scene.parts) == 1:
-            known[key] = material_mm3
-        elif key not in known:
-            known[key] = volume
-            if options.print_process == "fdm":
+        if key not in known:
+            volume = material = measure_union(mesh.vertices, mesh.faces, PART_VOLUME_COLUMNS_COUNT)
+            if len(scene.parts) == 1:
+                material = material_mm3
+            elif options.print_process == "fdm" and len(mesh.faces):
                 layers = _slice(mesh.vertices, mesh.faces, options, MAX_PART_CELLS_COUNT)
-                known[key] = _fill(layers, volume, options).material_mm3
+                material = _fill(layers, volume, options, is_closed).material_mm3
+            known[key] = volume, material
+        volume, material = known[key]
         x, y, z = (high - low).tolist()
         yield PartEstimate(
             name=part.name,
             size_mm=(x, y, z),
             volume_mm3=volume,
             area_mm2=area(mesh.vertices, mesh.faces),
-            weight_g=known[key] * options.density_g_cm3 / 1000,
+            weight_g=material * options.density_g_cm3 / 1000,
         )

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import topology_of
+from meshhub.builtin_plugins.print.bodies import oriented, topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
@@ -37,7 +37,7 @@ def layers_of(scene: Scene, options: PrintOptions) -> Layers:
     cell, height = CELL_RATIO * options.print_nozzle_mm, options.layer_mm
     known = _layers.get(scene)
     if known is None or known[:2] != (cell, height):
-        known = (cell, height, slice_layers(*soup(scene), cell, height))
+        known = (cell, height, slice_layers(*soup(oriented(scene)), cell, height))
         _layers[scene] = known
     return known[2]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import oriented
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
@@ -17,6 +18,9 @@ from meshhub.toolkit.thickness import OppositeSides, Samples, group_nearby, samp
 
 TOLERANCE_RATIO = 0.02
 """Shortfall per limit that is not reported: rounding of files, and facets of round walls."""
+
+TOUCHING_RATIO = 1e-3
+"""Distance per limit up to which two surfaces touch."""
 
 MIN_AREA_RATIO = 2.0
 """Least area of a place, per square of the limit: sharp tips and edges that are smaller print as they do elsewhere."""
@@ -119,14 +123,20 @@ def _describe(region: _Region) -> str:
 
 def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Region], float]:
     """Return the places that are narrower than a limit, the narrowest first, and their share of the surface."""
-    vertices, faces = soup(scene)
+    vertices, faces = soup(oriented(scene))
     samples = sample_evenly(vertices, faces, limit)
     if len(samples.points) == 0:
         return [], 0.0
     sides = OppositeSides(vertices, faces, samples)
-    # where it touches another part, a surface has no gap; the least gap is one of rounding
+    # where bodies touch, a surface has neither a wall nor a gap, up to rounding
+    touching = TOUCHING_RATIO * limit
     width, straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
-    narrow = np.flatnonzero((width < (1 - TOLERANCE_RATIO) * limit) & (width > 1e-3 * limit))
+    is_narrow = (width < (1 - TOLERANCE_RATIO) * limit) & (width > touching)
+    if not gaps:
+        is_foil = sides.find_foils(touching)
+        width[is_foil] = straight[is_foil] = 0.0
+        is_narrow |= is_foil
+    narrow = np.flatnonzero(is_narrow)
     if len(narrow) == 0:
         return [], 0.0
     regions = list(_group(scene, samples, narrow, width[narrow], straight[narrow], limit))
