@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import manifold3d
 import numpy as np
@@ -207,8 +208,51 @@ def test_the_printers_on_which_a_model_fits(registry: Registry) -> None:
     finding = find(registry.check(scene(block(200, 215, 100)), checks="size", options=small), "does_not_fit")
     assert finding is not None
     assert finding.severity == "error"
-    assert registry.check(scene(block(200, 215, 100)), checks="size", options=small, **finding.remedy).source.parts > 1  # type: ignore[arg-type]
     assert find(registry.check(scene(block(900, 20, 20)), checks="size"), "does_not_fit") is not None
+
+
+@pytest.mark.parametrize("paths", [("",), ("a",), ("a", "b"), ("a", "a"), ("a", "a", "b")])
+@pytest.mark.parametrize("side", [100, 300])
+def test_what_does_not_fit_is_cut_or_arranged_by_its_remedy(
+    registry: Registry, paths: tuple[str, ...], side: float
+) -> None:
+    def check(**remedy: object) -> Verdict:
+        return registry.check(model, checks="size", options={"print_printer": "bambu-a1"}, **remedy)  # type: ignore[arg-type]
+
+    parts = scene(*(block(side, 90, 50, (400 * number, 0, 0)) for number in range(len(paths))))
+    placed = zip(parts.parts, paths, strict=True)
+    model = replace(parts, parts=tuple(replace(part, path=(path,) if path else ()) for part, path in placed))
+    finding = find(check(), "does_not_fit")
+    if side == 100 and len(paths) == 1:
+        assert finding is None
+        return
+    assert finding is not None
+    assert finding.severity == "error"
+    assert ("split_for_bed" in finding.remedy) == (side == 300)
+    assert ("arrange_by" in finding.remedy) == (paths.count("a") > 1)
+    assert check(**finding.remedy).findings == ()
+
+
+def test_each_bed_and_not_all_of_them_must_fit(registry: Registry) -> None:
+    model = scene(block(200, 200, 9), block(200, 200, 9, (300, 0, 0)))
+    options = {"print_printer": "bambu-a1"}
+    assert find(registry.check(model, checks="size", options=options), "does_not_fit") is not None
+    beds = replace(model, parts=tuple(replace(part, plate=number) for number, part in enumerate(model.parts)))
+    assert registry.check(beds, checks="size", options=options).findings == ()
+
+
+@pytest.mark.parametrize("extension", ["stl", "glb", "3mf", "obj"])
+@pytest.mark.parametrize("offset", [0, -77.7, 1000.1])
+def test_a_model_as_large_as_the_printer_fits(
+    registry: Registry, extension: str, offset: float, tmp_path: Path
+) -> None:
+    file = tmp_path / f"block.{extension}"
+    registry.convert(scene(block(256, 256, 256, (offset, offset, 0))), file)
+    options = {"print_printer": "bambu-a1"}
+    assert registry.check(file, checks="size", options=options).findings == ()
+    large = scene(block(300, 300, 299))
+    assert registry.check(large, checks="size", options=options, fit_mm="256x256x256").findings == ()
+    assert registry.check(scene(block(256.01, 9, 9)), checks="size", options=options).findings
 
 
 @pytest.mark.parametrize(("side", "factor"), [(0.3, 1000), (1.5, 25.4), (5000, 0.001)])
