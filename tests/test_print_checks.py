@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,6 +172,46 @@ def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Re
     assert slender.amount == pytest.approx(4)
     assert slender.remedy == {"lay_flat": True}
     assert registry.check(scene(block(20, 20, 60)), checks="standing").findings == ()
+
+
+def as_mesh(*solids: Manifold) -> Scene:
+    """The solids as bodies of one mesh."""
+    meshes = scene(*solids).meshes
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, starts, strict=False)]
+    joined = Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces).astype(np.int32))
+    return Scene(meshes=(joined,), parts=(Part(0),))
+
+
+@pytest.mark.parametrize("join", [scene, as_mesh])
+def test_each_body_stands_by_itself_but_with_those_that_touch_it(
+    registry: Registry, join: Callable[..., Scene]
+) -> None:
+    slab, bar = block(100, 100, 5), block(10, 10, 60).rotate((0, 30, 0)).translate((150, 0, 5))
+
+    def check(*solids: Manifold) -> list[Finding]:
+        return list(registry.check(join(*solids), checks="standing").findings)
+
+    alone = check(slab, block(3, 3, 150, (101, 0, 0)), bar)
+    assert [(finding.code, finding.places_found) for finding in alone] == [("tips_over", 1), ("small_contact", 1)]
+    assert alone[0].places[0].position_mm[0] > 150
+    assert alone[1].places[0].position_mm == pytest.approx((102.5, 1.5, 0))
+    for at in ((100, 20, 0), (20, 20, 0), (20, 20, 5)):
+        assert not check(slab, block(3, 3, 150, at))
+    # a body on another one, and one in the air
+    assert [finding.code for finding in check(block(20, 20, 10), block(90, 20, 5, (0, 0, 10)))] == ["tips_over"]
+    assert not check(block(20, 20, 10), block(90, 20, 5, (0, 0, 12)))
+
+
+@pytest.mark.parametrize("turn", [(0, 0), (0, 30), (5, 30)])
+def test_their_remedy_makes_models_stand(registry: Registry, turn: tuple[float, float]) -> None:
+    for size in ((3, 3, 40), (10, 10, 150)):
+        model = scene(block(*size).rotate((0, *turn)))
+        finding = registry.check(model, checks="standing").findings[0]
+        if finding.limit is not None:
+            assert finding.amount is not None
+            assert finding.amount < finding.limit
+        assert not registry.check(model, checks="standing", **finding.remedy).findings  # type: ignore[arg-type]
 
 
 def test_a_small_part_that_lies_flat_needs_a_brim_and_a_sheet_does_not_stand(registry: Registry) -> None:
