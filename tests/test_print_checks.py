@@ -358,6 +358,33 @@ def test_a_sheet_gets_a_thickness_by_its_remedy(registry: Registry) -> None:
     assert not after.findings
 
 
+@pytest.mark.parametrize(("bend", "has_same_edges"), [(0, True), (0, False), (0.004, True)])
+@pytest.mark.parametrize("turn_deg", [0, 25])
+def test_a_closed_surface_without_volume_is_a_sheet(
+    registry: Registry, bend: float, has_same_edges: bool, turn_deg: float, tmp_path: Path
+) -> None:
+    x, y = (side.ravel() * 10.0 for side in np.meshgrid(np.arange(6), np.arange(6)))
+    cosine, sine = np.cos(np.deg2rad(turn_deg)), np.sin(np.deg2rad(turn_deg))
+    points = np.stack([x, y, bend * (x - 20) ** 2], axis=1) @ [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]
+    grid = np.arange(36).reshape(6, 6)
+    a, b, c, d = (corner.ravel() for corner in (grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]))
+    front = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+    other = np.concatenate([np.stack([a, d, b], axis=1), np.stack([b, d, c], axis=1)])
+    faces = np.concatenate([front, front[:, ::-1] if has_same_edges else other]).astype(np.int32)
+    file = tmp_path / "sheet.stl"
+    registry.convert(Scene(meshes=(Mesh(points, faces),), parts=(Part(0),)), file)
+    verdict = registry.check(file)
+    sheet, volume = find(verdict, "open_surface"), find(verdict, "no_volume")
+    assert sheet is not None
+    assert volume is not None
+    assert (verdict.verdict, sheet.severity) == ("fail", "error")
+    for remedy in (sheet.remedy, volume.remedy, {"thicken_mm": 1.6}):
+        after = registry.check(file, checks="mesh,walls,estimate,overlaps", **remedy)  # type: ignore[arg-type]
+        assert not after.findings
+        assert after.estimate is not None
+        assert after.estimate.volume_mm3 == pytest.approx(2500 * 1.6, rel=0.1)
+
+
 def test_a_solid_with_a_hole_is_not_a_sheet(registry: Registry) -> None:
     cup = scene(block(20, 20, 20) - block(16, 16, 20, at=(2, 2, 2))).meshes[0]
     # a cup without its bottom
