@@ -164,6 +164,24 @@ def test_overhangs_have_their_area(registry: Registry, angle: float, is_steep: b
         assert figures(verdict, "overhangs")["support_mm3"] == pytest.approx(10 * reach * 20 / 2, rel=0.05)
 
 
+@pytest.mark.parametrize("extension", ["stl", "ply", "glb", "obj", "3mf"])
+@pytest.mark.parametrize(("angle", "is_steep"), [(45.0, False), (44.9, True)])
+def test_a_face_at_the_limit_does_not_overhang_in_any_file(
+    registry: Registry, extension: str, angle: float, is_steep: bool, tmp_path: Path
+) -> None:
+    rise = 20 * float(np.tan(np.deg2rad(angle)))
+    corners = [(x, y, z) for y in (0, 20) for x, z in ((0, 0), (10, 0), (30, rise), (30, rise + 5), (0, rise + 5))]
+    file = tmp_path / f"wedge.{extension}"
+    for turn in range(7, 360, 60):
+        solids = [Manifold.hull_points(corners).rotate((0, 0, turn))]
+        if not is_steep:
+            solids.append(block(20, 20, 20).rotate((45, 0, turn)).translate((60, 33.3, 0)))
+        for solid in solids:
+            registry.convert(scene(solid), file, overwrite=True)
+            finding = find(registry.check(file, checks="overhangs"), "overhangs")
+            assert (finding is not None) == is_steep
+
+
 def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Registry) -> None:
     tipping = find(registry.check(scene(table(60, (0,))), checks="standing"), "tips_over")
     assert tipping is not None

@@ -16,6 +16,7 @@ from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import bounds_of_parts, extremes, face_normals, soup
 from meshhub.toolkit.objects import find_objects
+from meshhub.toolkit.supports import ROUNDING_RATIO
 from meshhub.toolkit.surface_colors import Surface, get_face_materials
 from meshhub.toolkit.topology import components
 
@@ -142,7 +143,7 @@ def _spell_room(printer: Printer) -> str:
 
 def _fit(boxes: Float64, printer: Printer) -> bool:
     """Return whether boxes (k, 2, 3) fit on a printer, each alone; rounding to float32 moves their sides."""
-    rounding = np.spacing(np.abs(boxes).max(initial=0.0).astype(np.float32))
+    rounding = ROUNDING_RATIO * float(np.abs(boxes).max(initial=0.0))
     sides = np.maximum(np.ptp(boxes, axis=1) - rounding, 0)
     flat = np.sort(sides[:, :2], axis=1)
     return printer.fits((flat[:, 1].max(initial=0.0), flat[:, 0].max(initial=0.0)), sides[:, 2].max(initial=0.0))

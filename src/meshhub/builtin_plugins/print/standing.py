@@ -17,7 +17,7 @@ from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.geometry import IntIndex, face_normals, soup, weld
 from meshhub.toolkit.poses import Sides, find_sides
-from meshhub.toolkit.supports import measure_support
+from meshhub.toolkit.supports import find_overhangs, measure_support
 from meshhub.toolkit.topology import components, edges
 
 MIN_OVERHANG_MM2 = 5.0
@@ -50,7 +50,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     doubled = np.linalg.norm(normals, axis=1)
     bed = float(vertices[:, 2].min())
     on_bed = vertices[:, 2][faces].max(axis=1) <= bed + options.layer_mm
-    steep = (-normals[:, 2] > np.cos(np.deg2rad(options.print_overhang_deg)) * doubled) & ~on_bed
+    steep = find_overhangs(vertices, faces, normals, options.print_overhang_deg) & ~on_bed
     area, center = _group_faces(vertices, faces, np.flatnonzero(steep), doubled / 2)
     large = np.flatnonzero(area >= MIN_OVERHANG_MM2)
     total = float(area[large].sum())
