@@ -29,6 +29,7 @@ class Bodies(NamedTuple):
     corners: (m, 3, 3) corners of all faces but those that collapsed
     body:    (m,) body of each face
     part:    (m,) part of each face
+    face:    (m,) each face in the topology
     parts:   (b,) part of each body
     solid:   (b,) mask of bodies that are closed and face outward
     hollow:  (b,) mask of cavities
@@ -37,6 +38,7 @@ class Bodies(NamedTuple):
     corners: Float64
     body: IntIndex
     part: IntIndex
+    face: IntIndex
     parts: IntIndex
     solid: NDArray[np.bool_]
     hollow: NDArray[np.bool_]
@@ -70,6 +72,7 @@ def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
     corners: list[Float64] = [np.empty((0, 3, 3))]
     label: list[IntIndex] = [np.empty(0, np.intp)]
     part: list[IntIndex] = [np.empty(0, np.intp)]
+    face: list[IntIndex] = [np.empty(0, np.intp)]
     for number, placed in enumerate(scene.parts):
         rows = slice(ends[placed.mesh - 1] if placed.mesh else 0, ends[placed.mesh])
         points = topology.joined.vertices[faces[rows].ravel()]
@@ -77,11 +80,18 @@ def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
         corners.append(placed_corners[:, ::-1] if mirrors(placed.transform) else placed_corners)
         label.append(shells.label[rows].astype(np.intp) + len(shells.owner) * number)
         part.append(np.full(len(corners[-1]), number, np.intp))
+        face.append(np.arange(rows.start, rows.stop))
     used, body = np.unique(np.concatenate(label), return_inverse=True)
     parts, shell = np.divmod(used, max(len(shells.owner), 1))
     solid = shells.closed & (shells.volume > 0) & ~shells.hollow
     return Bodies(
-        np.concatenate(corners), body.reshape(-1), np.concatenate(part), parts, solid[shell], shells.hollow[shell]
+        np.concatenate(corners),
+        body.reshape(-1),
+        np.concatenate(part),
+        np.concatenate(face),
+        parts,
+        solid[shell],
+        shells.hollow[shell],
     )
 
 
