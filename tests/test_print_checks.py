@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import manifold3d
 import numpy as np
@@ -206,6 +207,24 @@ def test_overhangs_have_their_area(registry: Registry, angle: float, is_steep: b
         assert figures(verdict, "overhangs")["support_mm3"] == pytest.approx(10 * reach * 20 / 2, rel=0.05)
 
 
+@pytest.mark.parametrize("extension", ["stl", "ply", "glb", "obj", "3mf"])
+@pytest.mark.parametrize(("angle", "is_steep"), [(45.0, False), (44.9, True)])
+def test_a_face_at_the_limit_does_not_overhang_in_any_file(
+    registry: Registry, extension: str, angle: float, is_steep: bool, tmp_path: Path
+) -> None:
+    rise = 20 * float(np.tan(np.deg2rad(angle)))
+    corners = [(x, y, z) for y in (0, 20) for x, z in ((0, 0), (10, 0), (30, rise), (30, rise + 5), (0, rise + 5))]
+    file = tmp_path / f"wedge.{extension}"
+    for turn in range(7, 360, 60):
+        solids = [Manifold.hull_points(corners).rotate((0, 0, turn))]
+        if not is_steep:
+            solids.append(block(20, 20, 20).rotate((45, 0, turn)).translate((60, 33.3, 0)))
+        for solid in solids:
+            registry.convert(scene(solid), file, overwrite=True)
+            finding = find(registry.check(file, checks="overhangs"), "overhangs")
+            assert (finding is not None) == is_steep
+
+
 def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Registry) -> None:
     tipping = find(registry.check(scene(table(60, (0,))), checks="standing"), "tips_over")
     assert tipping is not None
@@ -214,6 +233,46 @@ def test_a_model_that_tips_over_and_one_that_hardly_touches_the_bed(registry: Re
     assert slender.amount == pytest.approx(4)
     assert slender.remedy == {"lay_flat": True}
     assert registry.check(scene(block(20, 20, 60)), checks="standing").findings == ()
+
+
+def as_mesh(*solids: Manifold) -> Scene:
+    """The solids as bodies of one mesh."""
+    meshes = scene(*solids).meshes
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, starts, strict=False)]
+    joined = Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces).astype(np.int32))
+    return Scene(meshes=(joined,), parts=(Part(0),))
+
+
+@pytest.mark.parametrize("join", [scene, as_mesh])
+def test_each_body_stands_by_itself_but_with_those_that_touch_it(
+    registry: Registry, join: Callable[..., Scene]
+) -> None:
+    slab, bar = block(100, 100, 5), block(10, 10, 60).rotate((0, 30, 0)).translate((150, 0, 5))
+
+    def check(*solids: Manifold) -> list[Finding]:
+        return list(registry.check(join(*solids), checks="standing").findings)
+
+    alone = check(slab, block(3, 3, 150, (101, 0, 0)), bar)
+    assert [(finding.code, finding.places_found) for finding in alone] == [("tips_over", 1), ("small_contact", 1)]
+    assert alone[0].places[0].position_mm[0] > 150
+    assert alone[1].places[0].position_mm == pytest.approx((102.5, 1.5, 0))
+    for at in ((100, 20, 0), (20, 20, 0), (20, 20, 5)):
+        assert not check(slab, block(3, 3, 150, at))
+    # a body on another one, and one in the air
+    assert [finding.code for finding in check(block(20, 20, 10), block(90, 20, 5, (0, 0, 10)))] == ["tips_over"]
+    assert not check(block(20, 20, 10), block(90, 20, 5, (0, 0, 12)))
+
+
+@pytest.mark.parametrize("turn", [(0, 0), (0, 30), (5, 30)])
+def test_their_remedy_makes_models_stand(registry: Registry, turn: tuple[float, float]) -> None:
+    for size in ((3, 3, 40), (10, 10, 150)):
+        model = scene(block(*size).rotate((0, *turn)))
+        finding = registry.check(model, checks="standing").findings[0]
+        if finding.limit is not None:
+            assert finding.amount is not None
+            assert finding.amount < finding.limit
+        assert not registry.check(model, checks="standing", **finding.remedy).findings  # type: ignore[arg-type]
 
 
 def test_a_small_part_that_lies_flat_needs_a_brim_and_a_sheet_does_not_stand(registry: Registry) -> None:
@@ -250,8 +309,51 @@ def test_the_printers_on_which_a_model_fits(registry: Registry) -> None:
     finding = find(registry.check(scene(block(200, 215, 100)), checks="size", options=small), "does_not_fit")
     assert finding is not None
     assert finding.severity == "error"
-    assert registry.check(scene(block(200, 215, 100)), checks="size", options=small, **finding.remedy).source.parts > 1  # type: ignore[arg-type]
     assert find(registry.check(scene(block(900, 20, 20)), checks="size"), "does_not_fit") is not None
+
+
+@pytest.mark.parametrize("paths", [("",), ("a",), ("a", "b"), ("a", "a"), ("a", "a", "b")])
+@pytest.mark.parametrize("side", [100, 300])
+def test_what_does_not_fit_is_cut_or_arranged_by_its_remedy(
+    registry: Registry, paths: tuple[str, ...], side: float
+) -> None:
+    def check(**remedy: object) -> Verdict:
+        return registry.check(model, checks="size", options={"print_printer": "bambu-a1"}, **remedy)  # type: ignore[arg-type]
+
+    parts = scene(*(block(side, 90, 50, (400 * number, 0, 0)) for number in range(len(paths))))
+    placed = zip(parts.parts, paths, strict=True)
+    model = replace(parts, parts=tuple(replace(part, path=(path,) if path else ()) for part, path in placed))
+    finding = find(check(), "does_not_fit")
+    if side == 100 and len(paths) == 1:
+        assert finding is None
+        return
+    assert finding is not None
+    assert finding.severity == "error"
+    assert ("split_for_bed" in finding.remedy) == (side == 300)
+    assert ("arrange_by" in finding.remedy) == (paths.count("a") > 1)
+    assert check(**finding.remedy).findings == ()
+
+
+def test_each_bed_and_not_all_of_them_must_fit(registry: Registry) -> None:
+    model = scene(block(200, 200, 9), block(200, 200, 9, (300, 0, 0)))
+    options = {"print_printer": "bambu-a1"}
+    assert find(registry.check(model, checks="size", options=options), "does_not_fit") is not None
+    beds = replace(model, parts=tuple(replace(part, plate=number) for number, part in enumerate(model.parts)))
+    assert registry.check(beds, checks="size", options=options).findings == ()
+
+
+@pytest.mark.parametrize("extension", ["stl", "glb", "3mf", "obj"])
+@pytest.mark.parametrize("offset", [0, -77.7, 1000.1])
+def test_a_model_as_large_as_the_printer_fits(
+    registry: Registry, extension: str, offset: float, tmp_path: Path
+) -> None:
+    file = tmp_path / f"block.{extension}"
+    registry.convert(scene(block(256, 256, 256, (offset, offset, 0))), file)
+    options = {"print_printer": "bambu-a1"}
+    assert registry.check(file, checks="size", options=options).findings == ()
+    large = scene(block(300, 300, 299))
+    assert registry.check(large, checks="size", options=options, fit_mm="256x256x256").findings == ()
+    assert registry.check(scene(block(256.01, 9, 9)), checks="size", options=options).findings
 
 
 @pytest.mark.parametrize(("side", "factor"), [(0.3, 1000), (1.5, 25.4), (5000, 0.001)])
@@ -315,6 +417,33 @@ def test_a_sheet_gets_a_thickness_by_its_remedy(registry: Registry) -> None:
     assert find(verdict, "open_edges") is None
     after = registry.check(model, checks="mesh,walls", **finding.remedy)
     assert not after.findings
+
+
+@pytest.mark.parametrize(("bend", "has_same_edges"), [(0, True), (0, False), (0.004, True)])
+@pytest.mark.parametrize("turn_deg", [0, 25])
+def test_a_closed_surface_without_volume_is_a_sheet(
+    registry: Registry, bend: float, has_same_edges: bool, turn_deg: float, tmp_path: Path
+) -> None:
+    x, y = (side.ravel() * 10.0 for side in np.meshgrid(np.arange(6), np.arange(6)))
+    cosine, sine = np.cos(np.deg2rad(turn_deg)), np.sin(np.deg2rad(turn_deg))
+    points = np.stack([x, y, bend * (x - 20) ** 2], axis=1) @ [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]
+    grid = np.arange(36).reshape(6, 6)
+    a, b, c, d = (corner.ravel() for corner in (grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]))
+    front = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+    other = np.concatenate([np.stack([a, d, b], axis=1), np.stack([b, d, c], axis=1)])
+    faces = np.concatenate([front, front[:, ::-1] if has_same_edges else other]).astype(np.int32)
+    file = tmp_path / "sheet.stl"
+    registry.convert(Scene(meshes=(Mesh(points, faces),), parts=(Part(0),)), file)
+    verdict = registry.check(file)
+    sheet, volume = find(verdict, "open_surface"), find(verdict, "no_volume")
+    assert sheet is not None
+    assert volume is not None
+    assert (verdict.verdict, sheet.severity) == ("fail", "error")
+    for remedy in (sheet.remedy, volume.remedy, {"thicken_mm": 1.6}):
+        after = registry.check(file, checks="mesh,walls,estimate,overlaps", **remedy)  # type: ignore[arg-type]
+        assert not after.findings
+        assert after.estimate is not None
+        assert after.estimate.volume_mm3 == pytest.approx(2500 * 1.6, rel=0.1)
 
 
 def test_a_solid_with_a_hole_is_not_a_sheet(registry: Registry) -> None:

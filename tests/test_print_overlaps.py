@@ -177,12 +177,57 @@ def test_what_is_there_twice_is_counted(registry: Registry) -> None:
     found = findings(registry, copies)
     assert set(found) == {"duplicate_parts"}
     assert found["duplicate_parts"].amount == 2
+    assert [place.part for place in found["duplicate_parts"].places] == [1, 2]
+    assert found["duplicate_parts"].places[0].position_mm == (5, 5, 5)
     assert not after(registry, copies, found["duplicate_parts"])
 
 
 def test_a_single_face_has_no_overlap(registry: Registry) -> None:
     triangle = Mesh(np.array([[0.0, 0, 0], [9, 0, 0], [0, 9, 5]]), np.array([[0, 1, 2]], np.int32))
     assert findings(registry, scene(triangle)) == {}
+
+
+def test_places_of_nested_bodies_and_duplicate_faces_are_listed(registry: Registry) -> None:
+    box = mesh_of(Manifold.cube((10, 10, 10)), Manifold.cube((2, 2, 2)).translate((5, 5, 5)))
+    nested = findings(registry, scene(box))["nested_bodies"]
+    assert [place.position_mm for place in nested.places] == [(6, 6, 6)]
+    top = box.vertices[box.faces][:12, :, 2].min(axis=1) == 10
+    moved = np.eye(4)
+    moved[0, 3] = 100
+    doubled = replace(box, faces=np.concatenate([box.faces[:12], box.faces[:12][top]]))
+    model = Scene(meshes=(doubled,), parts=(Part(0, moved), Part(0, moved), Part(0)))
+    faces = findings(registry, model)["duplicate_faces"]
+    assert [(place.position_mm, place.part, place.amount) for place in faces.places] == [
+        ((105, 5, 10), 0, 2),
+        ((5, 5, 10), 2, 2),
+    ]
+    assert (faces.amount, faces.places_found) == (4, 2)
+
+
+@pytest.mark.parametrize("turn", [(0, 0, 0), (10, 20, 30)])
+def test_equal_parts_in_one_place_are_copies_whatever_their_meshes(registry: Registry, turn: Sequence[float]) -> None:
+    body = (Manifold.cube((20, 20, 20)) - Manifold.sphere(8, 16)).rotate(list(turn))
+    mesh = mesh_of(body)
+    order = np.random.default_rng(1).permutation(len(mesh.vertices))
+    shuffled = replace(mesh, vertices=mesh.vertices[order], faces=np.argsort(order).astype(np.int32)[mesh.faces[::-1]])
+    rounded = replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64))
+    shift = np.eye(4)
+    shift[:3, 3] = 7
+    elsewhere = replace(mesh, vertices=mesh.vertices - 7)
+    model = scene(mesh, shuffled, rounded, elsewhere)
+    model = replace(model, parts=(*model.parts[:3], Part(3, shift)))
+    found = findings(registry, model)
+    assert set(found) == {"duplicate_parts"}
+    assert found["duplicate_parts"].amount == 3
+    assert not after(registry, model, found["duplicate_parts"])
+    other = mesh_of((Manifold.cube((20, 20, 20)) - Manifold.sphere(8, 12)).rotate(list(turn)))
+    assert "duplicate_parts" not in findings(registry, scene(mesh, other))
+    # other edges divide the sides of the same cube
+    cube, edges = (
+        mesh_of(Manifold.cube((9, 9, 9))),
+        mesh_of(Manifold.cube((9, 9, 9)).rotate((0, 0, 90)).translate((9, 0, 0))),
+    )
+    assert set(findings(registry, scene(cube, edges))) == {"duplicate_parts"}
 
 
 def test_a_scene_without_faces_has_no_overlap(registry: Registry) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
 from meshhub.toolkit.layers import Layers, grow
-from meshhub.toolkit.supports import cross_columns
+from meshhub.toolkit.supports import cross_columns, find_overhangs
 from meshhub.toolkit.topology import Index, edges, following
 
 MARGIN_MM = 1.5
@@ -139,7 +139,7 @@ def _find_overhangs(
     """Return column, row and height of the places that need support."""
     normals = face_normals(skin.vertices, skin.faces)
     length = np.linalg.norm(normals, axis=1)
-    hanging = skin.faces[-normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * length]
+    hanging = skin.faces[find_overhangs(skin.vertices, skin.faces, normals, angle_deg)]
     key, z = np.empty(0, np.int64), np.empty(0)
     if len(hanging):
         key, _, z = cross_columns(skin.vertices, hanging, low, cell)

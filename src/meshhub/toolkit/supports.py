@@ -16,6 +16,13 @@ GRID_SIZE = 160
 CHUNK_HITS = 1 << 22
 """Cells of bounding boxes of triangles per pass; bounds the memory."""
 
+ROUNDING_RATIO = float(np.finfo(np.float32).eps)
+"""Distance by which two points move apart at most when both are rounded to float32, per largest coordinate."""
+
+MAX_ROUNDINGS_COUNT = 6.0
+"""Roundings times the longest edge, by which the normal of a face and its share along Z change at most: each edge by
+one along each axis."""
+
 _SHIFT = np.array([0.34721, 0.61803])
 """Position of a column in its cell, off the center so that columns do not meet the sides of regular meshes."""
 
@@ -45,11 +52,10 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
     if cell == 0:
         return Support(0.0, 0.0)
     normals = face_normals(vertices, faces)
-    doubled = np.linalg.norm(normals, axis=1)
     z = vertices[:, 2][faces]
     touches = z.max(axis=1) <= low[2] + layer_mm
     contact = -normals[touches & (normals[:, 2] < 0), 2].sum() / 2
-    overhangs = (-normals[:, 2] > np.cos(np.deg2rad(angle_deg)) * doubled) & ~touches
+    overhangs = find_overhangs(vertices, faces, normals, angle_deg) & ~touches
     columns, face, height = cross_columns(vertices, faces, low, cell)
     order = np.lexsort((height, columns))
     columns, face, height = columns[order], face[order], height[order]
@@ -58,6 +64,27 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
     below[np.concatenate([[True], columns[1:] != columns[:-1]])] = low[2]
     needs = overhangs[face]
     return Support(float((height - below)[needs].sum()) * cell * cell, float(contact))
+
+
+def find_overhangs(vertices: Float64, faces: Int32, normals: Float64, angle_deg: float) -> NDArray[np.bool_]:
+    """Return the mask (m,) of faces that look down at less than an angle from the bed.
+
+    A face that rounding to float32 could have moved below the angle is none.
+
+    Args:
+        vertices: (n, 3) positions.
+        faces: (m, 3) indices into `vertices`.
+        normals: (m, 3) twice the area long.
+        angle_deg: Degrees.
+    """
+    steepness = -normals[:, 2] - np.cos(np.deg2rad(angle_deg)) * np.linalg.norm(normals, axis=1)
+    result: NDArray[np.bool_] = steepness > 0
+    chosen = np.flatnonzero(result)
+    a, b, c = (vertices[faces[chosen, corner]] for corner in range(3))
+    length = np.maximum(np.linalg.norm(b - a, axis=1), np.linalg.norm(c - a, axis=1))
+    rounding = ROUNDING_RATIO * float(np.abs(vertices).max(initial=0.0))
+    result[chosen] = steepness[chosen] > MAX_ROUNDINGS_COUNT * rounding * length
+    return result
 
 
 def cross_columns(

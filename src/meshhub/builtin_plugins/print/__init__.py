@@ -281,7 +281,7 @@ def meshhub_checks() -> Iterable[Check]:
             label="Size",
             description="Printers on which the model fits, and more triangles than a printer shows.",
             options=PrintOptions,
-            run=f"{package}.standing:run_size",
+            run=f"{package}.size:run",
             needs=("scipy",),
             install="meshhub",
         ),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
-from meshhub.toolkit.geometry import IntIndex, transformed, weld
+from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
 from meshhub.toolkit.scene_topology import SceneTopology, analyze
 
 MAX_PAIRS = 200
@@ -30,6 +30,7 @@ class Bodies(NamedTuple):
     corners: (m, 3, 3) corners of all faces but those that collapsed
     body:    (m,) body of each face
     part:    (m,) part of each face
+    face:    (m,) each face in the topology
     parts:   (b,) part of each body
     solid:   (b,) mask of bodies that are closed and face outward
     hollow:  (b,) mask of cavities
@@ -38,6 +39,7 @@ class Bodies(NamedTuple):
     corners: Float64
     body: IntIndex
     part: IntIndex
+    face: IntIndex
     parts: IntIndex
     solid: NDArray[np.bool_]
     hollow: NDArray[np.bool_]
@@ -98,17 +100,26 @@ def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
     corners: list[Float64] = [np.empty((0, 3, 3))]
     label: list[IntIndex] = [np.empty(0, np.intp)]
     part: list[IntIndex] = [np.empty(0, np.intp)]
+    face: list[IntIndex] = [np.empty(0, np.intp)]
     for number, placed in enumerate(scene.parts):
         rows = slice(ends[placed.mesh - 1] if placed.mesh else 0, ends[placed.mesh])
         points = topology.joined.vertices[faces[rows].ravel()]
-        corners.append(transformed(points, placed.transform).reshape(-1, 3, 3))
+        placed_corners = transformed(points, placed.transform).reshape(-1, 3, 3)
+        corners.append(placed_corners[:, ::-1] if mirrors(placed.transform) else placed_corners)
         label.append(shells.label[rows].astype(np.intp) + len(shells.owner) * number)
         part.append(np.full(len(corners[-1]), number, np.intp))
+        face.append(np.arange(rows.start, rows.stop))
     used, body = np.unique(np.concatenate(label), return_inverse=True)
     parts, shell = np.divmod(used, max(len(shells.owner), 1))
     solid = shells.closed & (shells.volume > 0) & ~shells.hollow
     return Bodies(
-        np.concatenate(corners), body.reshape(-1), np.concatenate(part), parts, solid[shell], shells.hollow[shell]
+        np.concatenate(corners),
+        body.reshape(-1),
+        np.concatenate(part),
+        np.concatenate(face),
+        parts,
+        solid[shell],
+        shells.hollow[shell],
     )
 
 
@@ -147,6 +158,37 @@ def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[Co
     return found
 
 
+def find_contacts(bodies: Bodies, chosen: NDArray[np.bool_], distance: float) -> tuple[IntIndex, IntIndex]:
+    """Find the bodies that touch chosen ones; a cavity belongs to the bodies of its part around it.
+
+    Open surfaces touch if their boxes do, and so do bodies after the first MAX_PAIRS pairs.
+
+    Args:
+        bodies: Bodies in millimeters.
+        chosen: (b,) mask of bodies.
+        distance: Millimeters up to which bodies touch.
+    Returns:
+        (p,) bodies, and (p,) the other body of each pair.
+    """
+    solids = _Solids(bodies)
+    pairs: list[tuple[int, int]] = []
+    measured_count = 0
+    for a, b in solids.near_pairs(distance):
+        if not (chosen[a] or chosen[b]):
+            continue
+        if bodies.hollow[a] or bodies.hollow[b]:
+            touch = bool(bodies.parts[a] == bodies.parts[b])
+        elif bodies.solid[a] and bodies.solid[b] and measured_count < MAX_PAIRS:
+            touch = solids.get(a).min_gap(solids.get(b), 2 * distance) <= distance
+            measured_count += 1
+        else:
+            touch = True
+        if touch:
+            pairs.append((a, b))
+    first, second = np.array(pairs, np.intp).reshape(-1, 2).T
+    return first, second
+
+
 class _Solids:
     """Solids of bodies, made when they are needed."""
 
@@ -166,6 +208,11 @@ class _Solids:
             is_solid = self._bodies.solid[first] & self._bodies.solid[second]
             for a, b in zip(first[is_solid].tolist(), second[is_solid].tolist(), strict=True):
                 yield min(a, b), max(a, b)
+
+    def near_pairs(self, distance: float) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of bodies whose boxes are within a distance."""
+        for first, second in pair_boxes(self._low - distance / 2, self._high + distance / 2):
+            yield from zip(first.tolist(), second.tolist(), strict=True)
 
     def get(self, body: int) -> Manifold:
         """Return the solid of a closed body, or the one that fills a cavity."""

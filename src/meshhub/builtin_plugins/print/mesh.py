@@ -16,7 +16,8 @@ from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place, Severity
 from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
-from meshhub.toolkit.sheets import is_sheet
+from meshhub.toolkit.scene_topology import SceneTopology
+from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
 
 
 class _Wording(NamedTuple):
@@ -58,17 +59,28 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         options: The least wall.
     """
     topology = topology_of(scene)
-    open_meshes = np.unique(topology.shells.owner[~topology.shells.closed]).tolist()
-    sheets = {index for index in open_meshes if is_sheet(scene.meshes[index])}
+    shells = topology.shells
+    sheets = {index for index in _list_doubtful_meshes(topology) if is_sheet(scene.meshes[index])}
     flat = [number for number, part in enumerate(scene.parts) if part.mesh in sheets]
     others = [number for number, part in enumerate(scene.parts) if part.mesh not in sheets]
     defects = find_defects(replace(scene, parts=tuple(scene.parts[number] for number in others)), topology)
     counts = {defect.finding.kind: defect.finding.count for defect in defects}
-    did(bodies=int((~topology.shells.hollow).sum()), sheets=len(flat), **counts)
+    did(bodies=int((~shells.hollow).sum()), sheets=len(flat), **counts)
     if flat:
         yield _describe_sheets(scene, flat, options)
     for defect in defects:
         yield _describe(defect, others)
+
+
+def _list_doubtful_meshes(topology: SceneTopology) -> list[int]:
+    """Return the meshes that may be sheets: those with open shells, or with closed ones without volume."""
+    shells = topology.shells
+    areas = np.linalg.norm(topology.normals[~topology.joined.collapsed], axis=1) / 2
+    area = np.bincount(shells.label, areas, len(shells.owner))
+    size = float(np.abs(topology.joined.vertices).max(initial=0.0)) * 4
+    is_doubtful = ~shells.closed | (np.abs(shells.volume) <= MIN_VOLUME_RATIO * area * size)
+    result: list[int] = np.unique(shells.owner[is_doubtful]).tolist()
+    return result
 
 
 def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> Finding:

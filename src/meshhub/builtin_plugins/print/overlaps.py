@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
 from meshhub.model.notes import did
-from meshhub.model.scene import Float64, Scene
+from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import Crossings, find_crossings
-from meshhub.toolkit.geometry import IntIndex, weld
+from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, placed_mesh, signed_volume, weld
 from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.topology import components
 
@@ -23,6 +26,9 @@ MIN_DEPTH_MM = 0.005
 MIN_DEPTH_RATIO = 1e-6
 """The same per diagonal of the model: what rounding to float32 moves points."""
 
+MAX_AREA_RATIO = 1e-3
+"""Difference of the areas of equal parts; more than rounding of small triangles makes."""
+
 
 def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     """Find faces that cross others of their body, bodies that overlap, and faces and parts that are there twice.
@@ -30,9 +36,12 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     Args:
         scene: Millimeters, Z up.
     """
-    distinct, copies = _without_copies(scene)
+    copies = _find_copies(scene)
+    others = np.setdiff1d(np.arange(len(scene.parts)), np.array(copies, np.intp))
+    distinct = replace(scene, parts=tuple(scene.parts[number] for number in others.tolist()))
     topology = topology_of(scene)
     bodies = list_bodies(distinct, topology)
+    bodies = bodies._replace(part=others[bodies.part], parts=others[bodies.parts])
     corners, part = bodies.corners, bodies.part
     if len(corners) == 0:
         return
@@ -43,16 +52,17 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     crossing_count = len(np.unique([own.first, own.second]))
     crossing_pairs = bodies.body[np.stack([other.first, other.second], axis=1)]
     common = find_common_solids(bodies, crossing_pairs, depth)
-    nested_count = sum(solid.is_nested for solid in common)
+    nested = [solid.place for solid in common if solid.is_nested]
     common = [solid for solid in common if not solid.is_nested]
     overlapping = np.unique([*crossing_pairs.ravel().tolist(), *(body for solid in common for body in solid.pair)])
-    twice = _count_duplicate_faces(distinct, topology)
+    is_twice = _find_duplicate_faces(topology)[bodies.face]
+    twice = int(np.count_nonzero(is_twice))
     did(
         crossing_faces=crossing_count,
         overlapping_bodies=len(overlapping),
-        nested_bodies=nested_count,
+        nested_bodies=len(nested),
         duplicate_faces=twice,
-        duplicate_parts=copies,
+        duplicate_parts=len(copies),
     )
     if crossing_count:
         places, found = _list_places(corners, own, part)
@@ -85,17 +95,20 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             places_found=found + len(common),
             remedy={"repair": True, option: True} if is_within else {option: "union"},
         )
-    if nested_count:
+    if nested:
         yield Finding(
             code="nested_bodies",
             severity="warning",
-            message=f"{_count(nested_count, 'body lies', 'bodies lie')} in the material of another one, as a double "
+            message=f"{_count(len(nested), 'body lies', 'bodies lie')} in the material of another one, as a double "
             "wall; slicers may leave a hollow there; use {repair_solid}",
             options=("repair_solid",),
-            amount=nested_count,
+            amount=len(nested),
+            places=tuple(nested[:MAX_PLACES]),
+            places_found=len(nested),
             remedy={"repair": True, "repair_solid": True},
         )
     if twice:
+        places, found = _group_faces(corners[is_twice], part[is_twice])
         yield Finding(
             code="duplicate_faces",
             severity="warning",
@@ -103,16 +116,20 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             "empty; use {repair}",
             options=("repair",),
             amount=twice,
+            places=places,
+            places_found=found,
             remedy={"repair": True},
         )
     if copies:
         yield Finding(
             code="duplicate_parts",
             severity="warning",
-            message=f"{_count(copies, 'part lies', 'parts lie')} exactly where another one lies, and would print "
+            message=f"{_count(len(copies), 'part lies', 'parts lie')} exactly where another one lies, and would print "
             "twice; use {merge_parts}",
             options=("merge_parts",),
-            amount=copies,
+            amount=len(copies),
+            places=_list_boxes(scene, copies),
+            places_found=len(copies),
             remedy={"merge_parts": "union"},
         )
 
@@ -121,20 +138,99 @@ def _count(number: int, one: str, many: str) -> str:
     return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
-def _count_duplicate_faces(scene: Scene, topology: SceneTopology) -> int:
-    """Count the faces whose three points another face of the same mesh has; each instance counts."""
+def _find_duplicate_faces(topology: SceneTopology) -> NDArray[np.bool_]:
+    """Return the faces (k,) whose three points a former face of the same mesh has."""
     corners = np.sort(topology.faces, axis=1)
     order = np.lexsort(corners.T)
     is_twice = np.zeros(len(corners), np.bool_)
     is_twice[order[1:]] = (corners[order[1:]] == corners[order[:-1]]).all(axis=1)
-    counts = np.bincount(topology.owner[is_twice], minlength=len(scene.meshes))
-    return int(sum(counts[part.mesh] for part in scene.parts))
+    return is_twice
 
 
-def _without_copies(scene: Scene) -> tuple[Scene, int]:
-    """Return the scene without the parts whose mesh already lies in the same place, and their number."""
-    parts = {(part.mesh, part.transform.tobytes()): part for part in reversed(scene.parts)}
-    return replace(scene, parts=tuple(reversed(parts.values()))), len(scene.parts) - len(parts)
+def _group_faces(corners: Float64, part: IntIndex) -> tuple[tuple[Place, ...], int]:
+    """Return the places of faces (k, 3, 3) of parts (k,), which are connected faces, and their number."""
+    _, point = weld(corners.reshape(-1, 3))
+    a, b, c = point.reshape(-1, 3).T
+    _, label = components(int(point.max()) + 1, np.concatenate([a, a]), np.concatenate([b, c]))
+    _, place, sizes = np.unique(label[a], return_inverse=True, return_counts=True)
+    order = np.argsort(place.reshape(-1), kind="stable")
+    begin = np.cumsum(sizes) - sizes
+    low, high = (
+        np.minimum.reduceat(corners.min(axis=1)[order], begin),
+        np.maximum.reduceat(corners.max(axis=1)[order], begin),
+    )
+    first = part[order[begin]]
+    places = []
+    for group in np.argsort(-sizes, kind="stable")[:MAX_PLACES].tolist():
+        x, y, z = ((low[group] + high[group]) / 2).tolist()
+        places.append(
+            Place(
+                position_mm=(x, y, z),
+                size_mm=float(np.linalg.norm(high[group] - low[group])),
+                part=int(first[group]),
+                amount=int(sizes[group]),
+            )
+        )
+    return tuple(places), len(sizes)
+
+
+def _find_copies(scene: Scene) -> list[int]:
+    """Return the parts that lie exactly where a former one lies; their meshes may have other points and edges."""
+    kept: dict[tuple[int, bytes], int] = {}
+    copies = set()
+    for number, part in enumerate(scene.parts):
+        if kept.setdefault((part.mesh, part.transform.tobytes()), number) != number:
+            copies.add(number)
+    boxes = bounds_of_parts(scene)
+    chosen = np.array([number for number in kept.values() if np.isfinite(boxes[number]).all()], np.intp)
+    if len(chosen) < 2:
+        return sorted(copies)
+    distance = MIN_DEPTH_RATIO * float(np.abs(boxes[chosen]).max())
+    surfaces: dict[int, _Surface] = {}
+    # few boxes are equal, and only then are the parts compared
+    for a, b in sorted(cKDTree(boxes[chosen].reshape(-1, 6)).query_pairs(distance, p=np.inf)):
+        first, second = int(chosen[a]), int(chosen[b])
+        if first in copies or second in copies:
+            continue
+        for number in (first, second):
+            if number not in surfaces:
+                part = scene.parts[number]
+                surfaces[number] = _Surface.of(placed_mesh(scene.meshes[part.mesh], part.transform))
+        if surfaces[first].equals(surfaces[second], distance):
+            copies.add(second)
+    return sorted(copies)
+
+
+class _Surface(NamedTuple):
+    """Points (n, 3), area and volume of a placed mesh."""
+
+    points: cKDTree
+    area: float
+    volume: float
+
+    @classmethod
+    def of(cls, mesh: Mesh) -> _Surface:
+        points = mesh.vertices[np.unique(mesh.faces)]
+        moved = mesh.vertices - points.mean(axis=0)
+        return cls(cKDTree(points), area(mesh.vertices, mesh.faces), signed_volume(moved, mesh.faces))
+
+    def equals(self, other: _Surface, distance: float) -> bool:
+        """Return whether all points are within a distance of one of the other surface, and all figures are equal."""
+        if abs(self.volume - other.volume) > distance * self.area:
+            return False
+        if abs(self.area - other.area) > MAX_AREA_RATIO * self.area:
+            return False
+        pairs = ((self.points, other.points), (other.points, self.points))
+        return all(bool((tree.query(points.data, p=np.inf)[0] <= distance).all()) for tree, points in pairs)
+
+
+def _list_boxes(scene: Scene, parts: list[int]) -> tuple[Place, ...]:
+    """Return the boxes of parts as places."""
+    shown = parts[:MAX_PLACES]
+    boxes = bounds_of_parts(replace(scene, parts=tuple(scene.parts[number] for number in shown)))
+    lengths = np.linalg.norm(np.ptp(boxes, axis=1), axis=1).tolist()
+    rows = zip(shown, boxes.mean(axis=1).tolist(), lengths, strict=True)
+    return tuple(Place(position_mm=(x, y, z), size_mm=length, part=part) for part, (x, y, z), length in rows)
 
 
 def _list_places(corners: Float64, crossings: Crossings, part: IntIndex) -> tuple[tuple[Place, ...], int]:

@@ -17,6 +17,9 @@ PrinterName = Literal[
 ]  # fmt: skip
 """Id of a printer."""
 
+ROUNDING_RATIO = 1e-6
+"""Excess over a side, relative to it, that counts as rounding."""
+
 
 class Printer(Struct, frozen=True):
     """Printer.
@@ -36,8 +39,9 @@ class Printer(Struct, frozen=True):
             sides: Width and depth in mm, the larger first.
             height: Millimeters.
         """
-        room = sorted(self.volume_mm[:2], reverse=True)
-        return sides[0] <= room[0] and sides[1] <= room[1] and height <= self.volume_mm[2]
+        width, depth = sorted(self.volume_mm[:2], reverse=True)
+        room = [side * (1 + ROUNDING_RATIO) for side in (width, depth, self.volume_mm[2])]
+        return sides[0] <= room[0] and sides[1] <= room[1] and height <= room[2]
 
 
 PRINTERS: dict[PrinterName, Printer] = {

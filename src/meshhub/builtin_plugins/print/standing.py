@@ -1,23 +1,23 @@
-"""Checks `overhangs`, `standing` and `size`: what needs support, how the model stands, and whether it fits."""
+"""Checks `overhangs` and `standing`: what needs support, and how the model stands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from meshhub.builtin_plugins.print import PRINTERS, PrintOptions
-from meshhub.builtin_plugins.print.printers import Printer
+from meshhub.builtin_plugins.print import PrintOptions
+from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
-from meshhub.toolkit.geometry import IntIndex, extremes, face_normals, soup, weld
-from meshhub.toolkit.poses import center_of_mass, find_sides
-from meshhub.toolkit.supports import measure_support
-from meshhub.toolkit.surface_colors import Surface, get_face_materials
+from meshhub.toolkit.geometry import IntIndex, face_normals, soup, weld
+from meshhub.toolkit.poses import Sides, find_sides
+from meshhub.toolkit.supports import find_overhangs, measure_support
 from meshhub.toolkit.topology import components, edges
 
 MIN_OVERHANG_MM2 = 5.0
@@ -26,20 +26,14 @@ MIN_OVERHANG_MM2 = 5.0
 MIN_CONTACT_MM2 = 20.0
 """Area on the bed from which a model holds without a brim, if it is not high."""
 
+MAX_CONTACT_MM = 0.05
+"""Gap up to which bodies hold on to each other; slicers close it."""
+
 MAX_SLENDERNESS = 10.0
 """Height per side of a square as large as the contact, up to which a model holds."""
 
 MAX_TURN = 1e-9
 """One minus the cosine of a turn that changes nothing."""
-
-MIN_USUAL_MM, MAX_USUAL_MM = 2.0, 2000.0
-"""Longest side of usual prints; nozzles print nothing smaller, and hardly any printer has room for more."""
-
-MAX_METERS_MM = 0.5
-"""Longest side up to which the numbers are probably meters, as 0.5 for half a meter; above, inches."""
-
-FINE_RATIO = 0.25
-"""Length of edges per diameter of the nozzle below which no printer shows the difference."""
 
 
 def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -56,7 +50,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     doubled = np.linalg.norm(normals, axis=1)
     bed = float(vertices[:, 2].min())
     on_bed = vertices[:, 2][faces].max(axis=1) <= bed + options.layer_mm
-    steep = (-normals[:, 2] > np.cos(np.deg2rad(options.print_overhang_deg)) * doubled) & ~on_bed
+    steep = find_overhangs(vertices, faces, normals, options.print_overhang_deg) & ~on_bed
     area, center = _group_faces(vertices, faces, np.flatnonzero(steep), doubled / 2)
     large = np.flatnonzero(area >= MIN_OVERHANG_MM2)
     total = float(area[large].sum())
@@ -86,7 +80,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
 
 
 def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
-    """Find models that hold badly on the bed, or tip over.
+    """Find bodies that hold badly on the bed, or tip over; bodies that touch stand together.
 
     Args:
         scene: Millimeters, Z up.
@@ -94,161 +88,136 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """
     if options.print_process == "sls":
         return
-    vertices, faces = soup(scene)
-    low, high = extremes(vertices)
-    touching = vertices[:, 2][faces].max(axis=1) <= low[2] + options.layer_mm
-    normals = face_normals(vertices, faces)
-    contact = float(np.maximum(-normals[touching, 2], 0).sum() / 2)
-    height = float(high[2] - low[2])
-    did(contact_mm2=contact, height_mm=height)
-    foot = np.unique(vertices[faces[touching].ravel()][:, :2], axis=0)
-    center = center_of_mass(vertices, faces)
-    stands = _is_above(foot, center[:2])
-    if stands and contact >= MIN_CONTACT_MM2 and height <= MAX_SLENDERNESS * np.sqrt(contact):
+    bodies = list_bodies(scene, topology_of(scene))
+    if len(bodies.corners) == 0:
         return
-    sides = find_sides(vertices[np.unique(faces)], center)
-    if sides is None:
-        # a flat sheet does not stand; other findings say that it has no volume
-        return
-    x, y, z = float(center[0]), float(center[1]), float(low[2])
-    if not stands:
+    groups = _measure_groups(bodies, np.arange(len(bodies.parts)), options.layer_mm)
+    is_doubtful = groups.is_raised | groups.tips | groups.is_small
+    if len(bodies.parts) > 1 and is_doubtful.any():
+        first, second = find_contacts(bodies, is_doubtful, MAX_CONTACT_MM)
+        groups = _measure_groups(bodies, components(len(bodies.parts), first, second)[1], options.layer_mm)
+    on_bed = ~groups.is_raised
+    did(contact_mm2=float(groups.contact[on_bed].sum()), height_mm=float(np.ptp(bodies.corners[:, :, 2])))
+    tipping, small = _keep_solid(bodies, groups, groups.tips), _keep_solid(bodies, groups, groups.is_small)
+    is_one = len(groups.contact) == 1
+    if tipping:
+        subject = "the center of mass is"
+        if not is_one:
+            subject = _count(len(tipping), "body has its center of mass", "bodies have their center of mass")
+        model = "the model" if is_one else "it" if len(tipping) == 1 else "they"
         yield Finding(
             code="tips_over",
             severity="warning",
-            message="the center of mass is not above what touches the bed, so that the model may tip over; "
-            "use {lay_flat} or {orient}, or a brim in the slicer",
-            options=("lay_flat", "orient"),
-            places=(Place(position_mm=(x, y, z)),),
-            places_found=1,
-            remedy={"lay_flat": True},
+            message=f"{subject} not above what touches the bed, so that {model} may tip over; use "
+            f"{'{lay_flat} or {orient}, or ' if is_one else ''}a brim in the slicer",
+            options=("lay_flat", "orient") if is_one else (),
+            places=_list_places(groups, list(tipping)),
+            places_found=len(tipping),
+            remedy={"lay_flat": True} if is_one else {},
         )
-    else:
-        lies_flat = sides.normals[sides.best, 2] < -1 + MAX_TURN
-        advice = "a brim in the slicer" if lies_flat else "{lay_flat}, or a brim in the slicer"
+    if small:
+        needed = groups.needed_contact
+        order = sorted(small, key=lambda group: groups.contact[group] / needed[group])
+        worst = order[0]
+        sides = small[worst]
+        subject = "" if is_one else _count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
+        can_turn = is_one and sides.normals[sides.best, 2] >= -1 + MAX_TURN
         yield Finding(
             code="small_contact",
             severity="warning",
-            message=f"{format_number(contact, 3)} mm² touch the bed below a height of {format_number(height, 3)} mm; "
-            f"use {advice}",
-            options=() if lies_flat else ("lay_flat",),
-            amount=contact,
-            limit=MIN_CONTACT_MM2,
+            message=f"{subject}{format_number(groups.contact[worst], 3)} mm² touch the bed below a height of "
+            f"{format_number(groups.height[worst], 3)} mm, which needs {format_number(needed[worst], 3)} mm²; use "
+            f"{'{lay_flat}, or ' if can_turn else ''}a brim in the slicer",
+            options=("lay_flat",) if can_turn else (),
+            amount=float(groups.contact[worst]),
+            limit=float(needed[worst]),
             unit="mm²",
-            places=(Place(position_mm=(x, y, z)),),
-            places_found=1,
-            remedy={} if lies_flat else {"lay_flat": True},
+            places=_list_places(groups, order),
+            places_found=len(order),
+            remedy={"lay_flat": True} if can_turn else {},
         )
 
 
-def run_size(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
-    """Find models that do not fit on the printer, a wrong unit, and more colors or triangles than it can show.
+class _Groups(NamedTuple):
+    """Groups of bodies that stand together.
 
-    Args:
-        scene: Millimeters, Z up.
-        options: Printer, and nozzle.
+    of_face: (m,) group of each face
+    contact: (g,) mm² that touch the bed
+    height:  (g,) mm
+    center:  (g, 3) center of mass; Z is that of the lowest point
+    is_raised: (g,) mask of groups that begin above the bed; the check of islands finds them
+    tips:    (g,) mask of groups on the bed whose center of mass is not above what touches it
     """
-    vertices, faces = soup(scene)
-    low, high = extremes(vertices)
-    yield from _find_unit_doubt(float((high - low).max()))
-    size = sorted((high - low)[:2].tolist(), reverse=True), float(high[2] - low[2])
-    fitting = [name for name, printer in PRINTERS.items() if printer.fits(size[0], size[1])]
-    did(printers=list(fitting))
-    printer = PRINTERS[options.print_printer] if options.print_printer is not None else None
-    words = " x ".join(format_number(value, 4) for value in (high - low).tolist())
-    if printer is not None and options.print_printer not in fitting:
-        room = " x ".join(format_number(value, 4) for value in printer.volume_mm)
-        yield Finding(
-            code="does_not_fit",
-            severity="error",
-            message=f"the model of {words} mm does not fit on the {printer.label} ({room} mm); use {{fit_mm}}, or "
-            "{split_for_bed}",
-            options=("fit_mm", "split_for_bed"),
-            amount=float((high - low).max()),
-            limit=max(printer.volume_mm),
-            unit="mm",
-            remedy={"split_for_bed": "x".join(format_number(value, 4) for value in printer.volume_mm)},
-        )
-    elif printer is None and not fitting:
-        yield Finding(
-            code="does_not_fit",
-            severity="warning",
-            message=f"the model of {words} mm fits on none of {len(PRINTERS)} common printers; use {{split_for_bed}}, "
-            "or check the unit",
-            options=("split_for_bed",),
-            amount=float((high - low).max()),
-            unit="mm",
-        )
-    if printer is not None and options.print_process == "fdm":
-        yield from _find_colors(scene, printer)
-    length = _typical_edge(vertices, faces)
-    if len(faces) > 100_000 and length < FINE_RATIO * options.print_nozzle_mm:
-        yield Finding(
-            code="too_detailed",
-            severity="info",
-            message=f"edges are about {format_number(length, 2)} mm long, far finer than a nozzle of "
-            f"{format_number(options.print_nozzle_mm, 2)} mm; {{optimize_target_faces}} makes the file smaller",
-            options=("optimize_target_faces",),
-            amount=length,
-            limit=FINE_RATIO * options.print_nozzle_mm,
-            unit="mm",
-            remedy={"optimize_target_faces": max(50_000, len(faces) // 10)},
-        )
+
+    of_face: IntIndex
+    contact: Float64
+    height: Float64
+    center: Float64
+    is_raised: NDArray[np.bool_]
+    tips: NDArray[np.bool_]
+
+    @property
+    def needed_contact(self) -> Float64:
+        """The contact from which each group holds, in mm²."""
+        return np.maximum(MIN_CONTACT_MM2, (self.height / MAX_SLENDERNESS) ** 2)
+
+    @property
+    def is_small(self) -> NDArray[np.bool_]:
+        """Mask of groups on the bed that do not tip over, but hardly touch it."""
+        return ~self.is_raised & ~self.tips & (self.contact < self.needed_contact)
 
 
-def _find_unit_doubt(extent: float) -> Iterator[Finding]:
-    """Find a size that suggests another unit than that in which the file was read."""
-    if MIN_USUAL_MM <= extent <= MAX_USUAL_MM:
-        return
-    if extent > MAX_USUAL_MM:
-        problem = "more than printers have room for"
-        limit, factor, reason = MAX_USUAL_MM, 0.001, "millimeters read as meters, or micrometers as millimeters"
-    else:
-        problem, limit = "less than nozzles print", MIN_USUAL_MM
-        is_meters = extent <= MAX_METERS_MM
-        factor, reason = (1000, "meters read as millimeters") if is_meters else (25.4, "inches read as millimeters")
-    yield Finding(
-        code="doubtful_unit",
-        severity="warning",
-        message=f"the longest side measures {format_number(extent, 4)} mm, {problem}; if the unit is wrong, the factor "
-        f"is probably {format_number(factor)} ({reason}); use {{input_unit}} or {{scale_percent}}",
-        options=("input_unit", "scale_percent"),
-        amount=extent,
-        limit=limit,
-        unit="mm",
-        remedy={"scale_percent": 100 * factor},
-    )
+def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float) -> _Groups:
+    """Return the groups of bodies with equal labels (b,), which are numbered from 0."""
+    corners, count = bodies.corners, int(label.max()) + 1
+    group = label[bodies.body]
+    order = np.argsort(group, kind="stable")
+    begin = np.searchsorted(group[order], np.arange(count))
+    z = corners[:, :, 2]
+    top = z.max(axis=1)
+    low, high = np.minimum.reduceat(z.min(axis=1)[order], begin), np.maximum.reduceat(top[order], begin)
+    bed = float(low.min())
+    moved = corners - corners[0, 0]
+    normals = np.cross(moved[:, 1] - moved[:, 0], moved[:, 2] - moved[:, 0])
+    touches = top <= bed + layer_mm
+    contact = np.bincount(group[touches], np.maximum(-normals[touches, 2], 0) / 2, count).astype(np.float64)
+    # the volume of open surfaces is uncertain, so that their area is weighed
+    is_uncertain = np.bincount(label[~(bodies.solid | bodies.hollow)], minlength=count) > 0
+    volume = np.einsum("ij,ij->i", moved[:, 0], normals) / 4
+    weight = np.where(is_uncertain[group], np.linalg.norm(normals, axis=1) / 3, volume)
+    share = np.where(is_uncertain, 3, 4)
+    sums = np.stack([np.bincount(group, weight * axis, count) for axis in moved.sum(axis=1).T], axis=1)
+    total = np.bincount(group, weight, count) * share
+    center = corners[0, 0] + sums / np.where(total == 0, 1.0, total)[:, None]
+    center[:, 2] = low
+    is_raised = low > bed + layer_mm
+    tips = np.zeros(count, np.bool_)
+    own = order[touches[order]]
+    ends = np.searchsorted(group[own], np.arange(count + 1))
+    for number in np.flatnonzero(~is_raised).tolist():
+        foot = corners[own[ends[number] : ends[number + 1]], :, :2].reshape(-1, 2)
+        tips[number] = not _is_above(foot, center[number, :2])
+    return _Groups(group, contact, high - low, center, is_raised, tips)
 
 
-def _find_colors(scene: Scene, printer: Printer) -> Iterator[Finding]:
-    """Find more colors than the printer has filaments; textures and colors of vertices have as many as there are."""
-    surfaces = {Surface(part.mesh, part.material) for part in scene.parts}
-    used = {number for surface in surfaces for number in np.unique(get_face_materials(scene, surface)).tolist()}
-    materials = [scene.materials[number] for number in used - {-1}]
-    count = len({material.base_color for material in materials}) + (-1 in used)
-    did(colors=count)
-    has_shades = any(scene.meshes[surface.mesh].colors is not None for surface in surfaces) or any(
-        material.base_color_image is not None for material in materials
-    )
-    if count <= printer.filaments and not has_shades:
-        return
-    words = "shades of a texture or of vertex colors" if has_shades else f"{count:,} colors"
-    filaments = "1 filament" if printer.filaments == 1 else f"{printer.filaments} filaments"
-    yield Finding(
-        code="too_many_colors",
-        severity="info",
-        message=f"the model has {words}, and the {printer.label} prints {filaments} at once; "
-        f"use {{reduce_colors={printer.filaments}}}",
-        options=("reduce_colors",),
-        amount=None if has_shades else count,
-        limit=printer.filaments,
-        remedy={"reduce_colors": printer.filaments},
-    )
+def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> dict[int, Sides]:
+    """Return the sides of chosen groups (g,) but flat sheets, which do not stand; other findings report them."""
+    found = {}
+    for group in np.flatnonzero(chosen).tolist():
+        points = bodies.corners[groups.of_face == group].reshape(-1, 3)
+        sides = find_sides(points[weld(points)[0]], groups.center[group])
+        if sides is not None:
+            found[group] = sides
+    return found
 
 
-def _typical_edge(vertices: Float64, faces: Int32) -> float:
-    """Return the side of an equilateral triangle of mean area."""
-    area = float(np.linalg.norm(face_normals(vertices, faces), axis=1).sum()) / 2
-    return float(np.sqrt(area / max(1, len(faces)) * 4 / np.sqrt(3)))
+def _list_places(groups: _Groups, chosen: list[int]) -> tuple[Place, ...]:
+    rows = zip(groups.center[chosen[:MAX_PLACES]].tolist(), groups.contact[chosen].tolist(), strict=False)
+    return tuple(Place(position_mm=(x, y, z), amount=contact) for (x, y, z), contact in rows)
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def _group_faces(vertices: Float64, faces: Int32, chosen: IntIndex, area: Float64) -> tuple[Float64, Float64]:

@@ -14,6 +14,7 @@ from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.toolkit.dividing import Divider, Piece
 from meshhub.toolkit.geometry import bounds_of_parts
+from meshhub.toolkit.objects import find_objects, renamed
 
 
 def run(scene: Scene, options: SplitForBedOptions) -> Scene:
@@ -23,8 +24,8 @@ def run(scene: Scene, options: SplitForBedOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `split_for_bed` None leaves the scene unchanged.
     Returns:
-        Scene with the pieces in their places, named NAME-a, NAME-b, …, and dowels in theirs; parts that fit do not
-        change. Instances share pieces.
+        Scene with the pieces in their places, named NAME-a, NAME-b, …, and dowels in theirs, each an object of its
+        own; parts that fit do not change. Instances share pieces.
     Raises:
         InvalidOption: There would be too many pieces.
         ConversionFailed: A part that does not fit is not a solid.
@@ -34,12 +35,15 @@ def run(scene: Scene, options: SplitForBedOptions) -> Scene:
     divider = Divider(scene, "repair")
     cutter = _Cutter(options)
     parts: list[Part] = []
+    roots = find_objects(scene)[1]
     split_count = 0
     for part, box in zip(track(scene.parts), bounds_of_parts(scene), strict=True):
         if (box[1] - box[0] <= cutter.bed * (1 + ROUNDING_RATIO)).all():
             parts.append(part)
             continue
-        parts += divider.divide(part, cutter.cut)
+        pieces = divider.divide(part, cutter.cut)
+        # in a slicer, the pieces of one object could not be moved apart
+        parts += [renamed(piece, roots, len(parts) + number) for number, piece in enumerate(pieces, 1)]
         split_count += 1
     _write_notes(cutter, divider, split_count, len(parts) - len(scene.parts) + split_count)
     did(parts_split=split_count, parts_before=len(scene.parts), parts_after=len(parts))

@@ -23,7 +23,7 @@ CROSSING_RATIO = 1e-3
 
 
 def thicken_sheet(mesh: Mesh, thickness: float) -> Mesh:
-    """Return a solid around a sheet, half of its thickness on each side; closed shells beside it stay as they are.
+    """Return a solid around a sheet, half of its thickness on each side; solids beside it stay as they are.
 
     The sides are copies of the sheet with its attributes, joined along its border. Where these would cross, because
     the sheet bends more than its thickness allows, the result is the rounded surface at the distance from the sheet.
@@ -36,9 +36,9 @@ def thicken_sheet(mesh: Mesh, thickness: float) -> Mesh:
         ConversionFailed: No closed surface was found around the sheet.
     """
     found = find_shells(mesh)
-    is_open = found.is_open[found.label]
-    result = _thicken_open(chosen_faces(mesh, found.chosen[is_open]), thickness)
-    solids = chosen_faces(mesh, found.chosen[~is_open])
+    is_sheet = (found.is_open | found.is_flat)[found.label]
+    result = _thicken_open(chosen_faces(mesh, found.chosen[is_sheet & ~found.is_back]), thickness)
+    solids = chosen_faces(mesh, found.chosen[~is_sheet])
     return with_faces(solids, result.vertices, result.faces, like=mesh) if len(solids.faces) else result
 
 

@@ -1,0 +1,227 @@
+"""Check `size`: whether the model fits on a printer, a wrong unit, and more colors or triangles than it can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from meshhub.builtin_plugins.print import PRINTERS, PrintOptions
+from meshhub.builtin_plugins.print.printers import Printer, PrinterName
+from meshhub.errors import format_number
+from meshhub.model.notes import did
+from meshhub.model.options import Value
+from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.verdict import MAX_PLACES, Finding, Place
+from meshhub.toolkit.crossings import pair_boxes
+from meshhub.toolkit.geometry import bounds_of_parts, extremes, face_normals, soup
+from meshhub.toolkit.objects import find_objects
+from meshhub.toolkit.supports import ROUNDING_RATIO
+from meshhub.toolkit.surface_colors import Surface, get_face_materials
+from meshhub.toolkit.topology import components
+
+TOUCH_MM = 0.01
+"""Distance up to which boxes of objects touch, as those of the pieces of a cut."""
+
+MIN_USUAL_MM, MAX_USUAL_MM = 2.0, 2000.0
+"""Longest side of usual prints; nozzles print nothing smaller, and hardly any printer has room for more."""
+
+MAX_METERS_MM = 0.5
+"""Longest side up to which the numbers are probably meters, as 0.5 for half a meter; above, inches."""
+
+FINE_RATIO = 0.25
+"""Length of edges per diameter of the nozzle below which no printer shows the difference."""
+
+
+def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find models that do not fit on the printer, a wrong unit, and more colors or triangles than it can show.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Printer, and nozzle.
+    """
+    vertices, faces = soup(scene)
+    low, high = extremes(vertices)
+    yield from _find_unit_doubt(float((high - low).max()))
+    yield from _find_misfits(scene, options.print_printer)
+    printer = PRINTERS[options.print_printer] if options.print_printer is not None else None
+    if printer is not None and options.print_process == "fdm":
+        yield from _find_colors(scene, printer)
+    length = _typical_edge(vertices, faces)
+    if len(faces) > 100_000 and length < FINE_RATIO * options.print_nozzle_mm:
+        yield Finding(
+            code="too_detailed",
+            severity="info",
+            message=f"edges are about {format_number(length, 2)} mm long, far finer than a nozzle of "
+            f"{format_number(options.print_nozzle_mm, 2)} mm; {{optimize_target_faces}} makes the file smaller",
+            options=("optimize_target_faces",),
+            amount=length,
+            limit=FINE_RATIO * options.print_nozzle_mm,
+            unit="mm",
+            remedy={"optimize_target_faces": max(50_000, len(faces) // 10)},
+        )
+
+
+def _find_misfits(scene: Scene, name: PrinterName | None) -> Iterator[Finding]:
+    """Find objects that do not fit on a printer, or on any known one, and beds on which too much stands."""
+    boxes = bounds_of_parts(scene)
+    number = {id(part): index for index, part in enumerate(scene.parts)}
+    objects = [[number[id(part)] for part in parts] for parts in find_objects(scene)[0]]
+    alone = _join_boxes(boxes, objects)
+    beds = _join_boxes(boxes, _find_beds(scene, objects, alone))
+    fitting = [key for key, printer in PRINTERS.items() if _fit(np.concatenate([alone, beds]), printer)]
+    did(printers=list(fitting))
+    if name in fitting or (name is None and fitting):
+        return
+    printer = None if name is None else PRINTERS[name]
+    known = list(PRINTERS.values()) if printer is None else [printer]
+    large = [index for index, box in enumerate(alone) if not any(_fit(box[None], each) for each in known)]
+    shown = alone[large] if large else beds
+    size = np.ptp(shown, axis=1)
+    words = " x ".join(format_number(side, 4) for side in size[size.max(axis=1).argmax()].tolist())
+    if not large:
+        subject, is_many = f"what stands on one bed, {words} mm,", False
+    elif len(objects) == 1:
+        subject, is_many = f"the model of {words} mm", False
+    else:
+        subject, is_many = f"{len(large):,} of {len(objects):,} objects, of up to {words} mm,", len(large) > 1
+    # an object is printed as one, but its parts may fit alone
+    are_parts_large = [
+        not any(_fit(boxes[[part]], each) for each in known) for index in large for part in objects[index]
+    ]
+    options, remedy = _advise_misfit(printer, any(are_parts_large), len(are_parts_large) > len(large), len(objects) > 1)
+    if printer is None:
+        reach = f"{'fit' if is_many else 'fits'} on none of {len(PRINTERS)} common printers"
+    else:
+        room = _spell_room(printer).replace("x", " x ")
+        reach = f"{'do' if is_many else 'does'} not fit on the {printer.label} ({room} mm)"
+    advice = " and ".join(f"{{{option}}}" for option in options)
+    middles = shown.mean(axis=1).tolist()
+    lengths = np.linalg.norm(size, axis=1).tolist()
+    yield Finding(
+        code="does_not_fit",
+        severity="warning" if printer is None else "error",
+        message=f"{subject} {reach}; use {advice}, {'or check the unit' if printer is None else 'or {fit_mm}'}",
+        options=options if printer is None else (*options, "fit_mm"),
+        amount=float(size.max()),
+        limit=None if printer is None else max(printer.volume_mm),
+        unit="mm",
+        places=tuple(
+            Place(position_mm=(x, y, z), size_mm=length)
+            for (x, y, z), length in zip(middles[:MAX_PLACES], lengths, strict=False)
+        ),
+        places_found=len(shown),
+        remedy=remedy,
+    )
+
+
+def _advise_misfit(
+    printer: Printer | None, is_large: bool, has_parts: bool, is_several: bool
+) -> tuple[tuple[str, ...], dict[str, Value]]:
+    """Return the options to name, and the remedy.
+
+    Args:
+        printer: The printer; None without a remedy.
+        is_large: Whether a part must be cut.
+        has_parts: Whether an object that is too large has several parts.
+        is_several: Whether there are several objects.
+    """
+    room = "" if printer is None else _spell_room(printer)
+    remedy: dict[str, Value] = {}
+    if is_large:
+        remedy["split_for_bed"] = room
+    if not is_large or is_several or has_parts:
+        remedy["arrange_bed"] = room.rpartition("x")[0]
+    if has_parts:
+        remedy["arrange_by"] = "parts"
+    return tuple(remedy), remedy if printer is not None else {}
+
+
+def _spell_room(printer: Printer) -> str:
+    return "x".join(format_number(side, 4) for side in printer.volume_mm)
+
+
+def _fit(boxes: Float64, printer: Printer) -> bool:
+    """Return whether boxes (k, 2, 3) fit on a printer, each alone; rounding to float32 moves their sides."""
+    rounding = ROUNDING_RATIO * float(np.abs(boxes).max(initial=0.0))
+    sides = np.maximum(np.ptp(boxes, axis=1) - rounding, 0)
+    flat = np.sort(sides[:, :2], axis=1)
+    return printer.fits((flat[:, 1].max(initial=0.0), flat[:, 0].max(initial=0.0)), sides[:, 2].max(initial=0.0))
+
+
+def _join_boxes(boxes: Float64, groups: Sequence[Sequence[int]]) -> Float64:
+    """Return the box (k, 2, 3) around the boxes of each group."""
+    joined = [np.stack([boxes[group, 0].min(axis=0), boxes[group, 1].max(axis=0)]) for group in groups]
+    return np.array(joined).reshape(-1, 2, 3)
+
+
+def _find_beds(scene: Scene, objects: list[list[int]], boxes: Float64) -> list[list[int]]:
+    """Return the parts of each bed on which objects stand apart.
+
+    Objects that touch, such as the pieces of a cut, are moved apart before they are printed.
+    """
+    plates = np.array([scene.parts[parts[0]].plate for parts in objects], np.intp)
+    beds = []
+    for plate in np.unique(plates).tolist():
+        own = np.flatnonzero(plates == plate)
+        low, high = boxes[own, 0] - TOUCH_MM / 2, boxes[own, 1] + TOUCH_MM / 2
+        first, second = (np.concatenate(pairs) for pairs in zip(*pair_boxes(low, high), strict=True))
+        if components(len(own), first, second)[0] > 1:
+            beds.append([part for index in own.tolist() for part in objects[index]])
+    return beds
+
+
+def _find_unit_doubt(extent: float) -> Iterator[Finding]:
+    """Find a size that suggests another unit than that in which the file was read."""
+    if MIN_USUAL_MM <= extent <= MAX_USUAL_MM:
+        return
+    if extent > MAX_USUAL_MM:
+        problem = "more than printers have room for"
+        limit, factor, reason = MAX_USUAL_MM, 0.001, "millimeters read as meters, or micrometers as millimeters"
+    else:
+        problem, limit = "less than nozzles print", MIN_USUAL_MM
+        is_meters = extent <= MAX_METERS_MM
+        factor, reason = (1000, "meters read as millimeters") if is_meters else (25.4, "inches read as millimeters")
+    yield Finding(
+        code="doubtful_unit",
+        severity="warning",
+        message=f"the longest side measures {format_number(extent, 4)} mm, {problem}; if the unit is wrong, the factor "
+        f"is probably {format_number(factor)} ({reason}); use {{input_unit}} or {{scale_percent}}",
+        options=("input_unit", "scale_percent"),
+        amount=extent,
+        limit=limit,
+        unit="mm",
+        remedy={"scale_percent": 100 * factor},
+    )
+
+
+def _find_colors(scene: Scene, printer: Printer) -> Iterator[Finding]:
+    """Find more colors than the printer has filaments; textures and colors of vertices have as many as there are."""
+    surfaces = {Surface(part.mesh, part.material) for part in scene.parts}
+    used = {number for surface in surfaces for number in np.unique(get_face_materials(scene, surface)).tolist()}
+    materials = [scene.materials[number] for number in used - {-1}]
+    count = len({material.base_color for material in materials}) + (-1 in used)
+    did(colors=count)
+    has_shades = any(scene.meshes[surface.mesh].colors is not None for surface in surfaces) or any(
+        material.base_color_image is not None for material in materials
+    )
+    if count <= printer.filaments and not has_shades:
+        return
+    words = "shades of a texture or of vertex colors" if has_shades else f"{count:,} colors"
+    filaments = "1 filament" if printer.filaments == 1 else f"{printer.filaments} filaments"
+    yield Finding(
+        code="too_many_colors",
+        severity="info",
+        message=f"the model has {words}, and the {printer.label} prints {filaments} at once; "
+        f"use {{reduce_colors={printer.filaments}}}",
+        options=("reduce_colors",),
+        amount=None if has_shades else count,
+        limit=printer.filaments,
+        remedy={"reduce_colors": printer.filaments},
+    )
+
+
+def _typical_edge(vertices: Float64, faces: Int32) -> float:
+    """Return the side of an equilateral triangle of mean area."""
+    area = float(np.linalg.norm(face_normals(vertices, faces), axis=1).sum()) / 2
+    return float(np.sqrt(area / max(1, len(faces)) * 4 / np.sqrt(3)))
