@@ -61,7 +61,7 @@ class ColorBins:
         """Sum the areas (k,) of points by their colors (k, 3)."""
         packed = pack_colors(colors)
         distinct, index = _number_values(packed, 1 << 24)
-        weight = np.bincount(index, area)
+        weight = np.bincount(index, area).astype(np.float64)
         rgb = unpack_colors(distinct)
         for bits in range(8, 3, -1):
             levels = pack_colors(np.right_shift(rgb, np.uint8(8 - bits)), bits)
