@@ -167,7 +167,7 @@ class _Groups(NamedTuple):
         return ~self.is_raised & ~self.tips & (self.contact < self.needed_contact)
 
 
-def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float) -> _Groups:
+def _measure_groups(bodies: Bodies, label: IntIndex | Int32, layer_mm: float) -> _Groups:
     """Return the groups of bodies with equal labels (b,), which are numbered from 0."""
     corners, count = bodies.corners, int(label.max()) + 1
     group = label[bodies.body]

@@ -30,8 +30,11 @@ MAX_ROUNDS = 60
 LIGHTNESS_WEIGHT = 0.6
 """Weight of lightness against hue and chroma in the clusters; more splits shades into filaments of their own."""
 
-SEED_POWER = 0.5
-"""Power of the areas by which clusters are found: small regions of a distinct color get one, too."""
+SEED_POWERS = (0.5, 0.75)
+"""Powers of the areas by which clusters are found: with small ones, small regions of a distinct color get one, too."""
+
+MAX_DELTA_E_GROWTH = 1.0
+"""Growth of the mean CIEDE2000 difference for small regions; beyond it, large regions would share a filament."""
 
 SEED_BITS = 4
 """Bits of each channel in the bins among which clusters are found; in finer bins, each blend would count by itself."""
@@ -80,6 +83,10 @@ class ColorBins:
         self.exact = np.zeros((len(occupied), 3), np.uint8)
         self.exact[place[is_largest]] = rgb[is_largest]
         self.exact_weight /= max(float(weight.sum()), np.finfo(np.float64).tiny)
+
+    def measure_error(self, palette: UInt8) -> float:
+        """Return the mean CIEDE2000 difference from the nearest color of a palette (n, 3)."""
+        return float(self.weight @ measure_delta_e(self.lab[:, None], convert_to_lab(palette)).min(axis=1))
 
 
 def _number_values(values: NDArray[np.uint32], limit: int) -> tuple[NDArray[np.uint32], Int32]:
@@ -134,16 +141,24 @@ def weigh_flat_samples(points: Float64, colors: UInt8, area: Float64, cell: floa
 def cluster_palette(bins: ColorBins, count: int) -> UInt8:
     """Return at most `count` colors (n, 3) that represent the bins.
 
-    Clusters are found among coarse bins with areas to the power SEED_POWER, as the best of several random starts, and
-    then moved to the means of the full areas.
+    Clusters are found among coarse bins with areas to the smallest power of SEED_POWERS that does not increase the mean
+    difference much, as the best of several random starts, and then moved to the means of the full areas.
 
     Source:
         Arthur, Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007; Lloyd's algorithm in OKLab.
     """
+    best = _cluster(bins, count, 1.0)
+    limit = bins.measure_error(best) + MAX_DELTA_E_GROWTH
+    palettes = (_cluster(bins, count, power) for power in SEED_POWERS)
+    return next((palette for palette in palettes if bins.measure_error(palette) <= limit), best)
+
+
+def _cluster(bins: ColorBins, count: int, power: float) -> UInt8:
+    """Return at most `count` colors (n, 3): means of clusters that are found with areas to a power."""
     points = bins.oklab * (LIGHTNESS_WEIGHT, 1, 1)
     occupied, place = _number_values(pack_colors(bins.colors >> np.uint8(8 - SEED_BITS), SEED_BITS), 1 << 3 * SEED_BITS)
     seed_points = _average(points, bins.weight, place, len(occupied))
-    seed_weight = np.power(np.bincount(place, bins.weight), SEED_POWER)
+    seed_weight = np.power(np.bincount(place, bins.weight), power)
     best, lowest = points[:0], np.inf
     for seed in range(START_COUNT):
         centers = _seed_centers(seed_points, seed_weight, count, np.random.default_rng(seed))

@@ -1,6 +1,7 @@
 """Subdivision of a surface until its leaves follow the borders between the entries of a palette."""
 
 # why this way: docs/decisions/0024-flat-colors.md
+# why large triangles are halved first: docs/decisions/0047-borders.md
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,11 +39,18 @@ MIN_ERROR_CELL_RATIO = 1 / 16
 SIDE_SAMPLE_COUNT = 8
 """Samples along a side when a border is searched."""
 
-BISECTION_COUNT = 4
-"""Bisection steps that locate a border on a side: with the samples above, to 1/128 of its length."""
+BORDER_CELL_RATIO = 1 / 16
+"""Precision, in cells, with which a border is located on a side; a share of long sides leaves slits along diagonals."""
 
 MIN_LONG_SIDE_RATIO = 0.7
 """Length, as a share of the longest side of a leaf, from which sides are halved that no border crosses."""
+
+MAX_CROSSED_CELLS = 16.0
+"""Longest side, in cells, of a leaf of which only the sides with a border are split.
+
+Of larger leaves, all long sides are split: otherwise, several borders cut them into slivers, which become slits, and
+smoothing cuts off the corners between them.
+"""
 
 INWARD_SHARE = 0.01
 """Shift of the samples on a side toward the center of the leaf, because at a seam each side has its own color."""
@@ -110,7 +118,8 @@ def _make_sequence(count: int) -> Float32:
 def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, cell: float) -> Leaves:
     """Split leaves until each has one color, up to errors of a quarter of a cell, or MAX_LEAF_COUNT is reached.
 
-    A side that a border crosses is split there; the sides of other leaves with several colors are halved.
+    A side that a border crosses is split there; the long sides of large leaves, and of others with several colors, are
+    split there or in their middle.
 
     Args:
         leaves: The triangles, labeled.
@@ -129,7 +138,7 @@ def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, 
         if not len(rows):
             break
         mesh_edges = edges(leaves.corners)
-        edge, position = _choose_splits(leaves, mesh_edges.order, mesh_edges.size, rows, label)
+        edge, position = _choose_splits(leaves, mesh_edges.order, mesh_edges.size, rows, label, scale / cell)
         fits = np.cumsum(mesh_edges.size[edge]) <= room
         if not fits.any():
             break
@@ -158,20 +167,26 @@ def elect_labels(leaves: Leaves, rows: IntIndex, owner: IntIndex, entry: UInt8, 
 
 
 def _choose_splits(
-    leaves: Leaves, order: NDArray[np.integer], size: IntIndex, rows: IntIndex, label: Labeler
+    leaves: Leaves, order: NDArray[np.integer], size: IntIndex, rows: IntIndex, label: Labeler, factor: Float64
 ) -> tuple[IntIndex, Float64]:
-    """Return the edges to split, those of the first rows first, and the positions."""
+    """Return the edges to split, those of the first rows first, and the positions.
+
+    Args:
+        factor: (m,) cells per unit of length, for each triangle.
+    """
     edge_of_half = np.empty(len(order), np.intp)
     edge_of_half[order] = np.repeat(np.arange(len(size)), size)
     half = (3 * rows[:, None] + np.arange(3)).ravel()
     # an edge between two of the leaves is examined only from the first one
     examined = _first_places(edge_of_half[half], len(size))
     found = np.full(len(size), np.nan)
-    found[edge_of_half[half[examined]]] = _find_borders(leaves, half[examined], label)
+    found[edge_of_half[half[examined]]] = _find_borders(leaves, half[examined], label, factor)
     crossing = found[edge_of_half[half]].reshape(-1, 3)
     sides = leaves.sides(rows)
-    is_long = sides >= MIN_LONG_SIDE_RATIO * sides.max(axis=1, keepdims=True)
-    has_crossing = np.isfinite(crossing).any(axis=1, keepdims=True)
+    longest = sides.max(axis=1, keepdims=True)
+    is_long = sides >= MIN_LONG_SIDE_RATIO * longest
+    is_small = longest * factor[leaves.face[rows], None] < MAX_CROSSED_CELLS
+    has_crossing = np.isfinite(crossing).any(axis=1, keepdims=True) & is_small
     is_split = np.where(has_crossing, np.isfinite(crossing), is_long).ravel()
     split = edge_of_half[half[is_split]]
     split = split[_first_places(split, len(size))]
@@ -187,7 +202,7 @@ def _first_places(values: IntIndex, limit: int) -> IntIndex:
     return result
 
 
-def _find_borders(leaves: Leaves, half: NDArray[np.integer], label: Labeler) -> Float64:
+def _find_borders(leaves: Leaves, half: NDArray[np.integer], label: Labeler, factor: Float64) -> Float64:
     """Return where a border crosses each half-edge, nearest to its middle; NaN if no border crosses it.
 
     The position counts from 0 at the lower point to 1 at the higher point.
@@ -211,10 +226,11 @@ def _find_borders(leaves: Leaves, half: NDArray[np.integer], label: Labeler) -> 
     low: Float64 = share[at[rows]]
     high: Float64 = share[at[rows] + 1]
     low_entry = entry[rows, at[rows]]
-    for _ in range(BISECTION_COUNT):
-        middle = (low + high) / 2
-        is_same = label_at(rows, middle) == low_entry
-        low, high = np.where(is_same, middle, low), np.where(is_same, high, middle)
+    length = leaves.sides(leaf[rows])[np.arange(len(rows)), side[rows]] * factor[leaves.face[leaf[rows]]]
+    while len(wide := np.flatnonzero((high - low) * length > BORDER_CELL_RATIO)):
+        middle = (low[wide] + high[wide]) / 2
+        is_same = label_at(rows[wide], middle) == low_entry[wide]
+        low[wide], high[wide] = np.where(is_same, middle, low[wide]), np.where(is_same, high[wide], middle)
     result = np.full(len(half), np.nan)
     corner, next_corner = leaves.corners[leaf[rows], side[rows]], leaves.corners[leaf[rows], (side[rows] + 1) % 3]
     result[rows] = np.where(corner < next_corner, (low + high) / 2, 1 - (low + high) / 2)
