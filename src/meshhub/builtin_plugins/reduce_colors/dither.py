@@ -1,6 +1,6 @@
 """Blue noise on a surface: thresholds whose pattern has no visible structure."""
 
-# why no layers of two filaments: docs/decisions/0048-mixed-filaments.md
+# why no layers of two filaments: docs/decisions/0047-mixed-filaments.md
 from __future__ import annotations
 
 from functools import cache

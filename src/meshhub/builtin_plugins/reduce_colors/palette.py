@@ -1,6 +1,6 @@
 """Choice of a palette: clusters in OKLab, or some of the user's filaments."""
 
-# why this way: docs/decisions/0045-palette.md
+# why this way: docs/decisions/0044-palette.md
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Subdivision of a surface until its leaves follow the borders between the entries of a palette."""
 
 # why this way: docs/decisions/0024-flat-colors.md
-# why large triangles are halved first: docs/decisions/0047-borders.md
+# why large triangles are halved first: docs/decisions/0046-borders.md
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Change the numbers of filaments in a slicer's project, and keep everything else in it."""
 
-# why this way: docs/decisions/0046-retargeting.md
+# why this way: docs/decisions/0045-retargeting.md
 from __future__ import annotations
 
 import io
