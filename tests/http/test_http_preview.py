@@ -178,7 +178,6 @@ def test_companions_do_not_count_as_models(service: Running) -> None:
         answer = service.post(path, files)
         assert answer.status_code == 200, (path, answer.text)
     assert "missing_material" not in service.post("/inspect", files).text
-    check_error(service.post("/convert", files, {"target": "stl"}), 400, "missing_field")
 
 
 def test_companions_follow_their_model(service: Running) -> None:

@@ -598,7 +598,7 @@ def test_reduced_colors_show_their_filaments(visit: Visit, tmp_path: Path) -> No
     pick(page, *(tmp_path / name for name in ("plate.obj", "plate.mtl", "plate.png")))
     page.get_by_label("Recipe").select_option("3D print in color")
     page.get_by_role("switch", name="Reduce colors").check()
-    page.get_by_label("Number of colors").fill("3")
+    page.get_by_role("textbox", name="Number of colors").fill("3")
     page.get_by_role("button", name="save as 3MF").or_(page.get_by_role("button", name="to 3MF")).click()
     palette = page.get_by_role("region", name="Filaments")
     palette.wait_for()
