@@ -151,6 +151,8 @@ def test_every_word_of_the_command_line_is_german() -> None:
 
 
 def test_help_and_listings_are_german_in_a_german_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    # an English call before does not change the texts
+    assert "Scale in percent" in read_help("convert", "--help")
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     for arguments, expected in (
         (("--help",), "convert     Wandelt Modelle um."),

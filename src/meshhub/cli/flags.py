@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 
@@ -79,6 +79,12 @@ class RegistryCommand(click.Command):
             )
         )
         self._own_count = len(self.params)
+
+    def __copy__(self) -> Self:
+        """Return a copy without the flags of the registry, which get the texts of another language."""
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__, _registry=None, _fields={}, params=self.params[: self._own_count])
+        return result
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; probe new plug-ins first, except for help and shell completion."""

@@ -20,7 +20,7 @@ def translated(command: click.Command, path: str) -> click.Command:
     own = texts().commands.get(path, CommandTexts(help=command.help or path))
     result.help = own.help
     result.epilog = texts().epilog if command.epilog else None
-    result.params = [_translate(param, own) for param in command.params]
+    result.params = [_translate(param, own) for param in result.params]
     if isinstance(result, click.Group):
         result.commands = {name: translated(child, f"{path} {name}") for name, child in result.commands.items()}
     return result
