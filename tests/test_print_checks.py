@@ -193,6 +193,28 @@ def test_a_hanging_leg_is_an_island(registry: Registry) -> None:
     assert registry.check(scene(part), checks="islands", options={"print_process": "sls"}).findings == ()
 
 
+def test_a_tooth_in_the_air_is_no_cantilever_and_ends_a_bridge(registry: Registry) -> None:
+    arm = block(10, 10, 30) + block(60, 10, 5, (0, 0, 30)) + block(4, 4, 10, (40, 3, 20))
+    verdict = registry.check(scene(arm), checks="islands,spans")
+    found = {finding.code: finding for finding in verdict.findings}
+    assert set(found) == {"islands", "long_bridges", "cantilevers"}
+    assert found["islands"].places_found == 1
+    # from the column to the tooth, and from the tooth to the end
+    assert found["long_bridges"].amount == pytest.approx(30, rel=RELATIVE)
+    assert found["cantilevers"].amount == pytest.approx(16, rel=RELATIVE)
+    assert [place.position_mm[2] for place in found["cantilevers"].places] == pytest.approx([30.1])
+    teeth = block(6, 6, 20, (0, 0, 10)) + block(6, 6, 20, (30, 0, 10)) + block(36, 6, 6, (0, 0, 30))
+    verdict = registry.check(scene(teeth + block(6, 6, 36, (15, 0, 0))), checks="islands,spans")
+    assert [(finding.code, finding.places_found) for finding in verdict.findings] == [("islands", 2)]
+
+
+def test_each_side_of_a_pillar_has_a_bridge(registry: Registry) -> None:
+    pillars = block(10, 10, 30) + block(10, 10, 30, (70, 0, 0)) + block(4, 4, 30, (45, 3, 0))
+    finding = find(registry.check(scene(pillars + block(80, 10, 5, (0, 0, 30))), checks="spans"), "long_bridges")
+    assert finding is not None
+    assert finding.amount == pytest.approx(35, rel=RELATIVE)
+
+
 @pytest.mark.parametrize(("angle", "is_steep"), [(30, True), (60, False)])
 def test_overhangs_have_their_area(registry: Registry, angle: float, is_steep: bool) -> None:
     reach = 20 / np.tan(np.deg2rad(angle))
