@@ -140,7 +140,7 @@ def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Regi
     if len(narrow) == 0:
         return [], 0.0
     regions = list(_group(scene, samples, narrow, width[narrow], straight[narrow], limit))
-    share = sum(region.area for region in regions) / (samples.area * len(samples.points))
+    share = sum(region.area for region in regions) / float(samples.areas.sum())
     return sorted(regions, key=lambda region: region.width), share
 
 
@@ -154,7 +154,7 @@ def _group(
     part_ends = np.cumsum([len(scene.meshes[part.mesh].faces) for part in scene.parts])
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         members = order[start:end]
-        area = samples.area * len(members)
+        area = float(samples.areas[narrow[members]].sum())
         size = float(np.linalg.norm(np.ptp(points[members], axis=0)))
         thinnest = members[int(THINNEST_QUANTILE * len(members))]
         typical = members[int(VANISHING_QUANTILE * len(members))]
