@@ -13,8 +13,11 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, extremes, face_normals
 from meshhub.toolkit.supports import cross_columns
 
-MAX_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
+MIN_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
 """Bounds of the grid: 80 million cells, one byte each, take a second."""
+
+MAX_CELLS = 40_000_000
+"""Cells up to which low models have more of them per side."""
 
 Cells = NDArray[np.bool_]
 """Layers of cells, (l, h, w), or the cells of one layer, (h, w)."""
@@ -80,10 +83,11 @@ def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: floa
     """
     low, high = extremes(vertices)
     size = high - low
-    cell = max(cell_mm, float(size[:2].max()) / MAX_CELLS_PER_SIDE)
     height = max(layer_mm, float(size[2]) / MAX_LAYERS)
-    width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     count = max(1, int(np.ceil(size[2] / height - 0.5)))
+    finest = min(float(size[:2].max()) / MIN_CELLS_PER_SIDE, float(np.sqrt(size[0] * size[1] * count / MAX_CELLS)))
+    cell = max(cell_mm, finest)
+    width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     origin = low - np.array([cell, cell, 0.0])
     columns, face, z = cross_columns(vertices, faces, origin, cell)
     row, column = columns >> 20, columns & ((1 << 20) - 1)

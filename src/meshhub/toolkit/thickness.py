@@ -30,6 +30,9 @@ MAX_SMALL_SAMPLES = 100_000
 MAX_SMALL_RATIO = 0.25
 """Area for which a point on a small face stands, per area of the others; more would find little more."""
 
+DETAIL_RATIO = 3.0
+"""Size of a detail per distance of points: its sides then have as many points as those of the smallest large face."""
+
 MAX_TURN_DEG = 45.0
 """Degrees by which the other side of a wall may be turned: sharper wedges are walls, other edges are not."""
 
@@ -66,22 +69,19 @@ class Samples(NamedTuple):
     normals: (k, 3) outward unit vectors
     faces:   (k,) face of each point
     areas:   (k,) area for which each point stands; equal but for points on small faces, which may stand for less
+    detail:  size of the smallest details that have points on each side; 0 where no face is small
     """
 
     points: Float64
     normals: Float64
     faces: IntIndex
     areas: Float64
+    detail: float
 
     @property
     def spacing(self) -> float:
         """About the distance of neighboring points."""
         return float(np.sqrt(self.areas.max(initial=0.0)))
-
-    @property
-    def least_spacing(self) -> float:
-        """The same on small faces."""
-        return float(np.sqrt(self.areas.min(initial=np.inf)))
 
 
 def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
@@ -98,7 +98,7 @@ def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
     areas = np.linalg.norm(normals, axis=1) / 2
     total = float(areas.sum())
     if total == 0:
-        return Samples(np.empty((0, 3)), np.empty((0, 3)), np.empty(0, np.intp), np.empty(0))
+        return Samples(np.empty((0, 3)), np.empty((0, 3)), np.empty(0, np.intp), np.empty(0), 0.0)
     ideal = (SPACING_RATIO * limit) ** 2
     each = np.full(len(faces), total / np.clip(total / ideal, MIN_SAMPLES, MAX_SAMPLES))
     is_small = areas < SMALL_FACE_COUNT * each
@@ -114,7 +114,8 @@ def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
     u, v = np.where(folded, 1 - u, u), np.where(folded, 1 - v, v)
     a, b, c = (vertices[faces[face, corner]] for corner in range(3))
     points = a + u[:, None] * (b - a) + v[:, None] * (c - a)
-    return Samples(points, unit_vectors(normals[face]), face, each[face])
+    detail = DETAIL_RATIO * float(np.sqrt(each[is_small].max(initial=0.0)))
+    return Samples(points, unit_vectors(normals[face]), face, each[face], detail)
 
 
 def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
