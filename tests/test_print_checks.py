@@ -131,6 +131,45 @@ def test_a_pin_is_as_thick_as_it_is(registry: Registry, radius: float, segments:
     assert finding.places[0].position_mm[2] > 5
 
 
+def in_rows(detail: Manifold) -> Manifold:
+    """A hundred copies on a square of 250 mm, at its height."""
+    moved = [detail.translate((20 + 20 * i, 20 + 20 * j, 249.9)) for i in range(10) for j in range(10)]
+    return Manifold.batch_boolean(moved, manifold3d.OpType.Add)
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        Manifold.cylinder(2.1, 0.25, circular_segments=16),
+        Manifold.cylinder(5.1, 0.15, circular_segments=16),
+        block(0.5, 1.5, 2.1),
+    ],
+    ids=["pin", "thin pin", "rib"],
+)
+def test_small_details_of_a_large_model_are_found(registry: Registry, detail: Manifold) -> None:
+    large = scene(block(250, 250, 250) + in_rows(detail))
+    verdict = registry.check(large, checks="walls")
+    assert [(finding.code, finding.places_found) for finding in verdict.findings] == [("thin_walls", 100)]
+
+
+def test_a_check_says_which_details_it_cannot_see(registry: Registry) -> None:
+    fine = block(250, 250, 250).refine_to_length(3)
+    coarse = find(registry.check(scene(fine), checks="walls"), "coarse_examination")
+    assert coarse is not None
+    assert coarse.severity == "info"
+    assert coarse.amount is not None
+    size = float(coarse.amount)
+    ribs = scene(fine + in_rows(block(0.5, size, size + 0.1)))
+    thin = find(registry.check(ribs, checks="walls"), "thin_walls")
+    assert thin is not None
+    assert thin.places_found == 100
+    cells = find(registry.check(scene(block(250, 250, 250)), checks="islands"), "coarse_examination")
+    assert cells is not None
+    assert cells.amount == pytest.approx(250 / 400)
+    small = scene(block(60, 60, 60).refine_to_length(1))
+    assert registry.check(small, checks="walls,islands").findings == ()
+
+
 @pytest.mark.parametrize(("process", "limit"), [("fdm", 0.8), ("resin", 0.6), ("sls", 0.7)])
 def test_limits_depend_on_the_process(registry: Registry, process: str, limit: float) -> None:
     for share, is_thin in ((0.95, True), (1.05, False)):
@@ -192,6 +231,28 @@ def test_a_hanging_leg_is_an_island(registry: Registry) -> None:
     assert finding.amount == pytest.approx(9, rel=0.1)
     assert registry.check(scene(table(40, (0, 36))), checks="islands").findings == ()
     assert registry.check(scene(part), checks="islands", options={"print_process": "sls"}).findings == ()
+
+
+def test_a_tooth_in_the_air_is_no_cantilever_and_ends_a_bridge(registry: Registry) -> None:
+    arm = block(10, 10, 30) + block(60, 10, 5, (0, 0, 30)) + block(4, 4, 10, (40, 3, 20))
+    verdict = registry.check(scene(arm), checks="islands,spans")
+    found = {finding.code: finding for finding in verdict.findings}
+    assert set(found) == {"islands", "long_bridges", "cantilevers"}
+    assert found["islands"].places_found == 1
+    # from the column to the tooth, and from the tooth to the end
+    assert found["long_bridges"].amount == pytest.approx(30, rel=RELATIVE)
+    assert found["cantilevers"].amount == pytest.approx(16, rel=RELATIVE)
+    assert [place.position_mm[2] for place in found["cantilevers"].places] == pytest.approx([30.1])
+    teeth = block(6, 6, 20, (0, 0, 10)) + block(6, 6, 20, (30, 0, 10)) + block(36, 6, 6, (0, 0, 30))
+    verdict = registry.check(scene(teeth + block(6, 6, 36, (15, 0, 0))), checks="islands,spans")
+    assert [(finding.code, finding.places_found) for finding in verdict.findings] == [("islands", 2)]
+
+
+def test_each_side_of_a_pillar_has_a_bridge(registry: Registry) -> None:
+    pillars = block(10, 10, 30) + block(10, 10, 30, (70, 0, 0)) + block(4, 4, 30, (45, 3, 0))
+    finding = find(registry.check(scene(pillars + block(80, 10, 5, (0, 0, 30))), checks="spans"), "long_bridges")
+    assert finding is not None
+    assert finding.amount == pytest.approx(35, rel=RELATIVE)
 
 
 @pytest.mark.parametrize(("angle", "is_steep"), [(30, True), (60, False)])

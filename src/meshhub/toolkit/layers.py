@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +13,26 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, extremes, face_normals
 from meshhub.toolkit.supports import cross_columns
 
-MAX_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
+MIN_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
 """Bounds of the grid: 80 million cells, one byte each, take a second."""
+
+MAX_CELLS = 40_000_000
+"""Cells up to which low models have more of them per side."""
 
 Cells = NDArray[np.bool_]
 """Layers of cells, (l, h, w), or the cells of one layer, (h, w)."""
 
 _NEIGHBOR = 1.5
 """Distance in cells that includes the eight neighbors of a cell."""
+
+MAX_SPANS = 8
+"""Spans of a region that are measured; the region around a pillar has several."""
+
+MAX_RISE_RATIO = 1.15
+"""Distance per distance of the middle of a span that its neighbors may have."""
+
+MIN_AHEAD_COSINE = 0.8
+"""Least cosine between both halves of a bridge: lines that turn more are not one bridge."""
 
 _IN_PLANE = np.array([np.zeros((3, 3)), np.ones((3, 3)), np.zeros((3, 3))], np.bool_)
 """Neighbors of a cell in its layer."""
@@ -70,10 +83,11 @@ def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: floa
     """
     low, high = extremes(vertices)
     size = high - low
-    cell = max(cell_mm, float(size[:2].max()) / MAX_CELLS_PER_SIDE)
     height = max(layer_mm, float(size[2]) / MAX_LAYERS)
-    width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     count = max(1, int(np.ceil(size[2] / height - 0.5)))
+    finest = min(float(size[:2].max()) / MIN_CELLS_PER_SIDE, float(np.sqrt(size[0] * size[1] * count / MAX_CELLS)))
+    cell = max(cell_mm, finest)
+    width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     origin = low - np.array([cell, cell, 0.0])
     columns, face, z = cross_columns(vertices, faces, origin, cell)
     row, column = columns >> 20, columns & ((1 << 20) - 1)
@@ -172,35 +186,87 @@ def find_spans(layers: Layers, min_area_mm2: float) -> Spans:
         hanging = filled & ~grow(layers.filled[number - 1], _NEIGHBOR)
         if np.count_nonzero(hanging) < least:
             continue
+        held = filled & ~hanging
+        whole, count = ndimage.label(filled, np.ones((3, 3)))
+        # what no cell of the layer holds is an island
+        is_held = np.zeros(count + 1, np.bool_)
+        is_held[whole[held]] = True
+        hanging &= is_held[whole]
         label, count = ndimage.label(hanging, np.ones((3, 3)))
         size = np.bincount(label.ravel(), minlength=count + 1)
         regions = np.flatnonzero(size[1:] >= least) + 1
-        held = filled & ~hanging
-        if len(regions) == 0 or not held.any():
+        if len(regions) == 0:
             continue
         distance, nearest = ndimage.distance_transform_edt(~held, return_indices=True)
-        for region in regions:
-            inside = np.where(label == region, distance, 0.0)
-            row, column = np.unravel_index(int(inside.argmax()), inside.shape)
-            far = np.array([row, column])
-            other, is_bridge = _cross_span(filled, held, far, far - nearest[:, row, column])
-            length = (float(distance[row, column]) + other) * layers.cell
-            rows.append((number, float(row), float(column), length, is_bridge, size[region] * layers.cell**2))
+        ends = np.argwhere(held & grow(hanging, _NEIGHBOR))
+        places = ndimage.find_objects(label)
+        for region in regions.tolist():
+            place = places[region - 1]
+            distances = np.where(label[place] == region, distance[place], 0.0)
+            longest: dict[bool, tuple[float, int, int]] = {}
+            for far in _choose_cells(distances):
+                far += [place[0].start, place[1].start]
+                row, column = far.tolist()
+                other, is_bridge = _cross_span(filled, held, ends, far, far - nearest[:, row, column])
+                length = (float(distance[row, column]) + other) * layers.cell
+                if is_bridge not in longest or length > longest[is_bridge][0] + layers.cell:
+                    longest[is_bridge] = length, row, column
+            rows += [
+                (number, row, column, length, is_bridge, size[region] * layers.cell**2)
+                for is_bridge, (length, row, column) in longest.items()
+            ]
     table = np.array(rows).reshape(-1, 6)
     centers = layers.centers(table[:, 0], table[:, 1], table[:, 2])
     return Spans(centers, table[:, 3], table[:, 4] > 0, table[:, 5])
 
 
+def _choose_cells(distance: Float64) -> Iterator[IntIndex]:
+    """Yield cells (2,) of a region that are far from what holds it, one for each of its spans; the farthest is first.
+
+    Args:
+        distance: (h, w) distance of each cell from what holds it; 0 outside the region.
+    """
+    rows, columns = np.ogrid[: distance.shape[0], : distance.shape[1]]
+    rest = distance.copy()
+    for _ in range(MAX_SPANS):
+        row, column = np.unravel_index(int(rest.argmax()), rest.shape)
+        reach = rest[row, column]
+        if reach <= 0:
+            return
+        disk = (rows - row) ** 2 + (columns - column) ** 2 <= reach**2
+        # a cell on the way to a farther one is in its span
+        if distance[disk].max() <= MAX_RISE_RATIO * reach:
+            yield np.array([row, column])
+        rest[disk] = 0.0
+
+
 def _cross_span(
-    filled: NDArray[np.bool_], held: NDArray[np.bool_], start: IntIndex, direction: IntIndex
+    filled: NDArray[np.bool_], held: NDArray[np.bool_], ends: IntIndex, start: IntIndex, direction: IntIndex
 ) -> tuple[float, bool]:
-    """Return the cells from a cell to the other end of its span, and whether something holds that end."""
+    """Return the cells from a cell to the other end of its span, and whether something holds that end.
+
+    Args:
+        ends: (q, 2) held cells beside regions that hang.
+        start: Cell of the span.
+        direction: From the nearest held cell to `start`.
+    """
     step = direction / max(float(np.abs(direction).max()), 1.0)
     line = np.rint(start + step * np.arange(1, max(filled.shape))[:, None]).astype(np.intp)
     line = line[((line >= 0) & (line < filled.shape)).all(axis=1)]
     on_line = ~filled[line[:, 0], line[:, 1]] | held[line[:, 0], line[:, 1]]
     end = int(on_line.argmax()) if on_line.any() else len(line) - 1
-    return float(np.linalg.norm(step) * (end + 1)), bool(held[tuple(line[end])])
+    if held[tuple(line[end])]:
+        return float(np.linalg.norm(step) * (end + 1)), True
+    # what holds the other end may stand beside the line
+    across = ends - start
+    length = np.linalg.norm(across, axis=1)
+    ahead = across @ direction > MIN_AHEAD_COSINE * length * float(np.linalg.norm(direction))
+    for number in np.flatnonzero(ahead)[np.argsort(length[ahead])][:1]:
+        share = np.arange(1, int(length[number]) + 1)[:, None] / max(int(length[number]), 1)
+        way = np.rint(start + share * across[number]).astype(np.intp)
+        if filled[way[:, 0], way[:, 1]].all():
+            return float(length[number]), True
+    return float(np.linalg.norm(step) * (end + 1)), False
 
 
 def find_cups(layers: Layers) -> tuple[Float64, Float64]:

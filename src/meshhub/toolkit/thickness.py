@@ -21,6 +21,18 @@ MIN_SAMPLES, MAX_SAMPLES = 20_000, 200_000
 SPACING_RATIO = 0.4
 """Distance of neighboring points, per limit, if MAX_SAMPLES allow it."""
 
+SMALL_FACE_COUNT = 8
+"""Points that a face would have, below which it is small: fewer miss the other side of a wall."""
+
+MAX_SMALL_SAMPLES = 100_000
+"""Points on small faces."""
+
+MAX_SMALL_RATIO = 0.25
+"""Area for which a point on a small face stands, per area of the others; more would find little more."""
+
+DETAIL_RATIO = 3.0
+"""Size of a detail per distance of points: its sides then have as many points as those of the smallest large face."""
+
 MAX_TURN_DEG = 45.0
 """Degrees by which the other side of a wall may be turned: sharper wedges are walls, other edges are not."""
 
@@ -51,27 +63,31 @@ _BATCH = 50_000
 
 
 class Samples(NamedTuple):
-    """Points on a surface, which stand for equal areas.
+    """Points on a surface.
 
     points:  (k, 3)
     normals: (k, 3) outward unit vectors
     faces:   (k,) face of each point
-    area:    area for which each point stands
+    areas:   (k,) area for which each point stands; equal but for points on small faces, which may stand for less
+    detail:  size of the smallest details that have points on each side; 0 where no face is small
     """
 
     points: Float64
     normals: Float64
     faces: IntIndex
-    area: float
+    areas: Float64
+    detail: float
 
     @property
     def spacing(self) -> float:
         """About the distance of neighboring points."""
-        return float(np.sqrt(self.area))
+        return float(np.sqrt(self.areas.max(initial=0.0)))
 
 
 def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
     """Return points that are spread evenly over a surface, always the same for the same mesh.
+
+    Small faces get more points where the rest has too few: a pin on a large block would have none.
 
     Args:
         vertices: (n, 3) positions.
@@ -79,21 +95,27 @@ def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
         limit: Length of the details to find, in the unit of the positions.
     """
     normals = face_normals(vertices, faces)
-    doubled = np.linalg.norm(normals, axis=1)
-    ends = np.cumsum(doubled)
-    total = float(ends[-1]) / 2 if len(ends) else 0.0
+    areas = np.linalg.norm(normals, axis=1) / 2
+    total = float(areas.sum())
     if total == 0:
-        return Samples(np.empty((0, 3)), np.empty((0, 3)), np.empty(0, np.intp), 0.0)
-    count = int(np.clip(total / (SPACING_RATIO * limit) ** 2, MIN_SAMPLES, MAX_SAMPLES))
-    number = np.arange(count)
-    face = np.minimum(np.searchsorted(ends, (number + 0.5) * (2 * total / count)), len(faces) - 1)
+        return Samples(np.empty((0, 3)), np.empty((0, 3)), np.empty(0, np.intp), np.empty(0), 0.0)
+    ideal = (SPACING_RATIO * limit) ** 2
+    each = np.full(len(faces), total / np.clip(total / ideal, MIN_SAMPLES, MAX_SAMPLES))
+    is_small = areas < SMALL_FACE_COUNT * each
+    least = max(ideal, float(areas[is_small].sum()) / MAX_SMALL_SAMPLES)
+    if least < MAX_SMALL_RATIO * each[0]:
+        each[is_small] = least
+    ends = np.cumsum(areas / each)
+    face = np.minimum(np.searchsorted(ends, np.arange(0.5, ends[-1])), len(faces) - 1)
+    number = np.arange(len(face))
     # a sequence of low discrepancy (R2 of Roberts), folded into the triangle
     u, v = (number * 0.7548776662466927) % 1, (number * 0.5698402909980532) % 1
     folded = u + v > 1
     u, v = np.where(folded, 1 - u, u), np.where(folded, 1 - v, v)
     a, b, c = (vertices[faces[face, corner]] for corner in range(3))
     points = a + u[:, None] * (b - a) + v[:, None] * (c - a)
-    return Samples(points, unit_vectors(normals[face]), face, total / count)
+    detail = DETAIL_RATIO * float(np.sqrt(each[is_small].max(initial=0.0)))
+    return Samples(points, unit_vectors(normals[face]), face, each[face], detail)
 
 
 def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
@@ -115,6 +137,25 @@ class Opposite(NamedTuple):
     straight: Float64
 
 
+class _Tree(NamedTuple):
+    """Samples of one density.
+
+    samples: (k,) numbers of the samples in the tree
+    spacing: about the distance of neighboring ones
+    """
+
+    tree: cKDTree
+    samples: IntIndex
+    spacing: float
+
+    def find_near(self, points: Float64, reach: Float64 | float) -> tuple[IntIndex, IntIndex]:
+        """Return pairs of points (q, 3) and the nearest samples within a distance, that of each point or one of all."""
+        bound = float(np.max(reach, initial=0.0))
+        distance, near = self.tree.query(points, k=np.arange(1, NEAREST + 1), distance_upper_bound=bound)
+        row, column = np.nonzero(distance < np.reshape(reach, (-1, 1)))
+        return row, self.samples[near[row, column]]
+
+
 class OppositeSides:
     """Finds the other side of walls, or of gaps, of one surface."""
 
@@ -131,7 +172,7 @@ class OppositeSides:
         steps = np.array([-1.0, 0.0, 1.0])
         grid = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3)
         self._axes = unit_vectors(grid[np.abs(grid).sum(axis=1) > 0])
-        self._trees: dict[int, tuple[cKDTree, IntIndex] | None] = {}
+        self._trees: dict[int, list[_Tree]] = {}
 
     @cached_property
     def _rays(self) -> RayTree:
@@ -151,12 +192,10 @@ class OppositeSides:
         bins = (inward @ self._axes.T).argmax(axis=1)
         for number in np.unique(bins):
             rows = np.flatnonzero(bins == number)
-            tree = self._tree_of(int(number), gaps=gaps)
-            if tree is None:
-                continue
+            trees = self._trees_of(int(number), gaps=gaps)
             for start in range(0, len(rows), _BATCH):
                 part = rows[start : start + _BATCH]
-                width[part], straight[part] = self._measure(*tree, points[part], inward[part], limit, gaps=gaps)
+                width[part], straight[part] = self._measure(trees, points[part], inward[part], limit, gaps=gaps)
         return Opposite(width, straight)
 
     def find_foils(self, distance: float) -> NDArray[np.bool_]:
@@ -168,16 +207,13 @@ class OppositeSides:
         inward = -self._samples.normals
         bins = (inward @ self._axes.T).argmax(axis=1)
         for number in np.unique(bins):
-            tree = self._tree_of(int(number), gaps=False)
-            if tree is None:
-                continue
             rows = np.flatnonzero(bins == number)
             points = self._samples.points[rows]
-            near = tree[0].query(points, k=NEAREST, distance_upper_bound=2 * self._samples.spacing)[1]
-            row, column = np.nonzero(near < len(tree[1]))
-            faces = self._samples.faces[tree[1][near[row, column]]]
-            gap = np.linalg.norm(closest_points(points[row], self._corners[faces]) - points[row], axis=1)
-            is_close[rows[row[gap <= distance]]] = True
+            for tree in self._trees_of(int(number), gaps=False):
+                row, sample = tree.find_near(points, 2 * tree.spacing)
+                faces = self._samples.faces[sample]
+                gap = np.linalg.norm(closest_points(points[row], self._corners[faces]) - points[row], axis=1)
+                is_close[rows[row[gap <= distance]]] = True
         close = np.flatnonzero(is_close)
         aside = 2 * distance * self._samples.normals[close]
         sides = np.concatenate([self._samples.points[close] + aside, self._samples.points[close] - aside])
@@ -185,17 +221,25 @@ class OppositeSides:
         is_close[close] = is_empty
         return is_close
 
-    def _tree_of(self, number: int, *, gaps: bool) -> tuple[cKDTree, IntIndex] | None:
-        """Return samples that may be the other side: with normals along a direction for walls, against it for gaps."""
+    def _trees_of(self, number: int, *, gaps: bool) -> list[_Tree]:
+        """Return samples that may be the other side: with normals along a direction for walls, against it for gaps.
+
+        Those on small faces have a tree of their own, because they would hide the others.
+        """
         key = 2 * number + gaps
         if key not in self._trees:
             cosine = self._samples.normals @ (self._axes[number] * (-1.0 if gaps else 1.0))
-            chosen = np.flatnonzero(cosine > np.cos(np.deg2rad(MAX_TURN_DEG)))
-            self._trees[key] = (cKDTree(self._samples.points[chosen]), chosen) if len(chosen) else None
+            is_other = cosine > np.cos(np.deg2rad(MAX_TURN_DEG))
+            is_small = self._samples.areas < self._samples.areas.max(initial=0.0)
+            self._trees[key] = [
+                _Tree(cKDTree(self._samples.points[chosen]), chosen, float(np.sqrt(self._samples.areas[chosen[0]])))
+                for chosen in (np.flatnonzero(is_other & ~is_small), np.flatnonzero(is_other & is_small))
+                if len(chosen)
+            ]
         return self._trees[key]
 
     def _measure(
-        self, tree: cKDTree, members: IntIndex, points: Float64, inward: Float64, limit: float, *, gaps: bool
+        self, trees: list[_Tree], points: Float64, inward: Float64, limit: float, *, gaps: bool
     ) -> tuple[Float64, Float64]:
         """Let balls shrink until no point of the other side is inside; then follow the rays through their centers."""
         radius = np.full(len(points), limit / 2)
@@ -203,9 +247,7 @@ class OppositeSides:
         active = np.arange(len(points))
         for _ in range(MAX_ROUNDS):
             centers = points[active] + radius[active, None] * inward[active]
-            smaller, cosines = self._shrink(
-                tree, members, centers, points[active], inward[active], radius[active], gaps
-            )
+            smaller, cosines = self._shrink(trees, centers, points[active], inward[active], radius[active], gaps)
             shrinks = smaller < radius[active] * (1 - TOLERANCE)
             active = active[shrinks]
             if len(active) == 0:
@@ -223,8 +265,7 @@ class OppositeSides:
 
     def _shrink(
         self,
-        tree: cKDTree,
-        members: IntIndex,
+        trees: list[_Tree],
         centers: Float64,
         points: Float64,
         inward: Float64,
@@ -232,19 +273,18 @@ class OppositeSides:
         gaps: bool,
     ) -> tuple[Float64, Float64]:
         """Return the radii of balls that touch the nearest other side, and the cosines of their chords."""
-        count = min(NEAREST, len(members))
-        distance, near = tree.query(centers, k=count, distance_upper_bound=float(radius.max()) + self._samples.spacing)
-        distance, near = distance.reshape(len(centers), count), near.reshape(len(centers), count)
         result, cosine = radius.copy(), np.zeros(len(centers))
-        row, column = np.nonzero(np.isfinite(distance) & (distance < radius[:, None] + self._samples.spacing))
+        if not trees:
+            return result, cosine
+        near = [tree.find_near(centers, radius + tree.spacing) for tree in trees]
+        row, sample = (np.concatenate(columns) for columns in zip(*near, strict=True))
         if len(row) == 0:
             return result, cosine
-        faces = self._samples.faces[members[near[row, column]]]
-        touching = closest_points(centers[row], self._corners[faces])
+        touching = closest_points(centers[row], self._corners[self._samples.faces[sample]])
         chord = touching - points[row]
         square = np.einsum("ij,ij->i", chord, chord)
         depth = np.einsum("ij,ij->i", chord, inward[row])
-        normals = self._samples.normals[members[near[row, column]]]
+        normals = self._samples.normals[sample]
         facing = np.einsum("ij,ij->i", normals, inward[row]) * (-1.0 if gaps else 1.0)
         valid = (depth > MIN_SHRINKING_COSINE * np.sqrt(square)) & (facing > np.cos(np.deg2rad(MAX_TURN_DEG)))
         row, smaller = row[valid], square[valid] / (2 * depth[valid])

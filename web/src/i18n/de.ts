@@ -187,6 +187,7 @@ export const de: Catalog = {
     too_many_colors: "Mehr Farben als Filamente",
     no_volume: "Kein Volumen",
     too_detailed: "Feiner als der Drucker",
+    coarse_examination: "Grob geprüft",
     check_failed: "Eine Prüfung lief nicht",
     prepare: "Vorbereiten",
     groupRepair: "Reparieren und verkleinern",
@@ -600,5 +601,6 @@ export const de: Catalog = {
     no_volume:
       "Das Modell umschließt kein Volumen, weil es flach, offen oder nach innen gewendet ist. Gewicht und Preis lassen sich nicht schätzen.",
     too_detailed: "Kanten sind etwa {amount} lang, viel feiner als die Düse. Weniger Flächen machen die Datei kleiner.",
+    coarse_examination: "Das Modell ist so groß, dass Details unter {amount} übersehen werden können. Prüfen Sie solche Teile einzeln.",
   },
 };

@@ -185,6 +185,7 @@ export const en = {
     too_many_colors: "More colors than filaments",
     no_volume: "No volume",
     too_detailed: "Finer than the printer",
+    coarse_examination: "Examined coarsely",
     check_failed: "A check did not run",
     prepare: "Prepare",
     groupRepair: "Repair and reduce",

@@ -186,6 +186,7 @@ export const es: Catalog = {
     too_many_colors: "Más colores que filamentos",
     no_volume: "Sin volumen",
     too_detailed: "Más fino que la impresora",
+    coarse_examination: "Examinado de forma gruesa",
     check_failed: "Una comprobación no funcionó",
     prepare: "Preparar",
     groupRepair: "Reparar y reducir",
@@ -595,5 +596,6 @@ export const es: Catalog = {
     too_many_colors: "El modelo tiene más de los {limit} colores que la impresora imprime a la vez.",
     no_volume: "El modelo no encierra volumen: es plano, abierto o invertido. No se pueden estimar peso ni precio.",
     too_detailed: "Las aristas miden unos {amount}, mucho menos que la boquilla. Menos caras aligeran el archivo.",
+    coarse_examination: "El modelo es tan grande que pueden pasarse por alto detalles de menos de {amount}. Compruebe esas piezas por separado.",
   },
 };

@@ -19,6 +19,9 @@ from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, 
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""
 
+MAX_CELL_RATIO = 1.25
+"""Side of a cell per diameter of the nozzle from which islands as wide as a line may be missed."""
+
 MIN_SPAN_MM2 = 1.0
 """Area of the smallest region that hangs in the air and counts."""
 
@@ -52,8 +55,19 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if options.print_process == "sls":
         # the powder holds them
         return
-    islands = find_islands(layers_of(scene, options))
-    did(islands=len(islands.area))
+    layers = layers_of(scene, options)
+    islands = find_islands(layers)
+    did(islands=len(islands.area), cell_mm=layers.cell, layer_mm=layers.height)
+    if layers.cell > MAX_CELL_RATIO * options.print_nozzle_mm:
+        yield Finding(
+            code="coarse_examination",
+            severity="info",
+            message=f"the model is so large that its layers were examined in cells of {format_number(layers.cell, 2)} "
+            "mm, and narrower islands may be missed; check such parts by themselves",
+            amount=layers.cell,
+            limit=MAX_CELL_RATIO * options.print_nozzle_mm,
+            unit="mm",
+        )
     if len(islands.area) == 0:
         return
     order = np.argsort(-islands.area, kind="stable")

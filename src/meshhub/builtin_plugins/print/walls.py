@@ -31,6 +31,9 @@ MIN_HEIGHT_RATIO = 0.8
 THINNEST_QUANTILE = 0.05
 """Share of a place that is thinner than its amount: balls beside the edges of facets are smaller than the wall."""
 
+MAX_DETAIL_MM = 2.0
+"""Size of the smallest details that are examined from which a finding says so; models of 100 mm have finer ones."""
+
 VANISHING_RATIO = 0.5
 """Thickness per limit below which slicers leave out a wall."""
 
@@ -62,8 +65,18 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         options: Process, nozzle, and the limit.
     """
     limit = options.min_wall_mm
-    regions, share = _find_regions(scene, limit, gaps=False)
-    did(limit_mm=limit)
+    regions, share, detail = _find_regions(scene, limit, gaps=False)
+    did(limit_mm=limit, smallest_detail_mm=detail)
+    if detail > MAX_DETAIL_MM:
+        yield Finding(
+            code="coarse_examination",
+            severity="info",
+            message="the model is so large, and its triangles so small, that walls and gaps of details under "
+            f"{format_number(detail, 2)} mm may be missed; check such parts by themselves",
+            amount=detail,
+            limit=MAX_DETAIL_MM,
+            unit="mm",
+        )
     if not regions:
         return
     worst = regions[0]
@@ -96,8 +109,8 @@ def run_gaps(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         options: Process, and the limit.
     """
     limit = options.min_gap_mm
-    regions, share = _find_regions(scene, limit, gaps=True)
-    did(limit_mm=limit)
+    regions, share, detail = _find_regions(scene, limit, gaps=True)
+    did(limit_mm=limit, smallest_detail_mm=detail)
     if not regions:
         return
     worst = regions[0]
@@ -121,12 +134,15 @@ def _describe(region: _Region) -> str:
     return f"{format_number(region.width, 3)} mm (ray; {format_number(region.ball, 3)} mm for a ball)"
 
 
-def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Region], float]:
-    """Return the places that are narrower than a limit, the narrowest first, and their share of the surface."""
+def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Region], float, float]:
+    """Return the places that are narrower than a limit, the narrowest first, and their share of the surface.
+
+    The last is the size in mm of the smallest details that were examined.
+    """
     vertices, faces = soup(oriented(scene))
     samples = sample_evenly(vertices, faces, limit)
     if len(samples.points) == 0:
-        return [], 0.0
+        return [], 0.0, 0.0
     sides = OppositeSides(vertices, faces, samples)
     # where bodies touch, a surface has neither a wall nor a gap, up to rounding
     touching = TOUCHING_RATIO * limit
@@ -138,10 +154,10 @@ def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Regi
         is_narrow |= is_foil
     narrow = np.flatnonzero(is_narrow)
     if len(narrow) == 0:
-        return [], 0.0
+        return [], 0.0, samples.detail
     regions = list(_group(scene, samples, narrow, width[narrow], straight[narrow], limit))
-    share = sum(region.area for region in regions) / (samples.area * len(samples.points))
-    return sorted(regions, key=lambda region: region.width), share
+    share = sum(region.area for region in regions) / float(samples.areas.sum())
+    return sorted(regions, key=lambda region: region.width), share, samples.detail
 
 
 def _group(
@@ -154,7 +170,7 @@ def _group(
     part_ends = np.cumsum([len(scene.meshes[part.mesh].faces) for part in scene.parts])
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         members = order[start:end]
-        area = samples.area * len(members)
+        area = float(samples.areas[narrow[members]].sum())
         size = float(np.linalg.norm(np.ptp(points[members], axis=0)))
         thinnest = members[int(THINNEST_QUANTILE * len(members))]
         typical = members[int(VANISHING_QUANTILE * len(members))]
