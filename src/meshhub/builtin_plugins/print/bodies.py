@@ -161,6 +161,42 @@ def find_contacts(bodies: Bodies, chosen: NDArray[np.bool_], distance: float) ->
     return first, second
 
 
+def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
+    """Find the cavities of all parts, as far as no other body fills them.
+
+    Args:
+        bodies: Bodies in millimeters.
+    Returns:
+        (q,) empty volume of each cavity in mm³, the largest first, and their places.
+    """
+    chosen = np.flatnonzero(bodies.hollow)
+    if len(chosen) == 0:
+        return np.empty(0), ()
+    solids = _Solids(bodies)
+    inner: dict[int, list[int]] = {cavity: [] for cavity in chosen.tolist()}
+    for a, b in solids.near_pairs(0.0):
+        for cavity, other in ((a, b), (b, a)):
+            if cavity in inner and not solids.is_host(other, cavity):
+                inner[cavity].append(other)
+    volumes, places = [], []
+    for cavity, others in inner.items():
+        whole, low, high = solids.measure_cavity(cavity)
+        volume = whole if not others else solids.empty(cavity, others).volume()
+        if volume > MIN_COMMON_RATIO * whole:
+            x, y, z = ((low + high) / 2).tolist()
+            volumes.append(volume)
+            places.append(
+                Place(
+                    position_mm=(x, y, z),
+                    size_mm=float(np.linalg.norm(high - low)),
+                    part=int(bodies.parts[cavity]),
+                    amount=volume,
+                )
+            )
+    order = np.argsort(-np.array(volumes), kind="stable")
+    return np.array(volumes)[order], tuple(places[number] for number in order.tolist())
+
+
 class _Solids:
     """Solids of bodies, made when they are needed."""
 
@@ -196,6 +232,39 @@ class _Solids:
                 faces = faces[:, ::-1].copy()
             self._solids[body] = Manifold(Mesh64(corners[first], faces))
         return self._solids[body]
+
+    def is_host(self, body: int, cavity: int) -> bool:
+        """Return whether a body is the one whose cavity this is: a body of its part around it."""
+        return bool(
+            self._bodies.parts[body] == self._bodies.parts[cavity]
+            and (self._low[body] <= self._low[cavity]).all()
+            and (self._high[body] >= self._high[cavity]).all()
+        )
+
+    def measure_cavity(self, cavity: int) -> tuple[float, Float64, Float64]:
+        """Return the volume of a cavity, and its lowest and its highest corner."""
+        corners = self._corners[self._begin[cavity] : self._begin[cavity + 1]]
+        a, b, c = (corners - corners[0, 0]).transpose(1, 0, 2)
+        volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
+        return volume, self._low[cavity], self._high[cavity]
+
+    def empty(self, cavity: int, others: list[int]) -> Manifold:
+        """Return what bodies leave empty of a cavity; cavities of these bodies count by themselves."""
+        room = self.get(cavity)
+        of_part = self._bodies.hollow & (np.arange(len(self._bodies.parts)) != cavity)
+        for other in others:
+            if self._bodies.hollow[other]:
+                # of two cavities in each other, the smaller one counts by itself
+                if self.get(other).volume() < room.volume():
+                    room -= self.get(other)
+                continue
+            if not self._bodies.solid[other]:
+                continue
+            material = self.get(cavity) ^ self.get(other)
+            for inner in np.flatnonzero(of_part & (self._bodies.parts == self._bodies.parts[other])).tolist():
+                material -= self.get(inner)
+            room -= material
+        return room
 
     def intersect(self, a: int, b: int) -> Manifold:
         """Return the material that two bodies have in common: without the cavities of their parts."""

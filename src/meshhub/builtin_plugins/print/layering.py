@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import topology_of
+from meshhub.builtin_plugins.print.bodies import find_cavities, list_bodies, topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
@@ -117,14 +117,8 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: Process, nozzle and layers.
     """
-    topology = topology_of(scene)
-    hollow = topology.shells.hollow
-    owners = topology.shells.owner[hollow]
-    closed = -topology.shells.volume[hollow]
-    trapped = sum(
-        float(closed[owners == part.mesh].sum()) * abs(float(np.linalg.det(part.transform[:3, :3])))
-        for part in scene.parts
-    )
+    volumes, cavities = find_cavities(list_bodies(scene, topology_of(scene)))
+    trapped = float(volumes.sum())
     did(trapped_mm3=trapped)
     if options.print_process == "fdm":
         return
@@ -138,6 +132,8 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             options=("drain_holes_mm",),
             amount=trapped,
             unit="mm³",
+            places=cavities[:MAX_PLACES],
+            places_found=len(cavities),
             remedy={"drain_holes_mm": 3.0},
         )
     if options.print_process == "sls":

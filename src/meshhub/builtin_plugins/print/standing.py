@@ -95,7 +95,9 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     is_doubtful = groups.is_raised | groups.tips | groups.is_small
     if len(bodies.parts) > 1 and is_doubtful.any():
         first, second = find_contacts(bodies, is_doubtful, MAX_CONTACT_MM)
-        groups = _measure_groups(bodies, components(len(bodies.parts), first, second)[1], options.layer_mm)
+        groups = _measure_groups(
+            bodies, components(len(bodies.parts), first, second)[1].astype(np.intp), options.layer_mm
+        )
     on_bed = ~groups.is_raised
     did(contact_mm2=float(groups.contact[on_bed].sum()), height_mm=float(np.ptp(bodies.corners[:, :, 2])))
     tipping, small = _keep_solid(bodies, groups, groups.tips), _keep_solid(bodies, groups, groups.is_small)
