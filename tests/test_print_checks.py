@@ -256,6 +256,19 @@ def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:
     assert registry.check(scene(cup, hollow.translate((30, 0, 0))), checks="cups").findings == ()
 
 
+def test_their_remedy_opens_suction_cups(registry: Registry) -> None:
+    cup, hollow = block(20, 20, 20) - block(16, 16, 20, (2, 2, 2)), block(20, 20, 20) - block(16, 16, 16, (2, 2, 2))
+    ball = Manifold.sphere(12, 48) - Manifold.sphere(10, 48)
+    tube = Manifold.cylinder(20, 10, 10, 48) - Manifold.cylinder(20, 8, 8, 48).translate((0, 0, 2))
+    options = {"print_process": "resin", "print_layer_mm": 0.1}
+    for solid in (cup, hollow, ball, tube, cup.rotate((0, 180, 0)), hollow + cup.translate((18, 0, 0))):
+        finding = find(registry.check(scene(solid), checks="cups", options=options), "suction_cups")
+        assert finding is not None
+        after = registry.check(scene(solid), checks="cups", options=options, **finding.remedy)  # type: ignore[arg-type]
+        assert not after.findings
+        assert ("drain_holes_mm" in finding.remedy) == ("drain_holes_mm" in finding.options)
+
+
 def test_a_cavity_holds_what_no_other_body_fills(registry: Registry) -> None:
     def trapped(model: Scene) -> Finding | None:
         finding = find(registry.check(model, checks="cups", options={"print_process": "sls"}), "trapped_volume")
