@@ -143,21 +143,18 @@ def find_contacts(bodies: Bodies, chosen: NDArray[np.bool_], distance: float) ->
         (p,) bodies, and (p,) the other body of each pair.
     """
     solids = _Solids(bodies)
-    pairs: list[tuple[int, int]] = []
-    measured_count = 0
-    for a, b in solids.near_pairs(distance):
-        if not (chosen[a] or chosen[b]):
-            continue
-        if bodies.hollow[a] or bodies.hollow[b]:
-            touch = bool(bodies.parts[a] == bodies.parts[b])
-        elif bodies.solid[a] and bodies.solid[b] and measured_count < MAX_PAIRS:
-            touch = solids.get(a).min_gap(solids.get(b), 2 * distance) <= distance
-            measured_count += 1
-        else:
-            touch = True
-        if touch:
-            pairs.append((a, b))
-    first, second = np.array(pairs, np.intp).reshape(-1, 2).T
+    batches = [np.empty((2, 0), np.intp)]
+    remaining = MAX_PAIRS
+    for pair in solids.near_pairs(distance):
+        near = pair[:, chosen[pair].any(axis=0)]
+        is_solid = bodies.solid[near].all(axis=0)
+        touch = ~bodies.hollow[near].any(axis=0) | (bodies.parts[near[0]] == bodies.parts[near[1]])
+        measured = np.flatnonzero(is_solid)[:remaining]
+        remaining -= len(measured)
+        for index, (a, b) in zip(measured.tolist(), near[:, measured].T.tolist(), strict=True):
+            touch[index] = solids.get(a).min_gap(solids.get(b), 2 * distance) <= distance
+        batches.append(near[:, touch])
+    first, second = np.concatenate(batches, axis=1)
     return first, second
 
 
@@ -174,9 +171,9 @@ def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
         return np.empty(0), ()
     solids = _Solids(bodies)
     inner: dict[int, list[int]] = {cavity: [] for cavity in chosen.tolist()}
-    for a, b in solids.near_pairs(0.0):
-        for cavity, other in ((a, b), (b, a)):
-            if cavity in inner and not solids.is_host(other, cavity):
+    for pair in solids.near_pairs(0.0):
+        for cavity, other in np.concatenate([pair, pair[::-1]], axis=1)[:, bodies.hollow[pair].ravel()].T.tolist():
+            if not solids.is_host(other, cavity):
                 inner[cavity].append(other)
     volumes, places = [], []
     for cavity, others in inner.items():
@@ -217,10 +214,10 @@ class _Solids:
             for a, b in zip(first[is_solid].tolist(), second[is_solid].tolist(), strict=True):
                 yield min(a, b), max(a, b)
 
-    def near_pairs(self, distance: float) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of bodies whose boxes are within a distance."""
-        for first, second in pair_boxes(self._low - distance / 2, self._high + distance / 2):
-            yield from zip(first.tolist(), second.tolist(), strict=True)
+    def near_pairs(self, distance: float) -> Iterator[IntIndex]:
+        """Yield the pairs (2, p) of bodies whose boxes are within a distance, in batches."""
+        for pair in pair_boxes(self._low - distance / 2, self._high + distance / 2):
+            yield np.stack(pair).astype(np.intp)
 
     def get(self, body: int) -> Manifold:
         """Return the solid of a closed body, or the one that fills a cavity."""
