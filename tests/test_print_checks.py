@@ -360,6 +360,45 @@ def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:
     assert registry.check(scene(cup, hollow.translate((30, 0, 0))), checks="cups").findings == ()
 
 
+def test_their_remedy_opens_suction_cups(registry: Registry) -> None:
+    cup, hollow = block(20, 20, 20) - block(16, 16, 20, (2, 2, 2)), block(20, 20, 20) - block(16, 16, 16, (2, 2, 2))
+    ball = Manifold.sphere(12, 48) - Manifold.sphere(10, 48)
+    tube = Manifold.cylinder(20, 10, 10, 48) - Manifold.cylinder(20, 8, 8, 48).translate((0, 0, 2))
+    options = {"print_process": "resin", "print_layer_mm": 0.1}
+    for solid in (cup, hollow, ball, tube, cup.rotate((0, 180, 0)), hollow + cup.translate((18, 0, 0))):
+        finding = find(registry.check(scene(solid), checks="cups", options=options), "suction_cups")
+        assert finding is not None
+        after = registry.check(scene(solid), checks="cups", options=options, **finding.remedy)  # type: ignore[arg-type]
+        assert not after.findings
+        assert ("drain_holes_mm" in finding.remedy) == ("drain_holes_mm" in finding.options)
+
+
+def test_a_cavity_holds_what_no_other_body_fills(registry: Registry) -> None:
+    def trapped(model: Scene) -> Finding | None:
+        finding = find(registry.check(model, checks="cups", options={"print_process": "sls"}), "trapped_volume")
+        if finding is not None:
+            after = registry.check(model, checks="cups", options={"print_process": "sls"}, **finding.remedy)  # type: ignore[arg-type]
+            assert find(after, "trapped_volume") is None
+        return finding
+
+    cage, core = block(20, 20, 20) - block(16, 16, 16, (2, 2, 2)), block(16, 16, 16, (2, 2, 2))
+    empty = trapped(scene(cage, block(5, 5, 5, (40, 0, 0))))
+    assert empty is not None
+    assert empty.amount == pytest.approx(16**3)
+    assert [(place.position_mm, place.part, place.amount) for place in empty.places] == [((10, 10, 10), 0, 16**3)]
+    assert trapped(scene(cage, core)) is None
+    ball = block(6, 6, 6, (8, 8, 2))
+    for model in (scene(cage, ball), as_mesh(cage, ball)):
+        finding = find(registry.check(model, checks="cups", options={"print_process": "sls"}), "trapped_volume")
+        assert finding is not None
+        assert finding.amount == pytest.approx(16**3 - 6**3)
+    shell = block(14, 14, 14, (3, 3, 3)) - block(10, 10, 10, (5, 5, 5))
+    for model in (scene(cage, shell), as_mesh(cage, shell)):
+        finding = find(registry.check(model, checks="cups", options={"print_process": "sls"}), "trapped_volume")
+        assert finding is not None
+        assert finding.amount == pytest.approx(16**3 - 14**3 + 10**3)
+
+
 def test_the_printers_on_which_a_model_fits(registry: Registry) -> None:
     verdict = registry.check(scene(block(200, 215, 100)), checks="size")
     fitting = figures(verdict, "size")["printers"]
@@ -449,12 +488,22 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     assert check("prusa-xl") is None
     assert check("prusa-xl", print_process="resin") is None
     assert find(registry.check(model, checks="size"), "too_many_colors") is None
-    shaded = replace(
-        solids, meshes=tuple(replace(m, colors=np.full((len(m.vertices), 4), 9, np.uint8)) for m in solids.meshes)
-    )
-    found = find(registry.check(shaded, checks="size", options={"print_printer": "prusa-xl"}), "too_many_colors")
-    assert found is not None
-    assert found.amount is None
+    xl: dict[str, object] = {"print_printer": "prusa-xl"}
+
+    def color(values: Callable[[Mesh, int], np.ndarray]) -> Finding | None:
+        meshes = (replace(mesh, colors=values(mesh, number)) for number, mesh in enumerate(solids.meshes))
+        return find(registry.check(replace(solids, meshes=tuple(meshes)), checks="size", options=xl), "too_many_colors")
+
+    # the vertices of a face differ, all are equal, or each mesh has one color
+    shades = color(lambda mesh, _: np.arange(4 * len(mesh.vertices), dtype=np.uint8).reshape(-1, 4))
+    assert shades is not None
+    assert shades.amount is None
+    assert color(lambda mesh, _: np.full((len(mesh.vertices), 4), 255, np.uint8)) is None
+    assert color(lambda mesh, number: np.full((len(mesh.vertices), 4), number, np.uint8)) is None
+    xl["print_printer"] = "bambu-a1"
+    five = color(lambda mesh, number: np.full((len(mesh.vertices), 4), number, np.uint8))
+    assert five is not None
+    assert five.amount == 5
 
 
 def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Registry) -> None:

@@ -270,7 +270,7 @@ def meshhub_checks() -> Iterable[Check]:
         Check(
             id="standing",
             label="Standing",
-            description="Whether the model holds on the bed, and does not tip over.",
+            description="Whether each body holds on the bed, and does not tip over.",
             options=PrintOptions,
             run=f"{package}.standing:run_standing",
             needs=("scipy",),

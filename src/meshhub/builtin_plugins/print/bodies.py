@@ -171,22 +171,55 @@ def find_contacts(bodies: Bodies, chosen: NDArray[np.bool_], distance: float) ->
         (p,) bodies, and (p,) the other body of each pair.
     """
     solids = _Solids(bodies)
-    pairs: list[tuple[int, int]] = []
-    measured_count = 0
-    for a, b in solids.near_pairs(distance):
-        if not (chosen[a] or chosen[b]):
-            continue
-        if bodies.hollow[a] or bodies.hollow[b]:
-            touch = bool(bodies.parts[a] == bodies.parts[b])
-        elif bodies.solid[a] and bodies.solid[b] and measured_count < MAX_PAIRS:
-            touch = solids.get(a).min_gap(solids.get(b), 2 * distance) <= distance
-            measured_count += 1
-        else:
-            touch = True
-        if touch:
-            pairs.append((a, b))
-    first, second = np.array(pairs, np.intp).reshape(-1, 2).T
+    batches = [np.empty((2, 0), np.intp)]
+    remaining = MAX_PAIRS
+    for pair in solids.near_pairs(distance):
+        near = pair[:, chosen[pair].any(axis=0)]
+        is_solid = bodies.solid[near].all(axis=0)
+        touch = ~bodies.hollow[near].any(axis=0) | (bodies.parts[near[0]] == bodies.parts[near[1]])
+        measured = np.flatnonzero(is_solid)[:remaining]
+        remaining -= len(measured)
+        for index, (a, b) in zip(measured.tolist(), near[:, measured].T.tolist(), strict=True):
+            touch[index] = solids.get(a).min_gap(solids.get(b), 2 * distance) <= distance
+        batches.append(near[:, touch])
+    first, second = np.concatenate(batches, axis=1)
     return first, second
+
+
+def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
+    """Find the cavities of all parts, as far as no other body fills them.
+
+    Args:
+        bodies: Bodies in millimeters.
+    Returns:
+        (q,) empty volume of each cavity in mm³, the largest first, and their places.
+    """
+    chosen = np.flatnonzero(bodies.hollow)
+    if len(chosen) == 0:
+        return np.empty(0), ()
+    solids = _Solids(bodies)
+    inner: dict[int, list[int]] = {cavity: [] for cavity in chosen.tolist()}
+    for pair in solids.near_pairs(0.0):
+        for cavity, other in np.concatenate([pair, pair[::-1]], axis=1)[:, bodies.hollow[pair].ravel()].T.tolist():
+            if not solids.is_host(other, cavity):
+                inner[cavity].append(other)
+    volumes, places = [], []
+    for cavity, others in inner.items():
+        whole, low, high = solids.measure_cavity(cavity)
+        volume = whole if not others else solids.empty(cavity, others).volume()
+        if volume > MIN_COMMON_RATIO * whole:
+            x, y, z = ((low + high) / 2).tolist()
+            volumes.append(volume)
+            places.append(
+                Place(
+                    position_mm=(x, y, z),
+                    size_mm=float(np.linalg.norm(high - low)),
+                    part=int(bodies.parts[cavity]),
+                    amount=volume,
+                )
+            )
+    order = np.argsort(-np.array(volumes), kind="stable")
+    return np.array(volumes)[order], tuple(places[number] for number in order.tolist())
 
 
 class _Solids:
@@ -209,10 +242,10 @@ class _Solids:
             for a, b in zip(first[is_solid].tolist(), second[is_solid].tolist(), strict=True):
                 yield min(a, b), max(a, b)
 
-    def near_pairs(self, distance: float) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of bodies whose boxes are within a distance."""
-        for first, second in pair_boxes(self._low - distance / 2, self._high + distance / 2):
-            yield from zip(first.tolist(), second.tolist(), strict=True)
+    def near_pairs(self, distance: float) -> Iterator[IntIndex]:
+        """Yield the pairs (2, p) of bodies whose boxes are within a distance, in batches."""
+        for pair in pair_boxes(self._low - distance / 2, self._high + distance / 2):
+            yield np.stack(pair).astype(np.intp)
 
     def get(self, body: int) -> Manifold:
         """Return the solid of a closed body, or the one that fills a cavity."""
@@ -224,6 +257,39 @@ class _Solids:
                 faces = faces[:, ::-1].copy()
             self._solids[body] = Manifold(Mesh64(corners[first], faces))
         return self._solids[body]
+
+    def is_host(self, body: int, cavity: int) -> bool:
+        """Return whether a body is the one whose cavity this is: a body of its part around it."""
+        return bool(
+            self._bodies.parts[body] == self._bodies.parts[cavity]
+            and (self._low[body] <= self._low[cavity]).all()
+            and (self._high[body] >= self._high[cavity]).all()
+        )
+
+    def measure_cavity(self, cavity: int) -> tuple[float, Float64, Float64]:
+        """Return the volume of a cavity, and its lowest and its highest corner."""
+        corners = self._corners[self._begin[cavity] : self._begin[cavity + 1]]
+        a, b, c = (corners - corners[0, 0]).transpose(1, 0, 2)
+        volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
+        return volume, self._low[cavity], self._high[cavity]
+
+    def empty(self, cavity: int, others: list[int]) -> Manifold:
+        """Return what bodies leave empty of a cavity; cavities of these bodies count by themselves."""
+        room = self.get(cavity)
+        of_part = self._bodies.hollow & (np.arange(len(self._bodies.parts)) != cavity)
+        for other in others:
+            if self._bodies.hollow[other]:
+                # of two cavities in each other, the smaller one counts by itself
+                if self.get(other).volume() < room.volume():
+                    room -= self.get(other)
+                continue
+            if not self._bodies.solid[other]:
+                continue
+            material = self.get(cavity) ^ self.get(other)
+            for inner in np.flatnonzero(of_part & (self._bodies.parts == self._bodies.parts[other])).tolist():
+                material -= self.get(inner)
+            room -= material
+        return room
 
     def intersect(self, a: int, b: int) -> Manifold:
         """Return the material that two bodies have in common: without the cavities of their parts."""

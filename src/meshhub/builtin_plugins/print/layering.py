@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import oriented, topology_of
+from meshhub.builtin_plugins.print.bodies import Bodies, find_cavities, list_bodies, oriented, topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
+from meshhub.model.options import Value
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.geometry import soup
@@ -30,6 +32,18 @@ MAX_CANTILEVER_MM = 2.0
 
 MIN_CUP_MM3 = 100.0
 """Volume from which suction matters; blind holes of screws are smaller."""
+
+DRAIN_MM = 3.0
+"""Diameter of drains, which resin and powder leave well."""
+
+TURNS_DEG = ((90.0, 0.0), (0.0, 90.0))
+"""Turns about X and Y to try, after which cups open to a side."""
+
+TILTS_DEG = ((110.0, 20.0), (20.0, 110.0), (70.0, 20.0), (20.0, 70.0), (30.0, 20.0))
+"""The same, after which also no flat side lies on the bed."""
+
+TURN_LAYERS = 4.0
+"""Layers per layer of the slices that try a turn; a hollow closes over many layers."""
 
 _layers: WeakKeyDictionary[Scene, tuple[float, float, Layers]] = WeakKeyDictionary()
 """Layers of the scene that is checked, because several checks need them."""
@@ -131,14 +145,9 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: Process, nozzle and layers.
     """
-    topology = topology_of(scene)
-    hollow = topology.shells.hollow
-    owners = topology.shells.owner[hollow]
-    closed = -topology.shells.volume[hollow]
-    trapped = sum(
-        float(closed[owners == part.mesh].sum()) * abs(float(np.linalg.det(part.transform[:3, :3])))
-        for part in scene.parts
-    )
+    bodies = list_bodies(scene, topology_of(scene))
+    volumes, cavities = find_cavities(bodies)
+    trapped = float(volumes.sum())
     did(trapped_mm3=trapped)
     if options.print_process == "fdm":
         return
@@ -152,7 +161,9 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             options=("drain_holes_mm",),
             amount=trapped,
             unit="mm³",
-            remedy={"drain_holes_mm": 3.0},
+            places=cavities[:MAX_PLACES],
+            places_found=len(cavities),
+            remedy={"drain_holes_mm": DRAIN_MM},
         )
     if options.print_process == "sls":
         return
@@ -161,20 +172,50 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     own = own[volume[own] > MIN_CUP_MM3]
     if len(own) == 0:
         return
+    remedy = _turn_cups(bodies, options, has_cavities=bool((volumes > MIN_CUP_MM3).any()))
+    subject = _count(len(own), "hollow closes", "hollows close")
+    turns = [option for option in remedy if option.startswith("rotate")]
+    if "drain_holes_mm" in remedy:
+        advice = f"drill drains with {{drain_holes_mm}} after {' and '.join(f'{{{turn}}}' for turn in turns)}"
+    elif turns:
+        advice = f"turn the model with {' and '.join(f'{{{turn}}}' for turn in turns)}, or give it a hole near the bed"
+    else:
+        advice = "give the model a hole near the bed"
     yield Finding(
         code="suction_cups",
         severity="warning",
-        message=f"{_count(len(own), 'hollow', 'hollows')} of up to {format_number(volume.max() / 1000, 3)} ml close "
-        "against the film while they print, and pull at it; turn the model, or drill a hole near the bed with "
-        "{drain_holes_mm}",
-        options=("drain_holes_mm",),
+        message=f"{subject} against the film during the print, up to {format_number(volume.max() / 1000, 3)} ml, and "
+        f"{'pulls' if len(own) == 1 else 'pull'} at it; {advice}",
+        options=tuple(option for option in remedy if option != "drain_count"),
         amount=float(volume.max()),
         limit=MIN_CUP_MM3,
         unit="mm³",
         places=_list_places(place[own], volume[own]),
         places_found=len(own),
-        remedy={"orient": True},
+        remedy=remedy,
     )
+
+
+def _turn_cups(bodies: Bodies, options: PrintOptions, has_cavities: bool) -> dict[str, Value]:
+    """Return the turn after which no hollow closes, with drains of closed cavities; empty if no turn was found.
+
+    Args:
+        bodies: Bodies in millimeters.
+        options: Nozzle and layers.
+        has_cavities: Whether closed cavities need drains. The bed closes drains in flat undersides, so such models
+            stand at an angle.
+    """
+    corners = bodies.corners[~bodies.hollow[bodies.body]]
+    faces = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
+    for x_deg, y_deg in TILTS_DEG if has_cavities else (*TURNS_DEG, *TILTS_DEG):
+        rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
+        cell, height = CELL_RATIO * options.print_nozzle_mm, TURN_LAYERS * options.layer_mm
+        if (find_cups(slice_layers(corners.reshape(-1, 3) @ rotation.T, faces, cell, height))[1] > MIN_CUP_MM3).any():
+            continue
+        turns: dict[str, Value] = {"rotate_x_deg": x_deg, "rotate_y_deg": y_deg}
+        drains: dict[str, Value] = {"drain_holes_mm": DRAIN_MM, "drain_count": 2} if has_cavities else {}
+        return {option: value for option, value in turns.items() if value} | drains
+    return {}
 
 
 def _count(number: int, one: str, many: str) -> str:

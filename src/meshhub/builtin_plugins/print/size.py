@@ -32,6 +32,9 @@ MAX_METERS_MM = 0.5
 FINE_RATIO = 0.25
 """Length of edges per diameter of the nozzle below which no printer shows the difference."""
 
+_OPAQUE_WHITE = 0xFFFFFFFF
+"""Bytes of the vertex color that changes nothing."""
+
 
 def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """Find models that do not fit on the printer, a wrong unit, and more colors or triangles than it can show.
@@ -196,15 +199,21 @@ def _find_unit_doubt(extent: float) -> Iterator[Finding]:
 
 
 def _find_colors(scene: Scene, printer: Printer) -> Iterator[Finding]:
-    """Find more colors than the printer has filaments; textures and colors of vertices have as many as there are."""
-    surfaces = {Surface(part.mesh, part.material) for part in scene.parts}
-    used = {number for surface in surfaces for number in np.unique(get_face_materials(scene, surface)).tolist()}
-    materials = [scene.materials[number] for number in used - {-1}]
-    count = len({material.base_color for material in materials}) + (-1 in used)
+    """Find more colors than the printer has filaments; textures, and faces whose vertices differ, have shades."""
+    colors: set[tuple[object, int]] = set()
+    has_shades = False
+    for surface in {Surface(part.mesh, part.material) for part in scene.parts}:
+        mesh, material = scene.meshes[surface.mesh], get_face_materials(scene, surface)
+        own = np.full((len(mesh.faces), 1), _OPAQUE_WHITE, np.uint32)
+        if mesh.colors is not None:
+            own = np.ascontiguousarray(mesh.colors).view(np.uint32).ravel()[mesh.faces]
+            has_shades = has_shades or bool((own != own[:, :1]).any())
+        for key in np.unique(material.astype(np.int64) << 32 | own[:, 0]).tolist():
+            number = key >> 32
+            colors.add((scene.materials[number].base_color if number >= 0 else None, key & _OPAQUE_WHITE))
+            has_shades = has_shades or (number >= 0 and scene.materials[number].base_color_image is not None)
+    count = len(colors)
     did(colors=count)
-    has_shades = any(scene.meshes[surface.mesh].colors is not None for surface in surfaces) or any(
-        material.base_color_image is not None for material in materials
-    )
     if count <= printer.filaments and not has_shades:
         return
     words = "shades of a texture or of vertex colors" if has_shades else f"{count:,} colors"

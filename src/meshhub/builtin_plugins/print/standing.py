@@ -91,7 +91,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     bodies = list_bodies(scene, topology_of(scene))
     if len(bodies.corners) == 0:
         return
-    groups = _measure_groups(bodies, np.arange(len(bodies.parts)), options.layer_mm)
+    groups = _measure_groups(bodies, np.arange(len(bodies.parts)), options.layer_mm, skip_small=len(bodies.parts) > 1)
     is_doubtful = groups.is_raised | groups.tips | groups.is_small
     if len(bodies.parts) > 1 and is_doubtful.any():
         first, second = find_contacts(bodies, is_doubtful, MAX_CONTACT_MM)
@@ -168,8 +168,15 @@ class _Groups(NamedTuple):
         return ~self.is_raised & ~self.tips & (self.contact < self.needed_contact)
 
 
-def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float) -> _Groups:
-    """Return the groups of bodies with equal labels (b,), which are numbered from 0."""
+def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float, skip_small: bool = False) -> _Groups:
+    """Return the groups of bodies with equal labels (b,), which are numbered from 0.
+
+    Args:
+        bodies: Bodies in millimeters.
+        label: (b,) group of each body.
+        layer_mm: Height within which a face touches the bed.
+        skip_small: Whether `tips` stays False for groups with a small contact, of which there may be thousands.
+    """
     corners, count = bodies.corners, int(label.max()) + 1
     group = label[bodies.body]
     order = np.argsort(group, kind="stable")
@@ -191,14 +198,13 @@ def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float) -> _Groups
     total = np.bincount(group, weight, count) * share
     center = corners[0, 0] + sums / np.where(total == 0, 1.0, total)[:, None]
     center[:, 2] = low
-    is_raised = low > bed + layer_mm
-    tips = np.zeros(count, np.bool_)
+    result = _Groups(group, contact, high - low, center, low > bed + layer_mm, np.zeros(count, np.bool_))
     own = order[touches[order]]
     ends = np.searchsorted(group[own], np.arange(count + 1))
-    for number in np.flatnonzero(~is_raised).tolist():
+    for number in np.flatnonzero(~result.is_raised & ~(skip_small & result.is_small)).tolist():
         foot = corners[own[ends[number] : ends[number + 1]], :, :2].reshape(-1, 2)
-        tips[number] = not _is_above(foot, center[number, :2])
-    return _Groups(group, contact, high - low, center, is_raised, tips)
+        result.tips[number] = not _is_above(foot, center[number, :2])
+    return result
 
 
 def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> dict[int, Sides]:
