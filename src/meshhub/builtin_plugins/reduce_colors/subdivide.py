@@ -226,7 +226,9 @@ def _find_borders(leaves: Leaves, half: NDArray[np.integer], label: Labeler, fac
     low: Float64 = share[at[rows]]
     high: Float64 = share[at[rows] + 1]
     low_entry = entry[rows, at[rows]]
-    length = leaves.sides(leaf[rows])[np.arange(len(rows)), side[rows]] * factor[leaves.face[leaf[rows]]]
+    length = (
+        leaves.sides(leaf[rows].astype(np.intp))[np.arange(len(rows)), side[rows]] * factor[leaves.face[leaf[rows]]]
+    )
     while len(wide := np.flatnonzero((high - low) * length > BORDER_CELL_RATIO)):
         middle = (low[wide] + high[wide]) / 2
         is_same = label_at(rows[wide], middle) == low_entry[wide]
