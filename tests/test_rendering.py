@@ -242,6 +242,21 @@ def test_a_scene_is_drawn_before_and_after_with_its_palette() -> None:
     assert not np.array_equal(
         picture[270:], render(replace(after, materials=(Material("Grass", GREEN),)), options, before)[270:]
     )
+    # it lists the share of the surface, so it differs with the areas
+    halves = [
+        replace(
+            after,
+            meshes=(
+                replace(
+                    after.meshes[0], face_material=(np.arange(len(after.meshes[0].faces)) >= count).astype(np.int32)
+                ),
+            ),
+            materials=(Material("Grass", GREEN), Material("Grass", GREEN)),
+        )
+        for count in (2, 6)
+    ]
+    legends = [render(scene, options, before)[270:] for scene in halves]
+    assert not np.array_equal(*legends)
     textured = replace(after, meshes=(replace(after.meshes[0], colors=np.full((8, 4), 255, np.uint8)),))
     assert not (render(textured, options, before)[270:] == (0, 255, 0, 255)).all(axis=2).any()
 

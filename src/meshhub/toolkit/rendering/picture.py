@@ -277,6 +277,19 @@ def _reduce(samples: NDArray[np.uint32]) -> UInt8:
     return pixels
 
 
+def _measure_shares(style: _Style) -> Float64:
+    """Return the share of the surface (n,) that each material of the scene covers."""
+    rows = [np.empty(0, np.int32)]
+    for part in style.scene.parts:
+        mesh, own = style.scene.meshes[part.mesh], np.int32(-1 if part.material is None else part.material)
+        present = np.full(len(mesh.faces), -1, np.int32) if mesh.face_material is None else mesh.face_material
+        rows.append(np.where(present < 0, own, present))
+    area = np.linalg.norm(face_normals(style.triangles.vertices, style.triangles.faces), axis=1)
+    areas = np.bincount(np.concatenate(rows) + 1, area, minlength=len(style.scene.materials) + 1)[1:]
+    result: Float64 = areas / max(float(area.sum()), np.finfo(np.float64).tiny)
+    return result
+
+
 def _list_legend(style: _Style, *, is_compared: bool) -> Entries:
     """Return the entries of the legend: label and color."""
     scene, color_by = style.scene, style.options.color_by
@@ -293,9 +306,10 @@ def _list_legend(style: _Style, *, is_compared: bool) -> Entries:
         entries = [(material.name, color) for material, color in zip(materials, colors, strict=True)]
     elif color_by == "model" and is_compared and not scene.features() & {"colors", "textures"}:
         labels = ["#{:02X}{:02X}{:02X}".format(*color[:3]) for color in colors]
+        shares = _measure_shares(style)[list(scene.used_materials())]
         return [
-            (f"{material.name[:MAX_LABEL_LENGTH]} {label}".strip(), color)
-            for material, label, color in zip(materials, labels, colors, strict=True)
+            (f"{material.name[:MAX_LABEL_LENGTH]} {label} {share:.0%}".strip(), color)
+            for material, label, share, color in zip(materials, labels, shares, colors, strict=True)
         ]
     else:
         return []
