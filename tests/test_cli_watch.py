@@ -124,10 +124,10 @@ def test_an_upload_that_paused_is_converted_again(tmp_path: Path) -> None:
     with watch(tmp_path) as watching:
         path, result = tmp_path / "in" / "a.obj", tmp_path / "out" / "a.ply"
         path.write_text(obj)
-        watching.wait_for(lambda: "a.ply: 1 face" in watching.errors)
+        watching.wait_for(lambda: " mm, 1 face," in watching.errors)
         with path.open("a") as upload:
             upload.write("f 1 2 4\nf 1 4 3\nf 2 3 4\n")
-        watching.wait_for(lambda: "a.ply: 4 faces" in watching.errors)
+        watching.wait_for(lambda: " mm, 4 faces," in watching.errors)
         assert len(read_mesh(result).faces) == 4
         result.write_text("mine")
         path.write_text(obj + "f 1 2 4\n")
