@@ -168,8 +168,9 @@ NO_FACES = Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
         ([mesh_of(HOLLOW), mesh_of(block(18, 18, 18, (1, 1, 1)))], 8000),
         ([mesh_of(block(60, 60, 60) - block(59.2, 59.2, 80, (0.4, 0.4, 0.4)))], 60**3 - 59.2**2 * 59.6),
         ([mesh_of(block(20, 20, 20)), NO_FACES], 8000),
+        ([mesh_of(block(20, 20, 0.0005))], 0.2),
     ],
-    ids=["inverted", "alone", "hollow", "overlap", "twice", "nested", "cavity", "filled", "thin", "empty"],
+    ids=["inverted", "alone", "hollow", "overlap", "twice", "nested", "cavity", "filled", "thin", "empty", "foil"],
 )
 def test_material_is_the_volume_of_the_union(
     registry: Registry, meshes: list[Mesh], volume: float, as_parts: bool, process: str

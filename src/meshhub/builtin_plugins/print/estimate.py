@@ -144,7 +144,8 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             seconds = float(np.ceil((high - low)[2] / options.layer_mm)) * RESIN_LAYER_S
         else:
             deposit, filaments = _fill(layers, volume, options, is_closed), columns.material(options.print_nozzle_mm)
-            material, support_material = deposit.material_mm3, float(filaments.sum())
+            # cells miss a foil
+            material, support_material = deposit.material_mm3 or volume, float(filaments.sum())
             seconds = _time(deposit, filaments, options)
             error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
     density = options.density_g_cm3
@@ -251,7 +252,7 @@ def _estimate_parts(
                 material = material_mm3
             elif options.print_process == "fdm" and len(mesh.faces):
                 layers = _slice(mesh.vertices, mesh.faces, options, MAX_PART_CELLS_COUNT)
-                material = _fill(layers, volume, options, is_closed).material_mm3
+                material = _fill(layers, volume, options, is_closed).material_mm3 or volume
             known[key] = volume, material
         volume, material = known[key]
         x, y, z = (high - low).tolist()
