@@ -239,6 +239,8 @@ def meshhub_checks() -> Iterable[Check]:
             description="Faces that cross, bodies that overlap or lie in others, and what is there twice.",
             options=PrintOptions,
             run=f"{package}.overlaps:run",
+            needs=("scipy",),
+            install="meshhub",
         ),
         Check(
             id="walls",
