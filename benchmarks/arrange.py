@@ -83,7 +83,7 @@ def read_models(registry: Registry, folder: Path) -> list[tuple[NDArray[np.float
             vertices, faces = soup(registry.read(path, repair=True))
         except MeshhubError:
             continue
-        solid = manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64)))
+        solid = manifold3d.Manifold(manifold3d.Mesh64(vertices.copy(), faces.astype(np.uint64)))
         if solid.status() == manifold3d.Error.NoError and (np.ptp(vertices, axis=0)[:2] > 0).all():
             models.append((vertices, faces))
     return models
@@ -144,7 +144,7 @@ def density(scene: Scene) -> float:
     area = 0.0
     for part in scene.parts:
         vertices, faces = soup(replace(scene, parts=(part,)))
-        area += manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64))).project().area()
+        area += manifold3d.Manifold(manifold3d.Mesh64(vertices.copy(), faces.astype(np.uint64))).project().area()
     return area / float(np.ptp(bounds(scene), axis=0)[:2].prod())
 
 

@@ -139,7 +139,7 @@ def cutters() -> dict[str, Job]:
     def manifold3d(vertices: Float64, faces: Int32) -> Surface:
         import manifold3d as library
 
-        solid = library.Manifold(library.Mesh64(vertices, faces.astype(np.uint64)))
+        solid = library.Manifold(library.Mesh64(vertices.copy(), faces.astype(np.uint64)))
         mesh = solid.trim_by_plane([0, 0, 1], float(vertices[:, 2].min() + CUT_HEIGHT_MM)).to_mesh64()
         return mesh.vert_properties[:, :3], mesh.tri_verts.astype(np.int32)
 

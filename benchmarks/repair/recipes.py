@@ -291,7 +291,7 @@ def make_lidless(seeds: int) -> Iterator[Case]:
         for name, soup in (("dome", shapes.ball(32)), ("egg", _stretch(shapes.ball(32))), ("bust", shapes.blob(40, 5))):
             rng = _seed("lidless", name, seed)
             cut = float(np.quantile(soup[0][:, 2], 0.3 if name == "bust" else 0.5)) if name != "dome" else 0.3
-            solid = manifold3d.Manifold(manifold3d.Mesh64(soup[0], soup[1].astype(np.uint64)))
+            solid = manifold3d.Manifold(manifold3d.Mesh64(soup[0].copy(), soup[1].astype(np.uint64)))
             whole = shapes.of_manifold(solid.trim_by_plane((0, 0, 1), cut))
             height = whole[0][whole[1]][..., 2]
             broken = _drop(whole, (height < cut + 1e-6).all(axis=1))

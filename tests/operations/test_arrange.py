@@ -41,7 +41,7 @@ def shadows(scene: Scene) -> list[manifold3d.CrossSection]:
     result = []
     for part in scene.parts:
         vertices, faces = soup(replace(scene, parts=(part,)))
-        result.append(manifold3d.Manifold(manifold3d.Mesh64(vertices, faces.astype(np.uint64))).project())
+        result.append(manifold3d.Manifold(manifold3d.Mesh64(vertices.copy(), faces.astype(np.uint64))).project())
     return result
 
 
