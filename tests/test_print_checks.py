@@ -248,6 +248,11 @@ def test_a_tooth_in_the_air_is_no_cantilever_and_ends_a_bridge(registry: Registr
     assert [(finding.code, finding.places_found) for finding in verdict.findings] == [("islands", 2)]
 
 
+def test_a_large_ball_has_no_bridge(registry: Registry) -> None:
+    ball = scene(Manifold.sphere(150, 256))
+    assert find(registry.check(ball, checks="spans"), "long_bridges") is None
+
+
 def test_each_side_of_a_pillar_has_a_bridge(registry: Registry) -> None:
     pillars = block(10, 10, 30) + block(10, 10, 30, (70, 0, 0)) + block(4, 4, 30, (45, 3, 0))
     finding = find(registry.check(scene(pillars + block(80, 10, 5, (0, 0, 30))), checks="spans"), "long_bridges")

@@ -31,6 +31,9 @@ MAX_SPANS = 8
 MAX_RISE_RATIO = 1.15
 """Distance per distance of the middle of a span that its neighbors may have."""
 
+MAX_HALF_RATIO = 1.5
+"""Length of a half of a bridge per length of the other, if it ends beside the line through the middle."""
+
 MIN_AHEAD_COSINE = 0.8
 """Least cosine between both halves of a bridge: lines that turn more are not one bridge."""
 
@@ -245,6 +248,8 @@ def _cross_span(
 ) -> tuple[float, bool]:
     """Return the cells from a cell to the other end of its span, and whether something holds that end.
 
+    The farthest cell of a cantilever is its end.
+
     Args:
         ends: (q, 2) held cells beside regions that hang.
         start: Cell of the span.
@@ -260,13 +265,16 @@ def _cross_span(
     # what holds the other end may stand beside the line
     across = ends - start
     length = np.linalg.norm(across, axis=1)
-    ahead = across @ direction > MIN_AHEAD_COSINE * length * float(np.linalg.norm(direction))
+    half = float(np.linalg.norm(direction))
+    # the cell farthest from both ends is about in the middle; strips along a slope have no such ends
+    ahead = (across @ direction > MIN_AHEAD_COSINE * length * half) & (length <= MAX_HALF_RATIO * half)
     for number in np.flatnonzero(ahead)[np.argsort(length[ahead])][:1]:
         share = np.arange(1, int(length[number]) + 1)[:, None] / max(int(length[number]), 1)
         way = np.rint(start + share * across[number]).astype(np.intp)
         if filled[way[:, 0], way[:, 1]].all():
             return float(length[number]), True
-    return float(np.linalg.norm(step) * (end + 1)), False
+    # the end itself: a line along the rim of a slope would go on
+    return 0.0, False
 
 
 def find_cups(layers: Layers) -> tuple[Float64, Float64]:
