@@ -478,6 +478,12 @@ export const de: Catalog = {
     fuzzy_skin_paint_dropped: "Die Bemalung für raue Haut geht verloren.",
     layer_changes_dropped: "Farbwechsel und Pausen an Schichten werden nicht gelesen.",
     low_resolution_mesh: "Die Datei hat ihre feine Form als Schichten; nur das grobe Netz wurde gelesen.",
+    filaments_limited:
+      "Der Slicer druckt nicht so viele Filamente; die Farben wurden auf die größte mögliche Zahl verringert.",
+    filaments_unused: "Einige Filamente der Palette haben am Ende keine Fläche.",
+    lattice_colors_ignored: "Farben einzelner Streben eines Gitters wurden nicht gelesen.",
+    lattice_not_clipped: "Ein Gitter ist nicht beschnitten, weil das Netz dafür nicht geschlossen ist.",
+    lattice_overlaps: "Die Streben eines Gitters überschneiden sich; Slicer vereinigen sie.",
     missing_relationship: "Die Datei nennt ihr Modell nicht; das wahrscheinliche wurde gelesen.",
     missing_texture: "Eine Textur fehlt oder ist nicht lesbar.",
     modifiers_skipped: "Modifikatoren und Stützbereiche wurden weggelassen.",
@@ -576,8 +582,7 @@ export const de: Catalog = {
     open_surface: "Teile sind Flächen ohne Volumen. Slicer lassen sie weg; sie brauchen eine Dicke.",
     self_intersections:
       "{amount} Flächen schneiden andere desselben Körpers. Slicer füllen dort möglicherweise die falsche Seite.",
-    overlapping_bodies:
-      "{amount} Körper überschneiden sich. Die meisten Slicer vereinigen sie; das gemeinsame Volumen zählt doppelt.",
+    overlapping_bodies: "{amount} Körper überschneiden sich. Die meisten Slicer vereinigen sie.",
     nested_bodies:
       "Körper liegen im Inneren eines anderen wie eine doppelte Wand. Slicer lassen dort möglicherweise einen Hohlraum.",
     duplicate_faces: "{amount} Flächen liegen genau auf anderen. Slicer lassen die Stelle möglicherweise leer.",
@@ -601,6 +606,7 @@ export const de: Catalog = {
     no_volume:
       "Das Modell umschließt kein Volumen, weil es flach, offen oder nach innen gewendet ist. Gewicht und Preis lassen sich nicht schätzen.",
     too_detailed: "Kanten sind etwa {amount} lang, viel feiner als die Düse. Weniger Flächen machen die Datei kleiner.",
-    coarse_examination: "Das Modell ist so groß, dass Details unter {amount} übersehen werden können. Prüfen Sie solche Teile einzeln.",
+    coarse_examination:
+      "Das Modell ist so groß, dass Details unter {amount} übersehen werden können. Prüfen Sie solche Teile einzeln.",
   },
 };

@@ -476,6 +476,11 @@ export const es: Catalog = {
     fuzzy_skin_paint_dropped: "Se pierde la pintura de piel rugosa.",
     layer_changes_dropped: "No se leen cambios de color ni pausas en capas.",
     low_resolution_mesh: "La forma fina está en capas; solo se leyó la malla basta.",
+    filaments_limited: "El laminador no imprime tantos filamentos; los colores se redujeron al máximo posible.",
+    filaments_unused: "Algunos filamentos de la paleta quedan sin superficie.",
+    lattice_colors_ignored: "No se leyeron los colores de barras sueltas de una celosía.",
+    lattice_not_clipped: "Una celosía no se recortó, porque su malla de recorte no está cerrada.",
+    lattice_overlaps: "Las barras de una celosía se solapan; los laminadores las unen.",
     missing_relationship: "El archivo no nombra su modelo; se leyó el más probable.",
     missing_texture: "Falta una textura o no se puede leer.",
     modifiers_skipped: "Se omitieron modificadores y zonas de soporte.",
@@ -575,7 +580,7 @@ export const es: Catalog = {
     self_intersections:
       "{amount} caras cruzan otras del mismo cuerpo. Los laminadores pueden rellenar el lado equivocado.",
     overlapping_bodies:
-      "{amount} cuerpos se superponen. La mayoría de los laminadores los unen; el volumen común cuenta doble.",
+      "{amount} cuerpos se superponen. La mayoría de los laminadores los unen.",
     nested_bodies: "Hay cuerpos dentro de otro, como una pared doble. Puede quedar un hueco.",
     duplicate_faces: "{amount} caras coinciden con otras. Los laminadores pueden dejar el lugar vacío.",
     duplicate_parts: "{amount} piezas están justo donde ya hay otra, y se imprimirían dos veces.",
@@ -596,6 +601,7 @@ export const es: Catalog = {
     too_many_colors: "El modelo tiene más de los {limit} colores que la impresora imprime a la vez.",
     no_volume: "El modelo no encierra volumen: es plano, abierto o invertido. No se pueden estimar peso ni precio.",
     too_detailed: "Las aristas miden unos {amount}, mucho menos que la boquilla. Menos caras aligeran el archivo.",
-    coarse_examination: "El modelo es tan grande que pueden pasarse por alto detalles de menos de {amount}. Compruebe esas piezas por separado.",
+    coarse_examination:
+      "El modelo es tan grande que pueden pasarse por alto detalles de menos de {amount}. Compruebe esas piezas por separado.",
   },
 };

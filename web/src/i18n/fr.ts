@@ -477,6 +477,12 @@ export const fr: Catalog = {
     fuzzy_skin_paint_dropped: "La peinture de peau rugueuse est perdue.",
     layer_changes_dropped: "Changements de couleur et pauses aux couches ne sont pas lus.",
     low_resolution_mesh: "La forme fine est en tranches ; seul le maillage grossier a été lu.",
+    filaments_limited:
+      "Le trancheur n’imprime pas autant de filaments ; les couleurs ont été réduites au maximum possible.",
+    filaments_unused: "Des filaments de la palette n’ont finalement aucune surface.",
+    lattice_colors_ignored: "Les couleurs de barres d’un treillis n’ont pas été lues.",
+    lattice_not_clipped: "Un treillis n’est pas découpé, car son maillage de découpe est ouvert.",
+    lattice_overlaps: "Les barres d’un treillis se chevauchent ; les trancheurs les unissent.",
     missing_relationship: "Le fichier ne nomme pas son modèle ; le plus probable a été lu.",
     missing_texture: "Une texture manque ou est illisible.",
     modifiers_skipped: "Modificateurs et zones de support ont été omis.",
@@ -575,8 +581,7 @@ export const fr: Catalog = {
     open_surface: "Des pièces sont des surfaces sans volume. Les trancheurs les omettent ; donnez-leur une épaisseur.",
     self_intersections:
       "{amount} faces en coupent d’autres du même corps. Les trancheurs peuvent remplir le mauvais côté.",
-    overlapping_bodies:
-      "{amount} corps se chevauchent. La plupart des trancheurs les unissent ; le volume commun compte double.",
+    overlapping_bodies: "{amount} corps se chevauchent. La plupart des trancheurs les unissent.",
     nested_bodies: "Des corps sont à l’intérieur d’un autre, comme une double paroi. Il peut rester un vide.",
     duplicate_faces: "{amount} faces coïncident avec d’autres. Les trancheurs peuvent laisser l’endroit vide.",
     duplicate_parts: "{amount} pièces sont exactement là où il y en a déjà une, et seraient imprimées deux fois.",
@@ -599,6 +604,7 @@ export const fr: Catalog = {
     no_volume:
       "Le modèle n’enferme aucun volume : il est plat, ouvert ou retourné. Poids et prix ne peuvent être estimés.",
     too_detailed: "Les arêtes mesurent environ {amount}, bien moins que la buse. Moins de faces allègent le fichier.",
-    coarse_examination: "Le modèle est si grand que des détails de moins de {amount} peuvent échapper. Vérifiez ces pièces séparément.",
+    coarse_examination:
+      "Le modèle est si grand que des détails de moins de {amount} peuvent échapper. Vérifiez ces pièces séparément.",
   },
 };

@@ -87,8 +87,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         yield Finding(
             code="overlapping_bodies",
             severity="info",
-            message=f"{len(overlapping):,} bodies overlap; most slicers unite them, but the volume where they overlap "
-            f"counts twice; use {{{option}}}",
+            message=f"{len(overlapping):,} bodies overlap; most slicers unite them; to be sure, use {{{option}}}",
             options=(option,),
             amount=len(overlapping),
             places=places,
