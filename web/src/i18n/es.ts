@@ -579,8 +579,7 @@ export const es: Catalog = {
     open_surface: "Hay piezas que son superficies sin volumen. Los laminadores las omiten; deles grosor.",
     self_intersections:
       "{amount} caras cruzan otras del mismo cuerpo. Los laminadores pueden rellenar el lado equivocado.",
-    overlapping_bodies:
-      "{amount} cuerpos se superponen. La mayoría de los laminadores los unen.",
+    overlapping_bodies: "{amount} cuerpos se superponen. La mayoría de los laminadores los unen.",
     nested_bodies: "Hay cuerpos dentro de otro, como una pared doble. Puede quedar un hueco.",
     duplicate_faces: "{amount} caras coinciden con otras. Los laminadores pueden dejar el lugar vacío.",
     duplicate_parts: "{amount} piezas están justo donde ya hay otra, y se imprimirían dos veces.",
