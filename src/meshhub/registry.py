@@ -350,32 +350,18 @@ class Registry(PluginIndex):
         self,
         chain: Chain,
         source: Source,
-        target: Target,
-        *,
-        timeout: float | None = None,
-        cancel: Cancel | None = None,
-        progress: Listener | None = None,
-    ) -> Report:
-        """Run a resolved chain that writes; listeners receive the report of a conversion. Raises MeshhubError."""
-        task = Task(chain=chain, source=source, target=target, progress=progress)
-        return cast(Report, self._run(task, timeout, cancel))
-
-    def examine(
-        self,
-        chain: Chain,
-        source: Source,
         target: Target | None = None,
         *,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Listener | None = None,
-    ) -> Inspection | Verdict:
-        """Run a resolved chain that inspects or checks, on the registry's engine. Raises MeshhubError.
+    ) -> Result:
+        """Run a resolved chain, and return its report, inspection or verdict. Raises MeshhubError.
 
-        The target receives the model with its findings, if the chain marks them.
+        A chain that writes needs a target. Listeners receive the report of a conversion.
         """
         task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
-        return cast(Inspection | Verdict, self._run(task, timeout, cancel))
+        return self._run(task, timeout, cancel)
 
     convert_async = async_twin(convert)
     convert_bytes_async = async_twin(convert_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
@@ -35,7 +36,7 @@ def run_guarded(registry: Registry, chain_run: ChainRun, target: Target) -> Repo
     """Run a chain in a child process, then in this one, because a plug-in may end, crash or block its process."""
     try_in_child(chain_run)
     with fail_on_exit_or_timeout("a plug-in"):
-        return registry.run(*chain_run, target)
+        return cast(Report, registry.run(*chain_run, target))
 
 
 def fingerprint_guarded(chain_run: ChainRun) -> str:

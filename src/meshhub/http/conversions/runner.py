@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Canceled, ConversionTimeout, MeshhubError, ServerBusy
@@ -28,11 +28,9 @@ from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target, name_bed
-from meshhub.model.verdict import Verdict
+from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
-
-R = TypeVar("R", Report, Inspection | Verdict)
 
 log = logging.getLogger("meshhub.http")
 
@@ -206,7 +204,7 @@ class Conversions:
             cancel=execution.cancel,
             progress=execution.listener(file),
         )
-        return self._find_or_run(execution, file, chain, target, measurement, run), target
+        return cast(Report, self._find_or_run(execution, file, chain, target, measurement, run)), target
 
     def _examine(
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
@@ -216,14 +214,14 @@ class Conversions:
             chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
         run = partial(
-            self._registry.examine,
+            self._registry.run,
             chain,
             source,
             timeout=timeout_s,
             cancel=execution.cancel,
             progress=execution.listener(file),
         )
-        return self._find_or_run(execution, file, chain, None, measurement, run)
+        return cast(Inspection | Verdict, self._find_or_run(execution, file, chain, None, measurement, run))
 
     def _report_check(
         self,
@@ -244,7 +242,7 @@ class Conversions:
             started = time.monotonic()
             verdict = cast(
                 Verdict,
-                self._registry.examine(
+                self._registry.run(
                     chain,
                     source,
                     target,
@@ -269,9 +267,9 @@ class Conversions:
         chain: Chain,
         target: Target | None,
         measurement: Measurement,
-        run: Callable[[], R],
+        run: Callable[[], Result],
         variant: Sequence[str] = (),
-    ) -> R:
+    ) -> Result:
         """Return the result of the cache, or run the chain and store its result.
 
         `variant` distinguishes results of the same chain.
@@ -281,7 +279,7 @@ class Conversions:
         key = None if self._cache is None else self._cache.identify(chain, file, variant)
         if self._cache is None or key is None:
             return run()
-        cached: R | None = self._cache.find(key, chain, target)
+        cached: Result | None = self._cache.find(key, chain, target)
         measurement.is_cached = cached is not None
         execution.hits.append(measurement.is_cached)
         self._metrics.count_lookup(is_hit=measurement.is_cached)
