@@ -15,6 +15,7 @@ import csv
 import datetime
 import io
 import os
+import platform
 import subprocess
 import tempfile
 import zipfile
@@ -174,8 +175,8 @@ def main() -> None:
     if arguments.csv is not None:
         with arguments.csv.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("recorded", *names))
-            writer.writerows((datetime.date.today().isoformat(), *row) for row in rows)
+            writer.writerow(("machine", "recorded", *names))
+            writer.writerows((platform.machine(), datetime.date.today().isoformat(), *row) for row in rows)
 
 
 if __name__ == "__main__":

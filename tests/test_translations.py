@@ -35,7 +35,8 @@ def test_every_built_in_text_is_translated(registry: Registry, language: str) ->
     assert texts.formats.keys() == registry.formats.keys()
     assert texts.operations.keys() == registry.operations.keys()
     assert texts.plans.keys() == registry.plans.keys()
-    for name, sentence in registry.declarations.figures().items():
+    # the command line prints them, which speaks English and German
+    for name, sentence in registry.declarations.figures().items() if language == "de" else ():
         # a form for 1 where English has one, and the same figures
         assert ("|" in texts.figures[name]) == ("|" in sentence), name
         assert set(re.findall(r"{.*?}", texts.figures[name])) == set(re.findall(r"{.*?}", sentence)), name

@@ -276,6 +276,8 @@ def test_convert_uses_a_service_as_if_it_were_local(
 ) -> None:
     key, _ = service.keys.create("pro")
     monkeypatch.setenv("MESHHUB_API_KEY", key)
+    # lines are not wrapped at the length of the path
+    monkeypatch.setenv("COLUMNS", "500")
     output = tmp_path / "out.glb"
     command = ("convert", str(model), str(output), "--server", service.url, "--repair")
     answer = run(*command)

@@ -149,7 +149,7 @@ def test_the_command_line_names_flags(tmp_path: Path) -> None:
     assert "option '--coat-layers' needs '--coat-gray'; set both [invalid_option]" in done.stderr
     done = run_command(tmp_path, "convert", "a.stl", "b.ply", "--coat-gray", "0", "--coat-layers", "3")
     assert (done.returncode, done.stderr) == (2, "error: three black layers never dry [invalid_option]\n")
-    shown = " ".join(run_command(tmp_path, "convert", "--help").stdout.split())
+    shown = " ".join(run_command(tmp_path, "convert", "--help-all").stdout.split())
     assert "(at least 1 and at most 99; needs --coat-gray)" in shown
     assert "(not with --coat-gray, not with --repair)" in shown
 

@@ -90,8 +90,8 @@ def test_requests_that_are_rejected(
 
 def test_a_surface_without_a_volume_has_no_quote(service: Running) -> None:
     mesh = brick()
-    inside_out = Scene((Mesh(mesh.vertices, mesh.faces[:, ::-1]),), (Part(0),))
-    content = service.registry.convert_bytes(inside_out, "stl")
+    sheet = Scene((Mesh(mesh.vertices, mesh.faces[:2]),), (Part(0),))
+    content = service.registry.convert_bytes(sheet, "stl")
     body = check_error(service.post("/quote", {"file": ("part.stl", content)}, {}), 422, "conversion_failed")
     assert "repair" in body["error"]
 
