@@ -1,7 +1,8 @@
 """Peak memory of conversions between binary formats: `python benchmarks/memory.py [--csv FILE]`.
 
 A closed sphere of two million triangles is converted in a process of its own for each pair of formats, after a small
-model that imports everything; the peak is what comes on top of that. Linux only, because the peak is reset through /proc/self/clear_refs.
+model that imports everything; the peak is what comes on top of that. Linux only, because the peak is reset through
+/proc/self/clear_refs.
 """
 
 from __future__ import annotations
