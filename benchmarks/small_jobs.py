@@ -126,6 +126,8 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
     ready_ms = (time.perf_counter() - start) * 1000
     first_ms = _convert(connection, body)
     time.sleep(SETTLE_S)
+    # servers close idle connections; this one opens again
+    connection.close()
     for _ in range(10):
         _convert(connection, body)
     cpu = read_cpu_s(process)
