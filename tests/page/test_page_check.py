@@ -130,7 +130,7 @@ def test_options_of_checks_change_the_verdict(visit: Visit, tmp_path: Path) -> N
     pick(page, write_fins(tmp_path / "fins.stl", *[3.0] * 10))
     region = ask(page)
     region.get_by_role("heading", name="Ready to print").wait_for()
-    region.get_by_label("Printer").select_option("bambu-a1-mini")
+    region.get_by_label("Printer", exact=True).select_option("bambu-a1-mini")
     region.get_by_role("heading", name="Will not print").wait_for()
     region.get_by_text("Does not fit on the printer").wait_for()
     checks = count_checks(visit)
@@ -138,7 +138,7 @@ def test_options_of_checks_change_the_verdict(visit: Visit, tmp_path: Path) -> N
     region.get_by_label("Nozzle").fill("9")
     region.get_by_text("Enter 0.1 to 2.").wait_for()
     region.get_by_label("Nozzle").fill("")
-    region.get_by_label("Printer").select_option("any")
+    region.get_by_label("Printer", exact=True).select_option("any")
     region.get_by_role("heading", name="Ready to print").wait_for()
     # the first answer is kept
     assert count_checks(visit) == checks
