@@ -874,9 +874,14 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             reader.ReadFromFile(str(source.path))
         except lib3mf.ELib3MFException:
             continue
-        if "not_a_model_skipped" in notes or has_lattice(model):
+        if "not_a_model_skipped" in notes:
             continue
         count, box = count_triangles(model)
+        if has_lattice(model):
+            # the library counts the triangles beside the beams, which have become triangles here
+            assert result.face_count > count, row["file"]
+            compared += 1
+            continue
         assert result.face_count == count, row["file"]
         box = box * LIB3MF_UNITS[int(model.GetUnit())]
         result = to_frame(result, HOST_FRAME)
@@ -885,4 +890,4 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
         assert read_strictly(write_package(result))[0] == count, row["file"]
         assert volume(*soup(second_result)) == pytest.approx(volume(*soup(result)), rel=1e-5, abs=1e-9), row["file"]
         compared += 1
-    assert compared >= 29
+    assert compared >= 30

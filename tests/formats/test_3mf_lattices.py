@@ -153,3 +153,13 @@ def test_a_broken_lattice_is_reported(change: tuple[str, str], message: str) -> 
             new.writestr(name, data)
     with pytest.raises(UnreadableFile, match=message):
         read(Source.from_bytes(content.getvalue(), "a.3mf"), ThreeMFReadOptions())
+
+
+def test_a_clip_that_leaves_nothing_is_reported() -> None:
+    # the box of the clip is far from the beam
+    far = [(100, 0, 0), (120, 0, 0)]
+    content = write_lattice([(0, 1)], clip=Clips.Inside, points=far)
+    with pytest.raises(UnreadableFile, match="leaves nothing of its beam lattice"):
+        read(Source.from_bytes(content, "a.3mf"), ThreeMFReadOptions())
+    outside = write_lattice([(0, 1)], clip=Clips.Outside, points=far)
+    assert volume_of(outside) == pytest.approx(20 * math.pi, rel=2e-3)

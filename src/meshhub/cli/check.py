@@ -251,7 +251,7 @@ def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object]) -
     fix = describe_fix("" if path == STREAM else path, verdict, options)
     if fix:
         # in one line, so that it can be copied
-        click.echo(f"  {tr('try')}: {printable(fix)}")
+        click.echo(f"  {tr('try')}: {fix}")
     if verdict.estimate is not None:
         estimate = verdict.estimate
         terminal.print_line(f"takes {estimate.describe_weight()}; {estimate.describe_time()}", indent="  ")

@@ -26,14 +26,14 @@ _CHUNK_BYTES = 4096
 """Maximum bytes of one escape sequence of kitty."""
 
 _ANSWER_S = 0.3
-"""Seconds in which a terminal must report its attributes; over a slow line, there is no picture."""
+"""Seconds to wait for the attributes of a terminal; without an answer, no picture is shown."""
 
 _ATTRIBUTES = re.compile(rb"\x1b\[\?([\d;]*)c")
 """Answer of a terminal to the request for its primary attributes (ECMA-48 §8.3.24); 4 stands for sixels."""
 
 
 def find_protocol() -> Protocol | None:
-    """Return how the terminal of standard output receives pictures; None if it does not, or is no terminal."""
+    """Return the protocol by which standard output can show pictures; None if it cannot, or is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     term, program = os.environ.get("TERM", ""), os.environ.get("TERM_PROGRAM", "")

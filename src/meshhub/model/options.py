@@ -15,7 +15,7 @@ false.
 
 `Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
 value. Other interfaces take only the content. `Meta(extra={"everyday": True})` marks the few options that the short
-help of the command line lists.
+help of the command line lists, and `names_material` those that say of what a model is printed.
 """
 
 import math

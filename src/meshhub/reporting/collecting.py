@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from meshhub.engine.contract import Cancel
+from meshhub.errors import printable
 from meshhub.model.options import Value, flag_of, option_fields
 from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.report import ModelInspection
@@ -138,7 +139,7 @@ def collect_model(  # noqa: PLR0913 - a model, how it was checked, and limits
 
 
 def describe_fix(path: str, verdict: Verdict, options: Mapping[str, object]) -> str:
-    """Return the command that fixes a file as far as the remedies of its findings can; "" if there are none.
+    """Return the command that fixes a file as far as the remedies of its findings can; "" if there are none, or the command cannot be printed.
 
     Args:
         path: Path of the file; "" for a model without one, such as standard input, so that only flags remain.
@@ -163,4 +164,6 @@ def describe_fix(path: str, verdict: Verdict, options: Mapping[str, object]) -> 
         return shlex.join(flags)
     # a path that begins with a dash would be an option
     paths = (f"./{name}" if name.startswith("-") else name for name in (path, PurePath(path).stem + FIXED_SUFFIX))
-    return shlex.join(["meshhub", "convert", *paths, *flags])
+    command = shlex.join(["meshhub", "convert", *paths, *flags])
+    # a command that messages would cut or change is none
+    return command if printable(command) == command else ""

@@ -93,7 +93,7 @@ def _list_findings(model: CheckedModel, texts: ReportTexts, labels: Labels) -> s
 def _show_fix(model: CheckedModel, texts: ReportTexts) -> str:
     if not model.fix:
         return ""
-    command = f"<pre>{_FLAG.sub(_MARKED_FLAG, _escape(printable(model.fix)))}</pre>"
+    command = f"<pre>{_FLAG.sub(_MARKED_FLAG, _escape(model.fix))}</pre>"
     return f'<h2>{_escape(texts.remedies)}</h2>{command}<p class="advice">{_escape(texts.remedy_advice)}</p>'
 
 

@@ -96,7 +96,7 @@ def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day
     table.setStyle([("LEFTPADDING", (0, 0), (-1, -1), 0), ("VALIGN", (0, 0), (-1, -1), "TOP")])
     story += [table, Spacer(0, 1 * mm), *_show_pictures(model, texts, labels), *_list_findings(model, texts, labels)]
     if model.fix:
-        command = _write(printable(model.fix), _COMMAND)
+        command = _write(model.fix, _COMMAND)
         story.append(KeepTogether([_write(texts.remedies, _HEADING), command, _write(texts.remedy_advice, _SMALL)]))
     places = list_places(model, texts, labels)
     if places:

@@ -69,20 +69,21 @@ def unite_lattice(lattice: Lattice, clip: Mesh | None = None, *, keeps_inside: b
         lattice: At least one beam or ball, at most MAX_UNITED_COUNT.
         clip: Closed surface that cuts the lattice; None to leave it whole.
         keeps_inside: Whether the part inside the clip stays, instead of that outside.
-    Raises:
-        ValueError: The clip is not closed, or nothing is left.
+    Returns:
+        Closed surface; no faces if the clip leaves nothing.
     """
     members = [_to_solid(points, faces) for corners, faces in (_make_beams(lattice), _make_balls(lattice))
                for points in corners]  # fmt: skip
     solid = Manifold.batch_boolean(members, OpType.Add)
     if clip is not None:
         cutter = _to_solid(clip.vertices, clip.faces)
-        if cutter.is_empty():
-            raise ValueError("the clip is not a closed surface")
         solid = solid ^ cutter if keeps_inside else solid - cutter
-    if solid.is_empty():
-        raise ValueError("nothing is left of the lattice")
     return surface_of(solid)
+
+
+def is_solid(mesh: Mesh) -> bool:
+    """Return whether a mesh is the closed surface of a solid, so that it can clip."""
+    return not _to_solid(mesh.vertices, mesh.faces).is_empty()
 
 
 def _make_beams(lattice: Lattice) -> tuple[Float64, Int32]:

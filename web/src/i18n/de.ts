@@ -482,7 +482,7 @@ export const de: Catalog = {
       "Der Slicer druckt nicht so viele Filamente; die Farben wurden auf die größte mögliche Zahl verringert.",
     filaments_unused: "Einige Filamente der Palette haben am Ende keine Fläche.",
     lattice_colors_ignored: "Farben einzelner Streben eines Gitters wurden nicht gelesen.",
-    lattice_not_clipped: "Ein Gitter ist nicht beschnitten, weil das Netz dafür nicht geschlossen ist.",
+    lattice_not_clipped: "Ein Gitter wurde nicht mit seinem Netz beschnitten.",
     lattice_overlaps: "Die Streben eines Gitters überschneiden sich; Slicer vereinigen sie.",
     missing_relationship: "Die Datei nennt ihr Modell nicht; das wahrscheinliche wurde gelesen.",
     missing_texture: "Eine Textur fehlt oder ist nicht lesbar.",

@@ -479,7 +479,7 @@ export const es: Catalog = {
     filaments_limited: "El laminador no imprime tantos filamentos; los colores se redujeron al máximo posible.",
     filaments_unused: "Algunos filamentos de la paleta quedan sin superficie.",
     lattice_colors_ignored: "No se leyeron los colores de barras sueltas de una celosía.",
-    lattice_not_clipped: "Una celosía no se recortó, porque su malla de recorte no está cerrada.",
+    lattice_not_clipped: "Una celosía no se recortó con su malla.",
     lattice_overlaps: "Las barras de una celosía se solapan; los laminadores las unen.",
     missing_relationship: "El archivo no nombra su modelo; se leyó el más probable.",
     missing_texture: "Falta una textura o no se puede leer.",

@@ -481,7 +481,7 @@ export const fr: Catalog = {
       "Le trancheur n’imprime pas autant de filaments ; les couleurs ont été réduites au maximum possible.",
     filaments_unused: "Des filaments de la palette n’ont finalement aucune surface.",
     lattice_colors_ignored: "Les couleurs de barres d’un treillis n’ont pas été lues.",
-    lattice_not_clipped: "Un treillis n’est pas découpé, car son maillage de découpe est ouvert.",
+    lattice_not_clipped: "Un treillis n’a pas été découpé par son maillage.",
     lattice_overlaps: "Les barres d’un treillis se chevauchent ; les trancheurs les unissent.",
     missing_relationship: "Le fichier ne nomme pas son modèle ; le plus probable a été lu.",
     missing_texture: "Une texture manque ou est illisible.",

@@ -233,7 +233,7 @@ function OptionRow({ name, field, isBare }: { name: string; field: Field; isBare
   );
 }
 
-/** Faces below which a percentage is no useful unit. */
+/** Faces from which a slider in percent is shown; smaller models have too few steps. */
 const MIN_SLIDER_FACES = 100;
 /** Values of a number that a slider can show one by one. */
 const MAX_SLIDER_VALUES = 64;

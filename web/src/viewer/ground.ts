@@ -186,7 +186,7 @@ export class Ground {
     this.grid.material.needsUpdate = true;
   }
 
-  /** Show the ground from obliquely above only: from above it tells nothing, and from below it would cover the model. */
+  /** Show the ground only when seen at an angle from above: from below it would hide the model. */
   face(towards: Vector3, hasGrid: boolean): void {
     const isSeen = towards.z > MIN_COSINE && towards.z < MAX_COSINE;
     this.shadow.visible = isSeen;

@@ -49,18 +49,23 @@ class CheckReport:
         return MEDIA_TYPES[self.kind]
 
     @property
+    def is_model(self) -> bool:
+        """Return whether it is the model with its findings, which the task that checks writes."""
+        return self.kind == "glb"
+
+    @property
     def headers(self) -> dict[str, str]:
         """Return the headers of a response with its file."""
-        return {} if self.kind == "glb" else {"Content-Language": self.language}
+        return {} if self.is_model else {"Content-Language": self.language}
 
     def name_for(self, file: InputFile) -> str:
         """Return the name of its file for the caller."""
         return f"{file.stem}-check.{self.kind}"
 
     def request_of(self, registry: Registry, conversion: ConversionRequest) -> CheckedRequest:
-        """Return the request of the check. A GLB is written by the task that checks."""
+        """Return the request of the check; it has a target if the task that checks writes the report."""
         checked = conversion.request
-        if self.kind != "glb":
+        if not self.is_model:
             return checked
         return registry.check_request(
             Request(purpose=checked.purpose, target=self.kind, options=checked.options), conversion.caller

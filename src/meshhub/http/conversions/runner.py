@@ -251,7 +251,7 @@ class Conversions:
                     progress=execution.listener(file),
                 ),
             )
-            if not target.size:
+            if not report.is_model:
                 left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
                 report.draw(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
             return verdict

@@ -82,36 +82,42 @@ def add_lattice(mesh: TriangleMesh, lattice: BeamLattice, clip: TriangleMesh | N
     did(beams_triangulated=len(beams.beams))
     if lattice.has_properties:
         note("lattice_colors_ignored", "beams have the color of their object; colors of single beams were not read")
-    surface = _cut(beams, lattice, clip) if beams.count <= MAX_UNITED_COUNT else None
-    if surface is None:
+    if beams.count <= MAX_UNITED_COUNT:
+        surface = _unite(beams, lattice, clip, values)
+    else:
         surface = triangulate_lattice(beams)
-    if beams.count > MAX_UNITED_COUNT:
         note(
             "lattice_overlaps",
             f"{beams.count:,} beams and balls overlap, because uniting so many takes long; slicers unite them, or use "
             "{repair_self_intersections}",
             options=("repair_self_intersections",),
         )
+        if _is_clipped(lattice):
+            note("lattice_not_clipped", "a beam lattice was not clipped, because it has too many beams")
     return mesh.joined(surface.vertices, surface.faces)
 
 
-def _cut(beams: Lattice, lattice: BeamLattice, clip: TriangleMesh | None) -> Mesh | None:
-    """Return the united lattice inside or outside of its clipping mesh; None if it cannot be united."""
-    from meshhub.toolkit.lattices import unite_lattice
+def _is_clipped(lattice: BeamLattice) -> bool:
+    return lattice.clipping in ("inside", "outside")
 
-    wants_clip = lattice.clipping in ("inside", "outside")
-    if wants_clip and clip is not None:
-        try:
-            surface = Mesh(clip.vertices, clip.triangles.astype(np.int32))
-            return unite_lattice(beams, surface, keeps_inside=lattice.clipping == "inside")
-        except ValueError:
-            pass
-    if wants_clip:
-        note("lattice_not_clipped", "a beam lattice was not clipped, because its clipping mesh is not a closed surface")
-    try:
-        return unite_lattice(beams)
-    except ValueError:
-        return None
+
+def _unite(beams: Lattice, lattice: BeamLattice, clip: TriangleMesh | None, values: AttributeParser) -> Mesh:
+    """Return the united lattice, inside or outside of its clipping mesh if that is closed. Raises UnreadableFile."""
+    from meshhub.toolkit.lattices import is_solid, unite_lattice
+
+    cutter = None
+    if _is_clipped(lattice):
+        cutter = None if clip is None else Mesh(clip.vertices, clip.triangles.astype(np.int32))
+        if cutter is None or not is_solid(cutter):
+            cutter = None
+            note(
+                "lattice_not_clipped",
+                "a beam lattice was not clipped, because its clipping mesh is missing or not closed",
+            )
+    surface = unite_lattice(beams, cutter, keeps_inside=lattice.clipping == "inside")
+    if len(surface.faces) == 0:
+        raise values.error("a clipping mesh leaves nothing of its beam lattice")
+    return surface
 
 
 def _choose_members(lattice: BeamLattice, points: Float64, values: AttributeParser) -> Lattice:

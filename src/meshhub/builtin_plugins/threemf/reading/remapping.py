@@ -62,7 +62,7 @@ def remap_filaments(package: Package, name: str, mapping: Mapping[int, int]) -> 
         name: Name of the file.
         mapping: New number of each filament; others keep theirs.
     Raises:
-        InvalidOption: The file is no project of a slicer that paints, it is sliced, or it has fewer filaments.
+        InvalidOption: The file is not a project of a slicer, it is already sliced, or it lacks one of the filaments.
     """
     fault = None
     count = len(read_colors(package))
