@@ -139,7 +139,9 @@ def collect_model(  # noqa: PLR0913 - a model, how it was checked, and limits
 
 
 def describe_fix(path: str, verdict: Verdict, options: Mapping[str, object]) -> str:
-    """Return the command that fixes a file as far as the remedies of its findings can; "" if there are none, or the command cannot be printed.
+    """Return the command that fixes a file as far as the remedies of its findings can.
+
+    "" if there are none, or if a terminal cannot print the command as it is.
 
     Args:
         path: Path of the file; "" for a model without one, such as standard input, so that only flags remain.
