@@ -21,6 +21,7 @@ from meshhub.model.options import Value
 from meshhub.model.plans import Caller
 from meshhub.model.report import Loss
 from meshhub.model.source import Source, members_of
+from meshhub.pipeline.choosing_checks import choose_checks
 from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
@@ -29,7 +30,7 @@ from meshhub.pipeline.preview_options import PREVIEW_FORMAT, PreviewOptions
 from meshhub.pipeline.program_scenes import SCENE_WRITER
 from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.pipeline.recipes import expand_recipe
-from meshhub.pipeline.verdict_options import VerdictOptions, choose_checks
+from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.toolkit.rendering.options import RenderOptions, parse_marks, parse_size, parse_views
 
 _OWN_OPTIONS: dict[str, type[Struct]] = {
@@ -123,7 +124,7 @@ def check_request(
         check_entitlement(operation, caller)
         check_installed(operation)
         check_options(operation, options)
-    checks = _choose_checks(declarations, purpose, options, caller)
+    checks = choose_checks(declarations, purpose, options, caller)
     for check in checks:
         check_options(check, options)
     if options.get("texture_colors") == "paint":
@@ -208,46 +209,6 @@ def _resolve_reader(
     if not (checked.purpose == "render" or options.get("input_unit") or options.get("input_up")):
         step = structs.replace(step, features=reader.capability.features)
     return _Read(reader, step, options, tuple(notes))
-
-
-def _choose_checks(
-    declarations: Declarations, purpose: Purpose, options: Mapping[str, Value], caller: Caller
-) -> tuple[Declared[Check], ...]:
-    """Return the checks that run: those that are named, or all that the caller may use and that are installed.
-
-    A quote needs one that estimates; a slicer, which takes long, runs only on request.
-    """
-    if purpose == "quote":
-        return (_choose_estimating(declarations, "slicer" if options.get("slicer") else "model", caller),)
-    if purpose != "check":
-        return ()
-    verdict = cast(VerdictOptions, opt.build_options(VerdictOptions, _choose_options(VerdictOptions, options)))
-    by_id = {check.capability.id: check for check in declarations.checks}
-    chosen = [check for id_, check in by_id.items() if id_ in choose_checks(verdict, by_id)]
-    if verdict.checks is not None:
-        for check in chosen:
-            check_entitlement(check, caller)
-            check_installed(check)
-        return tuple(chosen)
-    return tuple(
-        check
-        for check in chosen
-        if not check.missing
-        and caller.plan.allows(check.capability.requires)
-        and check.capability.estimates != "slicer"
-    )
-
-
-def _choose_estimating(
-    declarations: Declarations, method: Literal["model", "slicer"], caller: Caller
-) -> Declared[Check]:
-    """Return the first check that estimates by a method. Raises InvalidOption, PremiumRequired, MissingDependency."""
-    check = next((check for check in declarations.checks if check.capability.estimates == method), None)
-    if check is None:
-        raise InvalidOption(f"no plug-in estimates by a {method}; enable the built-in ones")
-    check_entitlement(check, caller)
-    check_installed(check)
-    return check
 
 
 def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta, Struct
-
-from meshhub.errors import InvalidOption, quote
 
 
 class VerdictOptions(Struct, frozen=True, kw_only=True):
@@ -36,28 +33,3 @@ class VerdictOptions(Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-
-
-def choose_checks(options: VerdictOptions, known: Iterable[str]) -> frozenset[str]:
-    """Return the ids of the checks that run.
-
-    Raises:
-        InvalidOption: An id is unknown, or no check is left.
-    """
-    ids = frozenset(known)
-    chosen = _parse("checks", options.checks, ids) if options.checks is not None else ids
-    skipped = _parse("skip_checks", options.skip_checks, ids) if options.skip_checks is not None else frozenset()
-    if ids and not chosen - skipped:
-        raise InvalidOption("no check is left; name some in '{checks}'", options=("checks", "skip_checks"))
-    return chosen - skipped
-
-
-def _parse(name: str, text: str, known: frozenset[str]) -> frozenset[str]:
-    ids = frozenset(item.strip().lower() for item in text.split(",") if item.strip())
-    unknown = sorted(ids - known)
-    if unknown:
-        raise InvalidOption(
-            f"option '{{{name}}}' names the unknown check {quote(unknown[0])}; known are {', '.join(sorted(known))}",
-            options=(name,),
-        )
-    return ids
