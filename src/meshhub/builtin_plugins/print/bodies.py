@@ -57,6 +57,10 @@ _topologies: WeakKeyDictionary[Scene, SceneTopology] = WeakKeyDictionary()
 """Topology of the scene that is checked, because several checks need it."""
 
 
+_oriented: WeakKeyDictionary[Scene, Scene] = WeakKeyDictionary()
+"""Scenes with bodies that were turned outward, so that all checks share what is computed for one."""
+
+
 def topology_of(scene: Scene) -> SceneTopology:
     """Return the topology of the meshes of a scene."""
     known = _topologies.get(scene)
@@ -77,6 +81,9 @@ def oriented(scene: Scene) -> Scene:
 
     Faces and parts keep their order. Slicers orient bodies that are inside out, too.
     """
+    known = _oriented.get(scene)
+    if known is not None:
+        return known
     topology = topology_of(scene)
     inverted = find_inverted_bodies(scene)
     if not inverted.any():
@@ -89,7 +96,8 @@ def oriented(scene: Scene) -> Scene:
         Mesh(mesh.vertices, np.where(mask[:, None], mesh.faces[:, ::-1], mesh.faces))
         for mesh, mask in zip(scene.meshes, masks, strict=True)
     )
-    return replace(scene, meshes=meshes)
+    result = _oriented[scene] = replace(scene, meshes=meshes)
+    return result
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
