@@ -530,6 +530,17 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     assert five.amount == 5
 
 
+@pytest.mark.parametrize("process", ["fdm", "resin"])
+def test_bodies_that_are_inside_out_are_judged_as_slicers_turn_them(registry: Registry, process: str) -> None:
+    outward = scene(table(60, (0, 56)), block(30, 30, 30, (100, 0, 0)) - block(20, 20, 20, (105, 5, 5)))
+    inward = replace(outward, meshes=tuple(Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in outward.meshes))
+    verdicts = [registry.check(model, skip_checks="mesh", print_process=process) for model in (outward, inward)]
+    assert [finding.code for finding in verdicts[0].findings]
+    assert [(finding.code, finding.amount) for finding in verdicts[0].findings] == [
+        (finding.code, pytest.approx(finding.amount)) for finding in verdicts[1].findings
+    ]
+
+
 def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Registry) -> None:
     part = table(40, (0, 36)) + block(0.4, 3, 15, (18, 4, 6))
     first, second = (registry.check(scene(part)) for _ in range(2))

@@ -143,6 +143,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: Process, nozzle and layers.
     """
+    scene = oriented(scene)
     bodies = list_bodies(scene, topology_of(scene))
     volumes, cavities = find_cavities(bodies)
     trapped = float(volumes.sum())
