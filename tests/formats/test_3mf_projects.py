@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -288,3 +290,20 @@ def test_another_slicer_gets_the_materials_of_the_filaments() -> None:
     assert "filament_types_replaced" not in messages(report)
     back, _ = convert(Source.from_bytes(_pack(entries), "a.3mf"), threemf_profile="orca", threemf_printer="bambu-p2s")
     assert read_settings(back)["filament_type"] == ["PETG", "PLA"]
+
+
+@pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="Debian's prusa-slicer is not installed")
+def test_the_settings_for_prusaslicer_are_those_that_it_knows(tmp_path: Path) -> None:
+    ours, _ = convert(two_colors(), threemf_profile="prusa")
+    model, saved = tmp_path / "a.3mf", tmp_path / "settings.ini"
+    model.write_bytes(_pack(ours))
+    subprocess.run(["prusa-slicer", "--save", saved, model], check=True, capture_output=True)
+    theirs, written = _parse_ini(saved.read_bytes()), _parse_ini(ours["Metadata/Slic3r_PE.config"])
+    assert set(written) <= set(theirs)
+    for key in ("filament_colour", "filament_type", "nozzle_diameter"):
+        assert theirs[key] == written[key]
+
+
+def _parse_ini(data: bytes) -> dict[str, str]:
+    rows = (row.removeprefix("; ").partition(" = ") for row in data.decode().splitlines() if " = " in row)
+    return {key: value for key, _, value in rows}

@@ -215,7 +215,7 @@ class ReadingCommand(RegistryCommand):
 
 
 def _read_value(field: OptionField, value: Any) -> Any:
-    """Return the content of a file that an option names by its path, and other values unchanged.
+    """Return the content of a file that an option names by its path, also as @PATH, and other values unchanged.
 
     Raises:
         InvalidOption: The file cannot be read, or is too large.
@@ -223,7 +223,7 @@ def _read_value(field: OptionField, value: Any) -> Any:
     if not field.file_extensions or not str(value).lower().endswith(field.file_extensions):
         return value
     try:
-        with Path(value).open("rb") as file:
+        with Path(str(value).removeprefix("@")).open("rb") as file:
             content = file.read(MAX_VALUE_BYTES + 1)
         if len(content) > MAX_VALUE_BYTES:
             raise InvalidOption(f"file {quote(value)} has over {MAX_VALUE_BYTES} bytes", options=(field.name,))

@@ -243,7 +243,8 @@ class ConvertOptions(TypedDict, total=False):
 
     reduce_colors_palette: str | None
     """Filaments. Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the content of
-    a file with filaments: text, CSV, JSON or settings of a slicer. Default: the colors that suit the model."""
+    a file with filaments: text, CSV, JSON or settings of a slicer. On a service, @inventory is the list that its
+    operator keeps for you. Default: the colors that suit the model."""
 
     reduce_colors_cell_mm: float | None
     """Smallest color detail in mm (at least 0.05 and at most 100). Size of the details that borders between colors
