@@ -94,6 +94,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     rates_file: str | None = None
     """Rate card (TOML) by which /quote computes prices; default: none, so quotes have no price."""
 
+    inventories_folder: str | None = None
+    """Folder of the lists that `@inventory` stands for, such as KEY_ID.csv and default.csv; default: none."""
+
     workers: int | None = None
     """Parallel conversions; default: number of CPU cores."""
 
