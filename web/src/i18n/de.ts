@@ -248,6 +248,7 @@ export const de: Catalog = {
     right: "Rechts",
     top: "Oben",
     bottom: "Unten",
+    direction: "Blickrichtung",
     perspective: "Perspektive",
     orthographic: "Parallelprojektion",
     wireframe: "Drahtgitter",

@@ -247,6 +247,7 @@ export const es: Catalog = {
     right: "Derecha",
     top: "Arriba",
     bottom: "Abajo",
+    direction: "Dirección de la vista",
     perspective: "Perspectiva",
     orthographic: "Ortográfica",
     wireframe: "Malla de alambre",

@@ -248,6 +248,7 @@ export const fr: Catalog = {
     right: "Droite",
     top: "Dessus",
     bottom: "Dessous",
+    direction: "Direction du regard",
     perspective: "Perspective",
     orthographic: "Orthographique",
     wireframe: "Fil de fer",
