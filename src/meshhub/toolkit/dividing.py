@@ -74,7 +74,7 @@ class Divider:
         ]
 
     def finish(self, parts: Sequence[Part]) -> Scene:
-        """Return the scene with the parts replaced: those that remain, and the pieces of those that were divided."""
+        """Return the scene with other parts: those that were not divided, and the pieces of the divided ones."""
         meshes = (*self.scene.meshes, *self._meshes)
         return without_unused_meshes(replace(self.scene, meshes=meshes, parts=tuple(parts)))
 

@@ -147,7 +147,7 @@ def _wrap(mesh: Mesh, parts: list[Part], options: RepairOptions, index: int) -> 
     if wrap is None:
         note(
             "not_wrapped",
-            f"{name} has no valid wrap for this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
+            f"{name} cannot be wrapped with this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
             options=("repair_wrap_mm",),
         )
         return None

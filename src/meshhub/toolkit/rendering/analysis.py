@@ -117,7 +117,7 @@ def measure_surface(triangles: PlacedTriangles, measure: Measure, limit: float |
 
     Args:
         triangles: Millimeters, Z up.
-        measure: What is measured.
+        measure: Quantity to measure.
         limit: Limit that the scale marks; None: the default of the measure.
     """
     if measure == "thickness":

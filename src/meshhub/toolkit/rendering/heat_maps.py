@@ -67,7 +67,7 @@ def map_measure(scene: Scene, shown: Scene, measure: Measure, limit: float | Non
     Args:
         scene: Scene to measure. Millimeters, Z up.
         shown: Scene to color: the same, or a reduced one with the same parts.
-        measure: What is measured.
+        measure: Quantity to measure.
         limit: Limit that the scale marks; None: the default of the measure.
         max_faces: Number of triangles that divisions do not exceed.
     """

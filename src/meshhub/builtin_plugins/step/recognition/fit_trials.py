@@ -364,7 +364,7 @@ def _are_chords(bulge: Float64, group: IntIndex, begin: IntIndex) -> Mask:
 def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntIndex) -> Mask:
     """Return which groups have a broad facet much deeper below the surface than the other facets.
 
-    The corners of a flat end lie on the surface that it closes, for example a shallow cone; its middle does not.
+    Unlike its corners, the middle of a flat end is not on the surface that it closes, for example a shallow cone.
 
     Args:
         depth: (n,) depths of the facets.
