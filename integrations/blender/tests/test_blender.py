@@ -1,4 +1,4 @@
-"""The extension in Blender as a Python module: `tox -e blender`."""
+"""The extension in Blender as a Python module: `tox -e blender-extension`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from meshhub import Registry
 
-bpy = pytest.importorskip("bpy", reason="Blender is installed in `tox -e blender`")
+bpy = pytest.importorskip("bpy", reason="Blender is installed in `tox -e blender-extension`")
 
 FOLDER = Path(__file__).parents[1] / "meshhub_blender"
 EXAMPLES = Path(__file__).parents[3] / "examples"
