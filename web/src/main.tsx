@@ -11,6 +11,7 @@ import { watchThumbnails } from "./state/thumbnails";
 import "./styles/index.css";
 import { App } from "./ui/app";
 import { watchColoring } from "./ui/heat-maps";
+import { watchPrinting } from "./ui/sheet";
 
 effect(() => {
   document.documentElement.lang = language.value;
@@ -29,6 +30,7 @@ async function open(): Promise<void> {
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");
+  watchPrinting();
 }
 
 addEventListener("beforeunload", (event) => {

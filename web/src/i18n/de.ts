@@ -340,6 +340,8 @@ export const de: Catalog = {
     presetExport: "Alle als Datei speichern",
     presetImportFailed: "{name} enthält keine Voreinstellungen.",
     presetsHelp: "Dieser Browser merkt sich die Voreinstellungen. Eine Datei bringt sie in einen anderen.",
+    printSheet: "Prüfblatt drucken",
+    inspectionSheet: "Prüfblatt",
     pasteError: "Diese Dateien sind nicht lesbar: {message}",
     tooLarge: "{name} hat {size}; der Tarif {plan} erlaubt {limit} je Datei.",
     tooMany: "{n} Dateien sind mehr als die {limit} des Tarifs {plan}; die übrigen wurden weggelassen.",

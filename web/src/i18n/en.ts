@@ -337,6 +337,8 @@ export const en = {
     presetExport: "Save all as a file",
     presetImportFailed: "{name} holds no presets.",
     presetsHelp: "This browser keeps the presets. A file takes them to another one.",
+    printSheet: "Print the inspection sheet",
+    inspectionSheet: "Inspection sheet",
     pasteError: "These files cannot be read: {message}",
     tooLarge: "{name} has {size}; the {plan} plan allows {limit} per file.",
     tooMany: "{n} files are more than the {limit} of the {plan} plan; the others were left out.",

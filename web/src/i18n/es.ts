@@ -339,6 +339,8 @@ export const es: Catalog = {
     presetExport: "Guardar todos en un archivo",
     presetImportFailed: "{name} no contiene ajustes guardados.",
     presetsHelp: "Este navegador guarda los ajustes. Un archivo los lleva a otro.",
+    printSheet: "Imprimir la hoja de inspección",
+    inspectionSheet: "Hoja de inspección",
     pasteError: "Estos archivos no se pueden leer: {message}",
     tooLarge: "{name} tiene {size}; el plan {plan} permite {limit} por archivo.",
     tooMany: "{n} archivos son más que los {limit} del plan {plan}; los demás se dejaron fuera.",

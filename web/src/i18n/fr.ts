@@ -340,6 +340,8 @@ export const fr: Catalog = {
     presetExport: "Tout enregistrer dans un fichier",
     presetImportFailed: "{name} ne contient pas de préréglages.",
     presetsHelp: "Ce navigateur garde les préréglages. Un fichier les transmet à un autre.",
+    printSheet: "Imprimer la fiche de contrôle",
+    inspectionSheet: "Fiche de contrôle",
     pasteError: "Ces fichiers sont illisibles : {message}",
     tooLarge: "{name} a {size} ; l’offre {plan} permet {limit} par fichier.",
     tooMany: "{n} fichiers dépassent les {limit} de l’offre {plan} ; les autres ont été laissés de côté.",

@@ -15,6 +15,7 @@ import { HistoryDialog } from "./history";
 import { Icon } from "./icons";
 import { LimitNotice } from "./limit-notice";
 import { Panel } from "./panel";
+import { Sheets } from "./sheet";
 import { Stage } from "./stage";
 import { Welcome } from "./welcome";
 
@@ -55,6 +56,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
       )}
       {isKeyOpen.value && <KeyDialog />}
       {isHistoryOpen.value && <HistoryDialog />}
+      <Sheets />
       {isDragging && (
         <div class="drop-veil" aria-hidden="true">
           <Icon name="upload" />
