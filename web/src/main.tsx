@@ -5,6 +5,7 @@ import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
 import { isUploading } from "./state/items";
+import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
 import { watchPictures } from "./state/pictures";
 import { watchThumbnails } from "./state/thumbnails";
@@ -31,6 +32,7 @@ async function open(): Promise<void> {
   void import("./viewer/viewer");
   void import("./viewer/picture");
   watchPrinting();
+  void openLinkedModel();
 }
 
 addEventListener("beforeunload", (event) => {

@@ -339,6 +339,13 @@ export const en = {
     presetsHelp: "This browser keeps the presets. A file takes them to another one.",
     printSheet: "Print the inspection sheet",
     inspectionSheet: "Inspection sheet",
+    linkLoading: "Loading {name} from {host} …",
+    linkInvalid: "The link does not name the address of a model.",
+    linkForbidden: "This server does not open models from {host}. Download the file there, then choose it here.",
+    linkBlocked:
+      "{host} does not answer, or does not let other websites read its files. Download the file there, then choose it here.",
+    linkMissing: "{host} does not have {name} (error {status}). Ask for a new link.",
+    linkTooLarge: "{name} is larger than the {limit} per file of the {plan} plan.",
     pasteError: "These files cannot be read: {message}",
     tooLarge: "{name} has {size}; the {plan} plan allows {limit} per file.",
     tooMany: "{n} files are more than the {limit} of the {plan} plan; the others were left out.",

@@ -341,6 +341,13 @@ export const es: Catalog = {
     presetsHelp: "Este navegador guarda los ajustes. Un archivo los lleva a otro.",
     printSheet: "Imprimir la hoja de inspección",
     inspectionSheet: "Hoja de inspección",
+    linkLoading: "Cargando {name} de {host} …",
+    linkInvalid: "El enlace no indica la dirección de un modelo.",
+    linkForbidden: "Este servidor no abre modelos de {host}. Descargue allí el archivo y elíjalo aquí.",
+    linkBlocked:
+      "{host} no responde, o no permite que otros sitios lean sus archivos. Descargue allí el archivo y elíjalo aquí.",
+    linkMissing: "{host} no tiene {name} (error {status}). Pida un enlace nuevo.",
+    linkTooLarge: "{name} supera {limit} por archivo, el límite del plan {plan}.",
     pasteError: "Estos archivos no se pueden leer: {message}",
     tooLarge: "{name} tiene {size}; el plan {plan} permite {limit} por archivo.",
     tooMany: "{n} archivos son más que los {limit} del plan {plan}; los demás se dejaron fuera.",

@@ -342,6 +342,13 @@ export const fr: Catalog = {
     presetsHelp: "Ce navigateur garde les préréglages. Un fichier les transmet à un autre.",
     printSheet: "Imprimer la fiche de contrôle",
     inspectionSheet: "Fiche de contrôle",
+    linkLoading: "Chargement de {name} depuis {host} …",
+    linkInvalid: "Le lien n’indique pas l’adresse d’un modèle.",
+    linkForbidden: "Ce serveur n’ouvre pas de modèles de {host}. Téléchargez-y le fichier, puis choisissez-le ici.",
+    linkBlocked:
+      "{host} ne répond pas, ou ne laisse pas d’autres sites lire ses fichiers. Téléchargez-y le fichier, puis choisissez-le ici.",
+    linkMissing: "{host} n’a pas {name} (erreur {status}). Demandez un nouveau lien.",
+    linkTooLarge: "{name} dépasse {limit} par fichier, la limite de l’offre {plan}.",
     pasteError: "Ces fichiers sont illisibles : {message}",
     tooLarge: "{name} a {size} ; l’offre {plan} permet {limit} par fichier.",
     tooMany: "{n} fichiers dépassent les {limit} de l’offre {plan} ; les autres ont été laissés de côté.",
