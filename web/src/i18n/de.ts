@@ -341,6 +341,16 @@ export const de: Catalog = {
     presetExport: "Alle als Datei speichern",
     presetImportFailed: "{name} enthält keine Voreinstellungen.",
     presetsHelp: "Dieser Browser merkt sich die Voreinstellungen. Eine Datei bringt sie in einen anderen.",
+    printSheet: "Prüfblatt drucken",
+    inspectionSheet: "Prüfblatt",
+    linkLoading: "{name} wird von {host} geladen …",
+    linkInvalid: "Der Link nennt keine Adresse eines Modells.",
+    linkForbidden:
+      "Dieser Server öffnet keine Modelle von {host}. Laden Sie die Datei dort herunter, und wählen Sie sie dann hier.",
+    linkBlocked:
+      "{host} antwortet nicht, oder lässt andere Websites seine Dateien nicht lesen. Laden Sie die Datei dort herunter, und wählen Sie sie dann hier.",
+    linkMissing: "{host} hat {name} nicht (Fehler {status}). Bitten Sie um einen neuen Link.",
+    linkTooLarge: "{name} ist größer als die {limit} je Datei im Tarif {plan}.",
     pasteError: "Diese Dateien sind nicht lesbar: {message}",
     tooLarge: "{name} hat {size}; der Tarif {plan} erlaubt {limit} je Datei.",
     tooMany: "{n} Dateien sind mehr als die {limit} des Tarifs {plan}; die übrigen wurden weggelassen.",
