@@ -19,7 +19,7 @@ from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_lim
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import format_number, printable
+from meshhub.errors import format_count, format_number, printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.quote import Price, Quote
 from meshhub.pipeline.quote_options import QuoteOptions
@@ -147,7 +147,7 @@ def _print_quote(path: str, result: Quote) -> None:
 
 
 def _print_price(price: Price) -> None:
-    pieces = "1 piece" if price.quantity == 1 else f"{price.quantity:,} pieces"
+    pieces = format_count(price.quantity, "piece", "pieces")
     summands: list[tuple[str, Decimal]] = [
         ("material", price.material),
         ("machine time", price.machine_time),
