@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold
 
+from german_findings import GermanRegistry
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
 from meshhub.errors import InvalidOption
 
@@ -24,7 +25,7 @@ RELATIVE = 0.03
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    with Registry(entry_points=False) as registry:
+    with GermanRegistry() as registry:
         yield registry
 
 

@@ -100,7 +100,7 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
         if ending.texture_colors is not None and "textures" in scene.features():
             with attributing(str(position.step), position):
                 with IMPORTING.held():
-                    from meshhub.toolkit.surface_colors import bake_textures
+                    from meshhub.toolkit.baking import bake_textures
 
                 scene = bake_textures(scene, by_face=ending.texture_colors == "face")
         if ending.texture_colors == "face":

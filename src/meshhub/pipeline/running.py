@@ -111,8 +111,13 @@ class Run:
 
     def inspection(self, model: ModelInspection) -> Inspection:
         """Return the inspection of a scene with the facts of its file."""
+        reading = [report.figures for report in self._reports if report.kind == "read"]
         return Inspection(
-            source=self.source_report, model=model, feature_table=self.feature_table, notes=tuple(self.notes)
+            source=self.source_report,
+            model=model,
+            feature_table=self.feature_table,
+            figures=reading[0] if reading else {},
+            notes=tuple(self.notes),
         )
 
     def verdict(self, findings: Iterable[Finding], estimate: Estimate | None, scene: Scene) -> Verdict:
