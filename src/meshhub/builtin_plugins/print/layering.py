@@ -119,8 +119,10 @@ def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         if len(own) == 0:
             continue
         longest = float(spans.length[own[0]])
-        subject = format_count(len(own), *(("bridge is", "bridges are") if is_bridge else ("layer", "layers")))
-        reach = f"{subject} longer than" if is_bridge else f"{subject} reach into the air farther than"
+        if is_bridge:
+            reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
+        else:
+            reach = f"{format_count(len(own), 'layer reaches', 'layers reach')} into the air farther than"
         yield Finding(
             code="long_bridges" if is_bridge else "cantilevers",
             severity="warning",
