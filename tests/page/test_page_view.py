@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,6 +127,27 @@ def test_directions_and_projections(visit: Visit, tmp_path: Path) -> None:
     assert count_changed(isometric, draw(page)) > 1_000
 
 
+def test_the_view_cube_turns_the_model(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    width, depth, height = SIZE_MM
+    look(page, "Orthographic")
+    cube = page.get_by_role("slider", name="Direction of view")
+    cube.locator(".cube-cell", has_text=re.compile("^Top$")).click()
+    assert find_face(page).ratio == pytest.approx(width / depth, rel=0.02)
+    assert cube.get_attribute("aria-valuetext") == "Top"
+    cube.focus()
+    for name in ("Front, Top", "Front"):
+        page.keyboard.press("ArrowDown")
+        face = find_face(page)
+        assert cube.get_attribute("aria-valuetext") == name
+    assert face.ratio == pytest.approx(width / height, rel=0.02)
+    # the model fills the view
+    assert face.right - face.left > 0.85 * page.locator("canvas").bounding_box()["width"]
+    cube.locator(".cube-cell", has_text=re.compile("^Front, Right$")).first.click()
+    draw(page)
+    assert cube.get_attribute("aria-valuetext") == "Front, Right"
+
+
 def test_the_wireframe_is_drawn(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
@@ -141,6 +163,36 @@ def test_dimensions_are_drawn(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("button", name="Dimensions").click()
     page.locator(".label").nth(2).wait_for()
     assert sorted(page.locator(".label").all_inner_texts()) == ["10 mm", "20 mm", "40 mm"]
+
+
+def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    width, depth, height = SIZE_MM
+    look(page, "Orthographic", "Right")
+    angle = page.get_by_label("Rotate about Y, degrees")
+    page.get_by_role("button", name="Lay flat", exact=True).click()
+    face = find_face(page)
+    plain = draw(page)
+    center = ((face.left + face.right) / 2, (face.top + face.bottom) / 2)
+    page.mouse.move(*center)
+    assert count_changed(plain, draw(page)) > 5_000
+    page.mouse.click(*center)
+    # the side of 20 × 10 mm is below
+    page.get_by_text("Turned about X, Y and Z by 0° · 90° · 0°").wait_for()
+    assert angle.input_value() == "90"
+    page.mouse.move(5, 5)
+    assert find_face(page).ratio == pytest.approx(depth / width, rel=0.02)
+    page.get_by_role("button", name="Turn by 90° about Z").click()
+    assert find_face(page).ratio == pytest.approx(height / width, rel=0.02)
+    for _ in range(2):
+        page.keyboard.press("Control+z")
+    assert page.get_by_role("switch", name="Rotate").is_checked() is False
+    assert find_face(page).ratio == pytest.approx(depth / height, rel=0.02)
+    # with the keyboard: the side in the middle of the view
+    page.locator("canvas").press("Enter")
+    page.get_by_text("Turned about X, Y and Z by 0° · 90° · 0°").wait_for()
+    convert(page, "Convert to 3MF")
+    page.get_by_role("row", name="Size 40 × 20 × 10 mm 10 × 20 × 40 mm").wait_for()
 
 
 def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:

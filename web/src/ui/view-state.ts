@@ -2,26 +2,21 @@
 
 import { computed, signal } from "@preact/signals";
 
+import { readPose } from "../pose";
+import { isFresh, settings } from "../state/form";
 import { active } from "../state/items";
+import { supported } from "../state/service";
 import type { DefectKind, Place } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
-import type { MarkedPlace, Viewer, ViewOptions } from "../viewer/viewer";
+import { INITIAL_OPTIONS, type MarkedPlace, type ViewOptions } from "../viewer/options";
+import type { Orientation } from "../viewer/view-cube";
+import type { Viewer } from "../viewer/viewer";
 
-export const viewOptions = signal<ViewOptions>({
-  mode: "before",
-  slider: 0.5,
-  wireframe: false,
-  textures: true,
-  defects: true,
-  changes: true,
-  box: false,
-  bed: null,
-  section: null,
-  isOrthographic: false,
-  tool: null,
-});
+export const viewOptions = signal(INITIAL_OPTIONS);
 
 export const viewer = signal<Viewer | null>(null);
+/** How the camera is turned; null before the first picture. */
+export const orientation = signal<Orientation | null>(null);
 /** Whether this browser can draw in 3D. */
 export const hasWebGl = signal(true);
 /** The place of a problem that the view shows. A defect is highlighted as it is, a finding needs a mark. */
@@ -53,3 +48,19 @@ export function showMark(
 }
 
 export const findings = computed(() => active.value?.facts?.inspection.model.findings ?? []);
+
+/** How the settings turn and scale the model, where the view shows what the next conversion does; null elsewhere. */
+export const plannedPose = computed(() => {
+  const { mode, tool } = viewOptions.value;
+  const isPlanned = tool === "lay-flat" || !(active.value?.output && isFresh.value);
+  return mode === "before" && isPlanned ? readPose(settings.value.options) : null;
+});
+
+/** Whether the service turns models, and the plan allows it. */
+export const canTurn = computed(() => isOffered("rotate_x_deg"));
+
+function isOffered(option: string): boolean {
+  return (supported.value?.operations ?? []).some(
+    ({ allowed, available, options }) => allowed && available && option in options.properties,
+  );
+}
