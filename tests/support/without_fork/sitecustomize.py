@@ -1,7 +1,7 @@
 """Take `fork` and Unix sockets from this process, as on Windows: `tox -e no-fork` puts this folder into PYTHONPATH.
 
-Python imports this file when it starts, also in the processes that tests and meshhub start. `tests/test_windows.py` hides
-more, and tests less.
+Python imports this file when it starts, also in the processes that tests and meshhub start. `tests/test_windows.py`
+hides more, and tests less.
 """
 
 import multiprocessing
