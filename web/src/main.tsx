@@ -6,6 +6,8 @@ import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
 import { isUploading } from "./state/items";
 import { start } from "./state/loading";
+import { watchPictures } from "./state/pictures";
+import { watchThumbnails } from "./state/thumbnails";
 import "./styles/index.css";
 import { App } from "./ui/app";
 import { watchColoring } from "./ui/heat-maps";
@@ -22,6 +24,8 @@ async function open(): Promise<void> {
   startEmbedding();
   watchOptions();
   watchColoring();
+  watchPictures();
+  watchThumbnails();
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");

@@ -439,6 +439,14 @@ class PrintOptions(TypedDict, total=False):
     )
     """Printer. Printer on which the model must fit. Without it, it must fit on one of the known ones."""
 
+    print_volume_mm: str | None
+    """Volume of the printer, mm. Volume of a printer that is not in the list: width × depth × height in
+    millimeters, such as 250x210x220."""
+
+    print_filaments: int | None
+    """Filaments of the printer (at least 1 and at most 64). Filaments that the printer has loaded, for models with
+    colors. Default: those of one changer for a printer of the list."""
+
     print_material: Literal["abs", "asa", "pa", "pa12", "pc", "petg", "pla", "resin", "tpu"] | None
     """Print material. Material of the estimate. Default: pla for fdm, resin for resin, pa12 for sls."""
 

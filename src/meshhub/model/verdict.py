@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from meshhub.model.estimate import Estimate
 from meshhub.model.html import format_table, list_rows
@@ -114,6 +114,16 @@ class Verdict(Struct, frozen=True, kw_only=True):
         """Return whether a finding is as bad as a severity, or worse."""
         rank = SEVERITIES.index(severity)
         return any(SEVERITIES.index(finding.severity) <= rank for finding in self.findings)
+
+    def translated(self, translate: Callable[[str], str]) -> Verdict:
+        """Return the verdict with the messages of findings and notes in another language.
+
+        Args:
+            translate: Returns a message in that language.
+        """
+        findings = (structs.replace(finding, message=translate(finding.message)) for finding in self.findings)
+        notes = (structs.replace(note, message=translate(note.message)) for note in self.notes)
+        return structs.replace(self, findings=tuple(findings), notes=tuple(notes))
 
     def _repr_html_(self) -> str:
         """Describe the verdict for notebooks."""

@@ -334,6 +334,7 @@ def _make_step(
         drops=tuple(sorted(capability.drops - capability.transfers)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
         keeps_state=capability.keeps_state,
+        concurrent=isinstance(capability, Check) and capability.concurrent,
         needs=capability.needs,
         origin=declared.origin,
     )

@@ -5,11 +5,12 @@ import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { readDrop } from "../intake";
 import { announcement, banner } from "../state/failures";
-import { items } from "../state/items";
+import { isTableShown, items } from "../state/items";
 import { addFiles } from "../state/reading";
 import { isHistoryOpen, isKeyOpen } from "./dialogs";
 import { Header, KeyDialog } from "./header";
 import { FileStrip } from "./files";
+import { FileTable } from "./file-table";
 import { HistoryDialog } from "./history";
 import { Icon } from "./icons";
 import { LimitNotice } from "./limit-notice";
@@ -45,7 +46,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
           <h1 class="visually-hidden">meshhub</h1>
           <section class="viewing" aria-label={t("view")}>
             <FileStrip />
-            <Stage />
+            {isTableShown.value ? <FileTable /> : <Stage />}
           </section>
           <Panel />
         </main>

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from manifold3d import Manifold, Mesh64
@@ -15,6 +14,7 @@ from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
+from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_topology import SceneTopology, analyze
 
 MAX_PAIRS = 200
@@ -53,20 +53,10 @@ class CommonSolid(NamedTuple):
     is_nested: bool
 
 
-_topologies: WeakKeyDictionary[Scene, SceneTopology] = WeakKeyDictionary()
-"""Topology of the scene that is checked, because several checks need it."""
-
-
-_oriented: WeakKeyDictionary[Scene, Scene] = WeakKeyDictionary()
-"""Scenes with bodies that were turned outward, so that all checks share what is computed for one."""
-
-
+@OncePerScene
 def topology_of(scene: Scene) -> SceneTopology:
     """Return the topology of the meshes of a scene."""
-    known = _topologies.get(scene)
-    if known is None:
-        known = _topologies[scene] = analyze(scene.meshes)
-    return known
+    return analyze(scene.meshes)
 
 
 def find_inverted_bodies(scene: Scene) -> NDArray[np.bool_]:
@@ -81,13 +71,17 @@ def oriented(scene: Scene) -> Scene:
 
     Faces and parts keep their order. Slicers orient bodies that are inside out, too.
     """
-    known = _oriented.get(scene)
-    if known is not None:
-        return known
+    turned = _turn_inverted_bodies(scene)
+    return scene if turned is None else turned
+
+
+@OncePerScene
+def _turn_inverted_bodies(scene: Scene) -> Scene | None:
+    """Return the scene with closed bodies oriented outward, so that all checks share it; None if they are already."""
     topology = topology_of(scene)
     inverted = find_inverted_bodies(scene)
     if not inverted.any():
-        return scene
+        return None
     joined = topology.joined
     is_flipped = np.zeros(len(joined.faces), np.bool_)
     is_flipped[~joined.collapsed] = inverted[topology.shells.label]
@@ -96,8 +90,7 @@ def oriented(scene: Scene) -> Scene:
         Mesh(mesh.vertices, np.where(mask[:, None], mesh.faces[:, ::-1], mesh.faces))
         for mesh, mask in zip(scene.meshes, masks, strict=True)
     )
-    result = _oriented[scene] = replace(scene, meshes=meshes)
-    return result
+    return replace(scene, meshes=meshes)
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
