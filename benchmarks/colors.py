@@ -1,6 +1,6 @@
 """Reduction of colors: color error, share of the area on its own filament, small regions, borders, and seconds.
 
-    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--paint | --corpus]
+    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--dither blue-noise] [--paint | --corpus]
     python benchmarks/colors.py --edges [--paint]
     python benchmarks/colors.py --speed
 
@@ -400,10 +400,10 @@ def get_colors(scene: Scene) -> tuple[UInt8, UInt8]:
     return palette[np.concatenate(materials)], palette
 
 
-def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> Figures:
+def measure_case(case: Case, options: ReduceColorsOptions, *, is_painted: bool) -> Figures:
     """Return the triangles or leaves, mean ΔE, ideal ΔE, own share and seconds of a generated model."""
     start = time.perf_counter()
-    result = reduce_colors(case.scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
+    result = reduce_colors(case.scene, options)
     target = Target("model.3mf")
     if is_painted:
         write_threemf(result, target, ThreeMFWriteOptions(threemf_profile="bambu"))
@@ -420,6 +420,7 @@ def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> F
         return case.colorist(0.01 + 0.98 * places)
 
     source = colorist(points[:, :2] / SIZE_MM)
+    count = options.reduce_colors or 1
     compared = compare(points, measure_area(result), source, colors[face], palette, count, colorist)
     return Figures(face_count, *compared, seconds)
 
@@ -437,7 +438,7 @@ def count_leaves(data: bytes) -> int:
     return text.count(b"<triangle ") - len(codes) + int(np.count_nonzero(parse_codes(codes).sides == 0))
 
 
-def measure_file(path: Path, count: int, borders: str) -> Figures | None:
+def measure_file(path: Path, options: ReduceColorsOptions) -> Figures | None:
     """Return the figures of a real model; None if it has no texture."""
     try:
         with Registry() as registry:
@@ -448,7 +449,7 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
         return None
     scene = scale(scene)
     start = time.perf_counter()
-    result = reduce_colors(scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
+    result = reduce_colors(scene, options)
     seconds = time.perf_counter() - start
     sources, normals, face = sample_points(scene, SOURCE_POINT_COUNT)
     # the weights of the points in their triangles, in the order of the corners in the mesh
@@ -466,6 +467,7 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
     tree = cKDTree(np.concatenate([sources, normals * size * 0.01], axis=1))
     nearest = tree.query(np.concatenate([points, directions * size * 0.01], axis=1))[1]
     colors, palette = get_colors(result)
+    count = options.reduce_colors or 1
     compared = compare(points, measure_area(result), source_colors[nearest], colors[target], palette, count)
     return Figures(result.face_count, *compared, seconds)
 
@@ -648,6 +650,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--colors", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--borders", choices=["exact", "smooth"], default="exact")
+    parser.add_argument("--dither", choices=["none", "blue-noise"], default="none")
     parser.add_argument("--paint", action="store_true")
     parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--edges", action="store_true")
@@ -661,26 +664,38 @@ def main() -> None:
         measure_edges(arguments.borders, is_painted=arguments.paint)
         return
     print(HEADER + "\n" + "|---" * HEADER.count(" | ") + "|---|")
+    kind = "generated" if arguments.dither == "none" else "generated, meshhub dithered"
     rows = []
-    for count in arguments.colors:
+    for options in list_options(arguments):
+        count = options.reduce_colors or 1
         for cells in (1, 30, 150):
             for case in make_cases(cells):
                 name = f"{case.name}, {case.scene.face_count} triangles"
-                rows.append(
-                    print_row(name, count, measure_case(case, count, arguments.borders, is_painted=arguments.paint))
-                )
-    report(rows, "generated", arguments.csv)
+                rows.append(print_row(name, count, measure_case(case, options, is_painted=arguments.paint)))
+    report(rows, kind, arguments.csv)
     if not arguments.corpus:
         return
     folder = Path(os.environ["MESHHUB_CORPUS"])
     files = sorted(path for kind in ("glb", "gltf", "3mf") for path in (folder / kind).iterdir())
     rows = []
     for path in files:
-        for count in arguments.colors:
-            figures = measure_file(path, count, arguments.borders)
+        for options in list_options(arguments):
+            figures = measure_file(path, options)
             if figures is not None:
-                rows.append(print_row(path.name[:60], count, figures))
+                rows.append(print_row(path.name[:60], options.reduce_colors or 1, figures))
     report(rows, "textured corpus files", arguments.csv)
+
+
+def list_options(arguments: argparse.Namespace) -> list[ReduceColorsOptions]:
+    """Return the options of the operation for each number of colors."""
+    return [
+        ReduceColorsOptions(
+            reduce_colors=count,
+            reduce_colors_borders=arguments.borders,
+            reduce_colors_dither=arguments.dither,
+        )
+        for count in arguments.colors
+    ]
 
 
 if __name__ == "__main__":
