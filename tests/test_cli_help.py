@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import click
 import msgspec
 import pytest
+from msgspec import Meta
 
 import meshhub.cli
-from meshhub import Registry
+from meshhub import Operation, Registry, Stage, hookimpl
 from meshhub.cli.check import CheckCommand
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
@@ -74,6 +75,19 @@ def test_each_option_belongs_to_one_topic() -> None:
     fields = CheckCommand("check").fields(registry)
     listed = [field.name for topic in list_topics(registry, fields, "Checks") for field in topic.fields]
     assert sorted(listed) == sorted(fields)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_operations_of_each_stage_have_a_topic(stage: Stage) -> None:
+    class Plugin:
+        @hookimpl
+        def meshhub_operations(self) -> list[Operation]:
+            options = msgspec.defstruct("Options", [("toy", Annotated[bool, Meta(title="Toy")], False)], frozen=True)
+            return [Operation(id="toy", label="Toy", stage=stage, options=options, run="toys:spin")]
+
+    registry = Registry([Plugin()], entry_points=False)
+    topics = list_topics(registry, registry.options, "Checks")
+    assert [field.name for topic in topics if "toy" in topic.ids for field in topic.fields if field.name == "toy"]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_marked_files_have_their_own_settings(visit: Visit, tmp_path: Path) -> N
     page.get_by_role("button", name="Convert 1 file").wait_for()
     # a file that is looked at shows its own settings
     page.get_by_role("button", name="Redo").click()
-    page.get_by_role("button", name="Model", exact=True).click()
+    page.get_by_role("button", name="Picture", exact=True).click()
     page.get_by_role("navigation", name="Files").get_by_role("button", name="box-01.stl").first.click()
     page.get_by_text("This file has its own settings.").wait_for()
     assert page.get_by_role("radio", name="GLB", exact=True).is_checked()

@@ -165,6 +165,36 @@ def test_dimensions_are_drawn(visit: Visit, tmp_path: Path) -> None:
     assert sorted(page.locator(".label").all_inner_texts()) == ["10 mm", "20 mm", "40 mm"]
 
 
+def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    width, depth, height = SIZE_MM
+    look(page, "Orthographic", "Right")
+    angle = page.get_by_label("Rotate about Y, degrees")
+    page.get_by_role("button", name="Lay flat", exact=True).click()
+    face = find_face(page)
+    plain = draw(page)
+    center = ((face.left + face.right) / 2, (face.top + face.bottom) / 2)
+    page.mouse.move(*center)
+    assert count_changed(plain, draw(page)) > 5_000
+    page.mouse.click(*center)
+    # the side of 20 × 10 mm is below
+    page.get_by_text("Turned about X, Y and Z by 0° · 90° · 0°").wait_for()
+    assert angle.input_value() == "90"
+    page.mouse.move(5, 5)
+    assert find_face(page).ratio == pytest.approx(depth / width, rel=0.02)
+    page.get_by_role("button", name="Turn by 90° about Z").click()
+    assert find_face(page).ratio == pytest.approx(height / width, rel=0.02)
+    for _ in range(2):
+        page.keyboard.press("Control+z")
+    assert page.get_by_role("switch", name="Rotate").is_checked() is False
+    assert find_face(page).ratio == pytest.approx(depth / height, rel=0.02)
+    # with the keyboard: the side in the middle of the view
+    page.locator("canvas").press("Enter")
+    page.get_by_text("Turned about X, Y and Z by 0° · 90° · 0°").wait_for()
+    convert(page, "Convert to 3MF")
+    page.get_by_role("row", name="Size 40 × 20 × 10 mm 10 × 20 × 40 mm").wait_for()
+
+
 def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:
     page = open_box(visit, tmp_path)
 

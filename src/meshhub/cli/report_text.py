@@ -216,5 +216,5 @@ def _format(value: Figure) -> str:
         return ", ".join(map(_format, value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    # counts have every digit, measures as many as people read
+    # counts keep every digit, measures only as many as people read
     return show_number(value, 4)

@@ -20,7 +20,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Every severity, the worst first."""
 
 VerdictWord: TypeAlias = Literal["pass", "warn", "fail"]
-"""Verdict in a word: no finding but facts, warnings, or errors."""
+"""Verdict in a word: only facts, warnings, or errors."""
 
 MAX_PLACES = 50
 """Maximum places that a finding lists; it counts all."""
@@ -108,7 +108,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Estimate of the print; None if no check made one."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks of the reader and of operations."""
+    """Notes of the reader and of operations."""
 
     def worse_than(self, severity: Severity) -> bool:
         """Return whether a finding is as bad as a severity, or worse."""
@@ -141,6 +141,6 @@ Result: TypeAlias = Report | Inspection | Verdict
 
 
 def judge(findings: tuple[Finding, ...]) -> VerdictWord:
-    """Return the verdict about findings."""
+    """Return the verdict on findings."""
     severities = {finding.severity for finding in findings}
     return "fail" if "error" in severities else "warn" if "warning" in severities else "pass"

@@ -1,5 +1,6 @@
 """Both cores for work on large arrays: numpy and pyarrow release the interpreter while they compute."""
 
+# why two, and what they buy: docs/decisions/0048-two-threads.md
 from __future__ import annotations
 
 import os

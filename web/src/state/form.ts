@@ -140,6 +140,14 @@ export function setOption(name: string, value: Value | undefined): void {
   change({ ...settings.value, options }, fields.value[name]?.type === "boolean" ? "" : name);
 }
 
+/** Set options that belong together; they are undone together. */
+export function setOptions(values: Record<string, Value | undefined>): void {
+  const options = { ...settings.value.options, ...values };
+  for (const name of Object.keys(values)) touched.add(name);
+  const set = Object.entries(options).filter((entry): entry is [string, Value] => entry[1] !== undefined);
+  change({ ...settings.value, options: Object.fromEntries(set) }, "");
+}
+
 /** Set the options of a recipe in place of those of the last one. */
 export function setRecipe(id: string): void {
   const recipes = supported.value?.recipes ?? {};

@@ -40,7 +40,7 @@ async function drawAll(): Promise<void> {
 
 /** Return the picture of a model; null if the table was closed in the meantime, because the view has it now. */
 async function draw(item: Item, drawer: ThumbnailDrawer): Promise<string | null> {
-  if (item.picture) return drawer.draw(item.picture);
+  if (item.picture) return toAddress(drawer.draw(item.picture));
   const { parsePicture } = await import("../viewer/picture");
   const options = readerFields(item);
   const data = await preview(item.model, {
@@ -50,7 +50,11 @@ async function draw(item: Item, drawer: ThumbnailDrawer): Promise<string | null>
   });
   const picture = await parsePicture(data);
   const isWanted = isTableShown.value && find(item.id) !== undefined;
-  const thumbnail = isWanted ? drawer.draw(picture) : null;
+  const thumbnail = isWanted ? toAddress(drawer.draw(picture)) : null;
   picture.dispose();
   return thumbnail;
+}
+
+function toAddress(canvas: HTMLCanvasElement): string {
+  return canvas.toDataURL("image/webp", 0.8);
 }

@@ -6,6 +6,7 @@ import { t } from "../i18n";
 import { readDrop } from "../intake";
 import { announcement, banner } from "../state/failures";
 import { isTableShown, items } from "../state/items";
+import { linked } from "../state/linked-model";
 import { addFiles } from "../state/reading";
 import { isHistoryOpen, isKeyOpen } from "./dialogs";
 import { Header, KeyDialog } from "./header";
@@ -15,6 +16,7 @@ import { HistoryDialog } from "./history";
 import { Icon } from "./icons";
 import { LimitNotice } from "./limit-notice";
 import { Panel } from "./panel";
+import { Sheets } from "./sheet";
 import { Stage } from "./stage";
 import { Welcome } from "./welcome";
 
@@ -41,6 +43,12 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
         </div>
       )}
       <LimitNotice />
+      {linked.value && (
+        <div class="notice" role="status">
+          <span class="spinner" aria-hidden="true" />
+          <p>{t("linkLoading", linked.value)}</p>
+        </div>
+      )}
       {hasFiles ? (
         <main class="workspace">
           <h1 class="visually-hidden">meshhub</h1>
@@ -55,6 +63,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
       )}
       {isKeyOpen.value && <KeyDialog />}
       {isHistoryOpen.value && <HistoryDialog />}
+      <Sheets />
       {isDragging && (
         <div class="drop-veil" aria-hidden="true">
           <Icon name="upload" />

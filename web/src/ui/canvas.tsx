@@ -5,12 +5,14 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { listShown } from "../beds";
 import { formatNumber, t } from "../i18n";
+import { readRotation, toRotation } from "../pose";
+import { setOptions, settings } from "../state/form";
 import type { Item } from "../state/items";
 import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import type { Tool } from "../viewer/measure";
 import { heatPictures } from "./heat-maps";
-import { changeView, hasWebGl, orientation, shownPlace, viewer, viewOptions } from "./view-state";
+import { changeView, hasWebGl, orientation, plannedPose, shownPlace, viewer, viewOptions } from "./view-state";
 
 /** Milliseconds after which a result is drawn. */
 const THUMBNAIL_DELAY_MS = 400;
@@ -36,7 +38,8 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
           measured.value = value === null ? t("noWall") : formatLabel(tool, value);
         };
         created.formatBed = (number) => t("bedNumber", { n: number });
-        created.onTurn = (turned) => (orientation.value = turned);
+        created.onLook = (turned) => (orientation.value = turned);
+        created.onLay = (x, y) => setOptions(toRotation([x, y, readRotation(settings.peek().options)[2]]));
         viewer.value = created;
       } catch {
         hasWebGl.value = false;
@@ -70,9 +73,13 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
   const mark = shownPlace.value?.mark ?? null;
   useEffect(() => current?.mark(mark), [current, mark]);
   const options = viewOptions.value;
+  const pose = plannedPose.value;
   const hasDarkColors = isDark.value;
   // Before the next event: a click must use the tool that the page shows.
-  useLayoutEffect(() => current?.setOptions(options), [current, options, hasDarkColors]);
+  useLayoutEffect(() => {
+    current?.setPose(pose);
+    current?.setOptions(options);
+  }, [current, options, pose, hasDarkColors]);
   return (
     <div ref={container} class={`canvas-box ${options.tool ? "picking" : ""}`}>
       <canvas ref={canvas} tabIndex={0} role="application" aria-label={t("canvas", { name: item.model.name })} />

@@ -7,16 +7,10 @@ import { hasFreshOutput, hasOwnSettings } from "../state/form";
 import { activeId, isTableOpen, type Item, items, marked, queued, scope, shownItems } from "../state/items";
 import { read, removeItem } from "../state/reading";
 import { checkFields, supported } from "../state/service";
-import type { Verdict } from "../types";
-import { isIncomplete } from "../verdict";
-import { Icon, type IconName } from "./icons";
+import { Icon } from "./icons";
 import { formatAmount } from "./quote";
-
-const WORDS: Record<Verdict["verdict"], [color: string, icon: IconName]> = {
-  pass: ["good", "check"],
-  warn: ["poor", "warning"],
-  fail: ["bad", "error"],
-};
+import { PrintButton } from "./print-button";
+import { describeVerdict } from "./verdict";
 
 export function FileTable() {
   const hasChecks = checkFields.value !== null && supported.value?.checks !== undefined;
@@ -72,6 +66,7 @@ function TableTools({ hasChecks }: { hasChecks: boolean }) {
           <span class="spinner small" aria-hidden="true" /> {t("stopChecks")}
         </button>
       )}
+      {ready.length > 0 && <PrintButton />}
       {chosen && (
         <button class="button small" onClick={() => chosen.forEach(({ id }) => removeItem(id))}>
           {t("removeMarked", { n: chosen.length })}
@@ -118,7 +113,11 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
         />
       </td>
       <td class="wide-only">
-        {thumbnail ? <img src={thumbnail} alt="" width="72" height="54" /> : <span class="no-thumbnail" />}
+        {thumbnail ? (
+          <img id={`thumbnail-${id}`} src={thumbnail} alt="" width="72" height="54" />
+        ) : (
+          <span class="no-thumbnail" />
+        )}
       </td>
       <th scope="row">
         <button class="link" title={model.name} onClick={open}>
@@ -159,19 +158,17 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
 }
 
 function VerdictCell({ item }: { item: Item }) {
-  const { answer, facts } = item;
+  const { answer } = item;
   if (answer?.isAsking) return <span class="spinner small" role="img" aria-label={t("askingAgain")} />;
   if (answer?.failure) return <span class="bad">{answer.failure.message}</span>;
   if (!answer?.verdict) return <>{waiting.value.has(item.id) ? t("waiting") : ""}</>;
-  const { verdict, notes } = answer.verdict;
-  const isPartial = verdict === "pass" && isIncomplete([...notes, ...(facts?.inspection.notes ?? [])]);
-  const [color, icon] = WORDS[isPartial ? "warn" : verdict];
+  const { color, icon, title } = describeVerdict(item, answer.verdict);
   const isOutdated = !hasFreshAnswer(item);
   return (
     <>
       <span class={`${color} ${isOutdated ? "outdated" : ""}`}>
         <Icon name={icon} />
-        {t(isPartial ? "partial" : `verdict_${verdict}`)}
+        {title}
       </span>
       {isOutdated && <small>{t("olderSettings")}</small>}
     </>

@@ -66,7 +66,7 @@ function TableSwitch() {
   return (
     <div class="segmented table-switch" role="group" aria-label={t("view")}>
       <button aria-pressed={!isTable} onClick={() => (isTableOpen.value = false)}>
-        {t("model")}
+        {t("picture")}
       </button>
       <button aria-pressed={isTable} onClick={() => (isTableOpen.value = true)}>
         {t("table")}

@@ -37,7 +37,7 @@ export function Panel() {
         {item.error && <Problem failure={item.error} onRetry={() => void read(item.id)} />}
         {item.outputError && <Problem failure={item.outputError} />}
         {item.output && <Result item={item} output={item.output} />}
-        {item.facts && <Facts facts={item.facts} />}
+        {item.facts && <Facts item={item} facts={item.facts} />}
         {item.facts && <VerdictBlock item={item} />}
         {item.state !== "failed" && <Settings />}
       </div>

@@ -138,16 +138,20 @@ function PriceList({ price, isOutdated }: { price: Price; isOutdated: boolean })
   );
 }
 
-function EstimateList({ estimate }: { estimate: Estimate }) {
+/** Return the lines of an estimate. */
+export function listEstimate(estimate: Estimate): [Key, string][] {
   const { weight_g: weight, support_weight_g: support, material, seconds, seconds_error: error } = estimate;
-  const rows: [Key, string][] = [
+  return [
     ["weight", `${withUnit(weight, "g")}${material ? ` ${material.toUpperCase()}` : ""}`],
     ...(support > 0 ? ([["supportWeight", withUnit(support, "g")]] as [Key, string][]) : []),
     ["printTime", seconds === null ? t("timeDepends") : formatTime(seconds, error)],
   ];
+}
+
+function EstimateList({ estimate }: { estimate: Estimate }) {
   return (
     <dl class="facts" aria-label={t("estimate")}>
-      {rows.map(([name, value]) => (
+      {listEstimate(estimate).map(([name, value]) => (
         <div key={name}>
           <dt>{t(name)}</dt>
           <dd>{value}</dd>

@@ -5,6 +5,7 @@ import { useRef, useState } from "preact/hooks";
 
 import { t } from "../i18n";
 import { active, type Item } from "../state/items";
+import type { ViewTool } from "../viewer/options";
 import { Canvas } from "./canvas";
 import { Coloring } from "./coloring";
 import { Compare } from "./compare";
@@ -15,11 +16,15 @@ import { MeasureSheet } from "./sheets/measure";
 import { SHEET_LABELS, type Sheet } from "./sheets/names";
 import { PartsSheet } from "./sheets/parts";
 import { SectionSheet } from "./sheets/section";
+import { TurnSheet } from "./sheets/turn";
 import { ViewSheet } from "./sheets/view";
 import { StillPicture } from "./still-picture";
 import { Toolbar } from "./toolbar";
 import { ViewCube } from "./view-cube";
-import { changeView, hasWebGl, viewOptions } from "./view-state";
+import { changeView, hasWebGl } from "./view-state";
+
+/** What a click on the model does while a sheet is open. */
+const TOOLS: Partial<Record<Sheet, ViewTool>> = { measure: "distance", turn: "lay-flat" };
 
 export function Stage() {
   const item = active.value;
@@ -32,7 +37,11 @@ export function Stage() {
     const isClosing = sheet === name;
     setSheet(isClosing ? null : name);
     measured.value = "";
-    changeView({ tool: !isClosing && name === "measure" ? (viewOptions.value.tool ?? "distance") : null });
+    changeView({
+      tool: isClosing ? null : (TOOLS[name] ?? null),
+      // The model is turned where it is shown alone.
+      ...(name === "turn" && !isClosing ? { mode: "before" } : {}),
+    });
   };
   const close = (name: Sheet): void => {
     stage.current?.querySelector<HTMLElement>(".tool[aria-expanded=true]")?.focus();
@@ -65,6 +74,7 @@ export function Stage() {
               {sheet === "display" && <DisplaySheet item={item} />}
               {sheet === "section" && <SectionSheet />}
               {sheet === "measure" && <MeasureSheet measured={measured.value} />}
+              {sheet === "turn" && <TurnSheet />}
               {sheet === "bed" && <BedSheet item={item} />}
               {sheet === "parts" && <PartsSheet item={item} />}
             </div>

@@ -6,7 +6,7 @@ import { saveFile } from "../save";
 import type { Item } from "../state/items";
 import { Icon, type IconName } from "./icons";
 import type { Sheet } from "./sheets/names";
-import { changeView, viewer, viewOptions } from "./view-state";
+import { canTurn, changeView, viewer, viewOptions } from "./view-state";
 
 export function Toolbar({ sheet, open, item }: { sheet: Sheet | null; open: (name: Sheet) => void; item: Item }) {
   const { box, section, bed } = viewOptions.value;
@@ -16,6 +16,7 @@ export function Toolbar({ sheet, open, item }: { sheet: Sheet | null; open: (nam
     ["display", "eye", t("display"), false],
     ["section", "section", t("section"), section !== null],
     ["measure", "ruler", t("measure"), false],
+    ...(canTurn.value ? ([["turn", "turn", t("layFlat"), false]] as [Sheet, IconName, string, boolean][]) : []),
     ["bed", "bed", t("bed"), bed !== null],
     ...(hasParts ? ([["parts", "tree", t("partsTree"), false]] as [Sheet, IconName, string, boolean][]) : []),
   ];

@@ -2,7 +2,10 @@
 
 import { computed, signal } from "@preact/signals";
 
+import { readPose } from "../pose";
+import { isFresh, settings } from "../state/form";
 import { active } from "../state/items";
+import { supported } from "../state/service";
 import type { DefectKind, Place } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
 import { INITIAL_OPTIONS, type MarkedPlace, type ViewOptions } from "../viewer/options";
@@ -45,3 +48,19 @@ export function showMark(
 }
 
 export const findings = computed(() => active.value?.facts?.inspection.model.findings ?? []);
+
+/** How the settings turn and scale the model, where the view shows what the next conversion does; null elsewhere. */
+export const plannedPose = computed(() => {
+  const { mode, tool } = viewOptions.value;
+  const isPlanned = tool === "lay-flat" || !(active.value?.output && isFresh.value);
+  return mode === "before" && isPlanned ? readPose(settings.value.options) : null;
+});
+
+/** Whether the service turns models, and the plan allows it. */
+export const canTurn = computed(() => isOffered("rotate_x_deg"));
+
+function isOffered(option: string): boolean {
+  return (supported.value?.operations ?? []).some(
+    ({ allowed, available, options }) => allowed && available && option in options.properties,
+  );
+}

@@ -26,12 +26,11 @@ function compare(before: PlacedMesh[], after: PlacedMesh[]): Promise<Differences
   }).finally(() => worker.terminate());
 }
 
-/** Return the meshes as they are placed in the view, in millimeters. */
-function listMeshes({ root, meshes }: Picture): PlacedMesh[] {
-  root.updateMatrixWorld(true);
-  return meshes.map(({ geometry, matrixWorld }) => ({
-    positions: geometry.getAttribute("position").array as Float32Array,
-    index: geometry.index?.array ?? null,
-    matrix: matrixWorld.elements,
+/** Return the meshes where both models are compared, in millimeters. */
+function listMeshes(picture: Picture): PlacedMesh[] {
+  return picture.meshes.map((mesh) => ({
+    positions: mesh.geometry.getAttribute("position").array as Float32Array,
+    index: mesh.geometry.index?.array ?? null,
+    matrix: picture.comparedMatrix(mesh).elements,
   }));
 }

@@ -13,6 +13,9 @@ export interface Section {
   isFlipped: boolean;
 }
 
+/** What a click on the model does. */
+export type ViewTool = Tool | "lay-flat";
+
 export interface ViewOptions {
   mode: Mode;
   slider: number;
@@ -24,7 +27,7 @@ export interface ViewOptions {
   bed: Triple | null;
   section: Section | null;
   isOrthographic: boolean;
-  tool: Tool | null;
+  tool: ViewTool | null;
 }
 
 export const INITIAL_OPTIONS: ViewOptions = {

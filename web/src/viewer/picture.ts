@@ -101,6 +101,8 @@ export class Picture {
   readonly meshes: Mesh[] = [];
   /** From the model that was read to this one, if it is its conversion. */
   readonly motion = new Matrix4();
+  /** From where the picture is itself to where the view shows it. */
+  readonly placement = new Matrix4();
   /** Whether the picture stands where the model was that was read. */
   private isAligned = false;
   private readonly surfaces: Surface[] = [];
@@ -161,9 +163,9 @@ export class Picture {
   }
 
   /** Return the box of the model after a motion. */
-  private measure(motion: Matrix4): Box3 {
+  measure(motion: Matrix4): Box3 {
     const own = this.root.matrix.clone();
-    this.root.matrix.premultiply(motion);
+    this.root.matrix.multiplyMatrices(motion, TO_MILLIMETERS);
     this.root.updateMatrixWorld(true);
     const box = new Box3().setFromObject(this.content, true);
     this.root.matrix.copy(own);
@@ -175,10 +177,26 @@ export class Picture {
   setAligned(isAligned: boolean): void {
     if (isAligned === this.isAligned) return;
     this.isAligned = isAligned;
-    const change = isAligned ? this.motion.clone().invert() : this.motion;
-    this.root.matrix.premultiply(change);
+    this.place(isAligned ? this.motion.clone().invert() : new Matrix4());
+  }
+
+  /** Show the picture elsewhere. */
+  place(placement: Matrix4): void {
+    if (placement.equals(this.placement)) return;
+    this.placement.copy(placement);
+    this.root.matrix.multiplyMatrices(placement, TO_MILLIMETERS);
     this.root.updateMatrixWorld(true);
     this.box.setFromObject(this.content, true);
+  }
+
+  /** Return the matrix of a mesh at the place where a model and its conversion are compared. */
+  comparedMatrix(mesh: Mesh): Matrix4 {
+    this.root.updateMatrixWorld(true);
+    return this.comparedRoot().multiply(this.root.matrixWorld.clone().invert()).multiply(mesh.matrixWorld);
+  }
+
+  private comparedRoot(): Matrix4 {
+    return this.motion.clone().invert().multiply(TO_MILLIMETERS);
   }
 
   /** Millimeters of the model per millimeter in the view. */
@@ -271,7 +289,7 @@ export class Picture {
     }
   }
 
-  /** Color the triangles that a conversion changed, given by their corners in the view. */
+  /** Color the triangles that a conversion changed, given by their corners where both models are compared. */
   setChanges(corners: Float32Array, color: string): void {
     for (const child of [...this.changes.children] as Mesh[]) {
       child.geometry.dispose();
@@ -279,7 +297,7 @@ export class Picture {
       child.removeFromParent();
     }
     if (corners.length === 0) return;
-    this.changes.matrix.copy(this.root.matrix).invert();
+    this.changes.matrix.copy(this.comparedRoot()).invert();
     const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(corners, 3));
     this.changes.add(new Mesh(geometry, toOverlay(color)));
   }

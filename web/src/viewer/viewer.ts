@@ -1,8 +1,9 @@
 /** Interactive view of one model, or of a model before and after a conversion. */
 
-import { Box3, Plane, Raycaster, Scene, Sphere, Vector2, Vector3, WebGLRenderer, type Matrix4 } from "three";
+import { Box3, Plane, Raycaster, Scene, Sphere, Vector2, Vector3, WebGLRenderer, Matrix4 } from "three";
 
 import type { Bed } from "../beds";
+import type { Pose } from "../pose";
 import type { Triple } from "../types";
 import { Beds } from "./beds";
 import { ViewCamera, type Window } from "./camera";
@@ -25,8 +26,10 @@ import {
 import { listPanes, type Pane } from "./panes";
 import { castThrough, chooseDirection, type Hit } from "./picking";
 import type { Picture } from "./picture";
+import { layOnBed, placePose } from "./posing";
 import { Resolution } from "./resolution";
 import { toPlane } from "./section";
+import { outwardOf, Sides } from "./sides";
 import { toPng, toThumbnail } from "./snapshot";
 import { hasSlowWebGl } from "./speed";
 import type { Orientation } from "./view-cube";
@@ -62,6 +65,8 @@ export class Viewer {
   readonly marks: Marks;
   readonly measuring = new Measuring();
   private marked: MarkedPlace | null = null;
+  private readonly sides: Sides;
+  private pose: Pose | null = null;
   private planes: Plane[] = [];
   /** Model that was read, and its conversion; heat maps may stand for both. */
   private model: Picture | null = null;
@@ -76,8 +81,10 @@ export class Viewer {
   private readonly observer: ResizeObserver;
   private readonly abort = new AbortController();
   formatBed: (number: number) => string = String;
+  /** Called with the angles about X and Y that lay the chosen side on the bed. */
+  onLay: (x: number, y: number) => void = () => undefined;
   /** Called when the camera has turned. */
-  onTurn: (orientation: Orientation) => void = () => undefined;
+  onLook: (orientation: Orientation) => void = () => undefined;
 
   /** Throws an Error without WebGL 2. */
   constructor(
@@ -92,6 +99,7 @@ export class Viewer {
     this.lights = new Lights(this.renderer, this.scene);
     this.labels = new Labels(container);
     this.marks = new Marks(this.labels);
+    this.sides = new Sides(this.scene);
     this.scene.add(this.marks.root, this.beds.root, this.ground.root, this.marker.root);
     this.camera = new ViewCamera(canvas, () => this.invalidate());
     this.listen();
@@ -105,6 +113,8 @@ export class Viewer {
     const { signal } = this.abort;
     canvas.addEventListener("pointerdown", (event) => this.pressed.set(event.clientX, event.clientY), { signal });
     canvas.addEventListener("pointerup", (event) => this.click(event), { signal });
+    canvas.addEventListener("pointermove", (event) => this.hover(event), { signal });
+    canvas.addEventListener("pointerleave", () => this.showSide(null), { signal });
     canvas.addEventListener("dblclick", (event) => this.focus(event), { signal });
     canvas.addEventListener("keydown", (event) => this.press(event), { signal });
   }
@@ -119,6 +129,7 @@ export class Viewer {
     this.beds.clear();
     this.ground.dispose();
     this.marker.dispose();
+    this.sides.dispose();
     this.camera.dispose();
     this.lights.dispose();
     this.renderer.dispose();
@@ -148,6 +159,7 @@ export class Viewer {
     this.align(false);
     this.beds.place(output?.box ?? null, beds);
     this.align(this.options.mode !== "after");
+    this.applyPose();
     this.enclose();
     if (isNew) {
       this.measuring.clear();
@@ -160,6 +172,32 @@ export class Viewer {
   private align(isAligned: boolean): void {
     for (const picture of [this.output, this.after]) picture?.setAligned(isAligned);
     this.beds.align(isAligned ? (this.output?.motion ?? null) : null);
+  }
+
+  /** Show the model as the settings turn and scale it; null: as it is. */
+  setPose(pose: Pose | null): void {
+    if (JSON.stringify(pose) === JSON.stringify(this.pose)) return;
+    this.pose = pose;
+    if (!this.model) return;
+    this.applyPose();
+    this.measuring.clear();
+    this.enclose();
+    this.setOptions(this.options);
+    this.mark(this.marked);
+    this.fit();
+  }
+
+  private applyPose(): void {
+    const { model, pose } = this;
+    const placement = model && pose ? placePose(pose, (motion) => model.measure(motion)).placement : new Matrix4();
+    for (const picture of [this.model, this.before]) picture?.place(placement);
+    this.sides.hide();
+  }
+
+  /** Return where the view shows a place of the model. */
+  private toView(position: Triple): Vector3 {
+    const point = new Vector3(...position);
+    return this.model && this.options.mode !== "after" ? point.applyMatrix4(this.model.placement) : point;
   }
 
   /** Measure what the view shows. */
@@ -182,6 +220,7 @@ export class Viewer {
     if (options.mode !== this.options.mode) this.changeMode(options.mode);
     if (options.isOrthographic !== this.options.isOrthographic) this.camera.setOrthographic(options.isOrthographic);
     if (options.tool !== this.options.tool) this.measuring.picked = [];
+    if (options.tool !== "lay-flat") this.sides.hide();
     this.options = options;
     this.planes = options.section && !this.box.isEmpty() ? [toPlane(options.section, this.box)] : [];
     const display = {
@@ -265,7 +304,7 @@ export class Viewer {
   /** Mark a place; null removes the mark. */
   mark(place: MarkedPlace | null): void {
     this.marked = place;
-    if (place) this.marker.show(place.position_mm, place.color);
+    if (place) this.marker.show(this.toView(place.position_mm).toArray(), place.color);
     else this.marker.hide();
     this.drawMarks();
   }
@@ -279,7 +318,7 @@ export class Viewer {
   flyTo(place: { position_mm: Triple; size_mm?: number }): void {
     const { center, radius } = this.sphere;
     const direction = this.camera.direction;
-    const position = new Vector3(...place.position_mm);
+    const position = this.toView(place.position_mm);
     const outward = position.clone().sub(center);
     // Look from the outside of the model, a little from above.
     if (outward.lengthSq() > (radius * 0.05) ** 2)
@@ -336,7 +375,7 @@ export class Viewer {
       renderer.render(scene, camera.current);
     }
     this.labels.place(camera.current, this.paneWidth(), height);
-    if (camera.hasTurned()) this.onTurn(camera.orientation);
+    if (camera.hasTurned()) this.onLook(camera.orientation);
   }
 
   private frameCamera(width: number): void {
@@ -368,7 +407,7 @@ export class Viewer {
     if (this.options.bed) this.marks.addBed(this.options.bed, box, line);
     if (this.options.box) this.marks.addBox(box, accent);
     for (const measurement of this.measuring.measurements) this.marks.addMeasurement(measurement, accent);
-    if (this.marked?.label) this.labels.add(this.marked.label, this.marked.position_mm, "place");
+    if (this.marked?.label) this.labels.add(this.marked.label, this.toView(this.marked.position_mm).toArray(), "place");
     if (this.measuring.picked.length > 0) this.marks.addPoints(this.measuring.picked, accent);
   }
 
@@ -400,9 +439,30 @@ export class Viewer {
     const found = tool && this.pick(clientX, clientY);
     if (!found) return;
     const { hit, picture, pane } = found;
+    if (tool === "lay-flat") {
+      if (picture === this.before) this.onLay(...this.layOnBed(hit));
+      return;
+    }
     if (tool === "thickness") this.measuring.measureWall(hit, picture, this.camera.current, this.sphere.radius);
     else this.measuring.pick(tool, this.snap(hit, pane, clientX, clientY), picture);
     this.drawMarks();
+  }
+
+  private hover({ clientX, clientY, buttons }: PointerEvent): void {
+    if (this.options.tool !== "lay-flat" || buttons !== 0) return;
+    const found = this.pick(clientX, clientY);
+    this.showSide(found?.picture === this.before ? found.hit : null);
+  }
+
+  private layOnBed(hit: Hit): [x: number, y: number] {
+    return layOnBed(outwardOf(hit, this.camera.current), this.pose?.rotation_deg ?? [0, 0, 0]);
+  }
+
+  /** Mark the side that a click would lay on the bed. */
+  private showSide(hit: Hit | null): void {
+    if (hit) this.sides.show(hit, this.color("--accent", "#2f6fed"));
+    else this.sides.hide();
+    this.invalidate();
   }
 
   /** Take the nearest corner of the triangle if it is within a few pixels of the pointer. */

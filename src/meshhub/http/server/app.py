@@ -54,7 +54,7 @@ from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses import page_files
-from meshhub.http.responses.page_files import load_page
+from meshhub.http.responses.page_files import PageFile, load_page, page_headers
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.model.chain import Request
@@ -218,9 +218,13 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         schema_page=PAGE,
         page_files={
             **load_assets(),
-            **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
+            **(_load_page(settings) if settings.page == "on" else {}),
         },
     )
+
+
+def _load_page(settings: Settings) -> dict[str, PageFile]:
+    return load_page(page_files.FOLDER, page_headers(settings.frame_ancestors, settings.model_origins))
 
 
 def _load_rate_card(settings: Settings, registry: Registry) -> RateCard | None:

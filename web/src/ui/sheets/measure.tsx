@@ -12,7 +12,8 @@ const TOOLS: Record<Tool, Key> = {
 };
 
 export function MeasureSheet({ measured }: { measured: string }) {
-  const tool = viewOptions.value.tool ?? "distance";
+  const chosen = viewOptions.value.tool;
+  const tool = chosen && chosen !== "lay-flat" ? chosen : "distance";
   return (
     <div class="stack tight">
       <div class="segmented wrap" role="group" aria-label={t("measure")}>

@@ -34,9 +34,9 @@ class Dialect:
     declarations: attributes of the model element
     metadata:     further metadata elements
     paint:        name of the attribute of a painted triangle
-    max_filament: largest filament that the slicer paints with
+    max_filament: greatest number of a filament that the slicer paints with
     thumbnail:    name of the picture in the package
-    max_slicing_cost: cost up to which paint keeps its narrow strips; None: not measured
+    max_slicing_cost: slicing cost up to which narrow strips of paint are kept; None: not measured
     """
 
     name: str
