@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,6 +125,27 @@ def test_directions_and_projections(visit: Visit, tmp_path: Path) -> None:
     assert count_changed(orthographic, isometric) > 10_000
     look(page, "Perspective")
     assert count_changed(isometric, draw(page)) > 1_000
+
+
+def test_the_view_cube_turns_the_model(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    width, depth, height = SIZE_MM
+    look(page, "Orthographic")
+    cube = page.get_by_role("slider", name="Direction of view")
+    cube.locator(".cube-cell", has_text=re.compile("^Top$")).click()
+    assert find_face(page).ratio == pytest.approx(width / depth, rel=0.02)
+    assert cube.get_attribute("aria-valuetext") == "Top"
+    cube.focus()
+    for name in ("Front, Top", "Front"):
+        page.keyboard.press("ArrowDown")
+        face = find_face(page)
+        assert cube.get_attribute("aria-valuetext") == name
+    assert face.ratio == pytest.approx(width / height, rel=0.02)
+    # the model fills the view
+    assert face.right - face.left > 0.85 * page.locator("canvas").bounding_box()["width"]
+    cube.locator(".cube-cell", has_text=re.compile("^Front, Right$")).first.click()
+    draw(page)
+    assert cube.get_attribute("aria-valuetext") == "Front, Right"
 
 
 def test_the_wireframe_is_drawn(visit: Visit) -> None:

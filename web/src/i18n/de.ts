@@ -248,6 +248,7 @@ export const de: Catalog = {
     right: "Rechts",
     top: "Oben",
     bottom: "Unten",
+    direction: "Blickrichtung",
     perspective: "Perspektive",
     orthographic: "Parallelprojektion",
     wireframe: "Drahtgitter",
@@ -530,6 +531,10 @@ export const de: Catalog = {
     missing_relationship: "Die Datei nennt ihr Modell nicht; das wahrscheinliche wurde gelesen.",
     missing_texture: "Eine Textur fehlt oder ist nicht lesbar.",
     modifiers_skipped: "Modifikatoren und Stützbereiche wurden weggelassen.",
+    filament_types_replaced:
+      "Der neue Drucker hat für einige Materialien keine Voreinstellung; sie sind im Projekt PLA.",
+    larger_than_plate: "Teile sind größer als die Platte des neuen Druckers.",
+    printer_settings_replaced: "Einstellungen des alten Druckers wurden durch Voreinstellungen ersetzt.",
     moved_to_plate: "Das Projekt lag neben der Platte und wurde in ihre Mitte gestellt.",
     narrow_paint_removed: "Zu schmale Streifen der Bemalung bekamen das Filament daneben.",
     not_a_model_skipped: "Objekte, die keine Modelle sind, wurden weggelassen.",

@@ -246,6 +246,7 @@ export const en = {
     right: "Right",
     top: "Top",
     bottom: "Bottom",
+    direction: "Direction of view",
     perspective: "Perspective",
     orthographic: "Orthographic",
     wireframe: "Wireframe",

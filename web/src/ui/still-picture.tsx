@@ -8,9 +8,7 @@ import { isFresh, settings } from "../state/form";
 import type { Item } from "../state/items";
 import { readerFields } from "../state/reading";
 import { toFields } from "../settings";
-import type { ViewName } from "../viewer/viewer";
-
-const VIEWS: ViewName[] = ["iso", "front", "back", "left", "right", "top", "bottom"];
+import { VIEW_NAMES, type ViewName } from "../viewer/options";
 
 export function StillPicture({ item }: { item: Item }) {
   const [address, setAddress] = useState("");
@@ -46,7 +44,7 @@ export function StillPicture({ item }: { item: Item }) {
       {address && <img class="still" src={address} alt={t("stillPicture", { name: item.model.name })} />}
       <div class="still-tools">
         <div class="segmented wrap" role="group" aria-label={t("views")}>
-          {VIEWS.map((name) => (
+          {VIEW_NAMES.map((name) => (
             <button key={name} aria-pressed={view === name} onClick={() => setView(name)}>
               {t(name)}
             </button>

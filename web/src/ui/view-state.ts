@@ -5,23 +5,15 @@ import { computed, signal } from "@preact/signals";
 import { active } from "../state/items";
 import type { DefectKind, Place } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
-import type { MarkedPlace, Viewer, ViewOptions } from "../viewer/viewer";
+import { INITIAL_OPTIONS, type MarkedPlace, type ViewOptions } from "../viewer/options";
+import type { Orientation } from "../viewer/view-cube";
+import type { Viewer } from "../viewer/viewer";
 
-export const viewOptions = signal<ViewOptions>({
-  mode: "before",
-  slider: 0.5,
-  wireframe: false,
-  textures: true,
-  defects: true,
-  changes: true,
-  box: false,
-  bed: null,
-  section: null,
-  isOrthographic: false,
-  tool: null,
-});
+export const viewOptions = signal(INITIAL_OPTIONS);
 
 export const viewer = signal<Viewer | null>(null);
+/** How the camera is turned; null before the first picture. */
+export const orientation = signal<Orientation | null>(null);
 /** Whether this browser can draw in 3D. */
 export const hasWebGl = signal(true);
 /** The place of a problem that the view shows. A defect is highlighted as it is, a finding needs a mark. */

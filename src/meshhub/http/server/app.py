@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -180,6 +181,9 @@ def create_app(
 
 
 def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None) -> ServiceState:
+    folder = settings.inventories_folder
+    if folder is not None and not Path(folder).is_dir():
+        raise InvalidSettings(f"inventories_folder: {folder!r} is not a folder")
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)

@@ -1,0 +1,82 @@
+/** The canvas of the 3D view: creates the view, and keeps it equal to the state of the page. */
+
+import type { Signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+
+import { listShown } from "../beds";
+import { formatNumber, t } from "../i18n";
+import type { Item } from "../state/items";
+import { keepThumbnail } from "../state/results";
+import { isDark } from "../theme";
+import type { Tool } from "../viewer/measure";
+import { heatPictures } from "./heat-maps";
+import { changeView, hasWebGl, orientation, shownPlace, viewer, viewOptions } from "./view-state";
+
+/** Milliseconds after which a result is drawn. */
+const THUMBNAIL_DELAY_MS = 400;
+
+/** @param measured Text of the last measurement, which the view changes. */
+export function Canvas({ item, measured }: { item: Item; measured: Signal<string> }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const container = useRef<HTMLDivElement>(null);
+  const formatLabel = (tool: Tool, value: number): string => {
+    if (!Number.isFinite(value)) return "–";
+    if (tool === "angle") return `${formatNumber(value, 1)}°`;
+    return `${tool === "radius" ? "R " : ""}${formatNumber(value)} mm`;
+  };
+  useEffect(() => {
+    let isGone = false;
+    void import("../viewer/viewer").then(({ Viewer }) => {
+      if (isGone || !canvas.current || !container.current) return;
+      try {
+        const created = new Viewer(canvas.current, container.current);
+        created.marks.formatLabel = formatLabel;
+        created.marks.formatLength = (value) => `${formatNumber(value)} mm`;
+        created.measuring.onMeasure = (tool, value) => {
+          measured.value = value === null ? t("noWall") : formatLabel(tool, value);
+        };
+        created.formatBed = (number) => t("bedNumber", { n: number });
+        created.onTurn = (turned) => (orientation.value = turned);
+        viewer.value = created;
+      } catch {
+        hasWebGl.value = false;
+      }
+    });
+    return () => {
+      isGone = true;
+      viewer.value?.dispose();
+      viewer.value = null;
+    };
+  }, []);
+  const current = viewer.value;
+  const heatMaps = heatPictures.value;
+  const hasOutput = item.outputPicture !== null;
+  useEffect(() => {
+    if (item.picture) heatMaps[0]?.copyVisibility(item.picture);
+    const beds = item.output ? listShown(item.output.beds, item.output.model) : [];
+    current?.setPictures(item.picture, item.outputPicture, heatMaps, beds);
+  }, [current, item.picture, item.outputPicture, heatMaps]);
+  useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
+  useEffect(() => {
+    shownPlace.value = null;
+  }, [item.id, item.picture, item.outputPicture]);
+  const job = item.output?.job ?? null;
+  useEffect(() => {
+    // An effect of a parent sets the panes of the comparison after this one.
+    if (!current || !item.outputPicture || job === null) return;
+    const timer = setTimeout(() => keepThumbnail(job, current.takeThumbnail()), THUMBNAIL_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [current, item.outputPicture, job]);
+  const mark = shownPlace.value?.mark ?? null;
+  useEffect(() => current?.mark(mark), [current, mark]);
+  const options = viewOptions.value;
+  const hasDarkColors = isDark.value;
+  // Before the next event: a click must use the tool that the page shows.
+  useLayoutEffect(() => current?.setOptions(options), [current, options, hasDarkColors]);
+  return (
+    <div ref={container} class={`canvas-box ${options.tool ? "picking" : ""}`}>
+      <canvas ref={canvas} tabIndex={0} role="application" aria-label={t("canvas", { name: item.model.name })} />
+      {options.tool && <span class="crosshair" aria-hidden="true" />}
+    </div>
+  );
+}
