@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed | --thickness]
 
-With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, processor
-time and memory.
+With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, and
+seconds, processor time and memory of all of them.
 
 With --thickness, the thickness of ten closed parts of MESHHUB_CORPUS is compared with rays of pymeshlab, and with rays
 and balls of MeshLib if it is installed (its license allows no dependency): the least, and that of the thinnest 5 %. The
@@ -19,7 +19,6 @@ import argparse
 import csv
 import datetime
 import importlib.util
-import itertools
 import multiprocessing
 import os
 import platform
@@ -36,7 +35,6 @@ from manifold3d import Error, Manifold, Mesh64
 
 from meshhub import Material, Mesh, Part, Registry, Scene
 from meshhub.errors import MeshhubError
-from meshhub.model.progress import Progress
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import welded
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
@@ -417,34 +415,23 @@ def make_plate_of_parts() -> Scene:
 SPEED_MODELS: dict[str, Callable[[], Scene]] = {"united balls": make_balls, "ball and 40 parts": make_plate_of_parts}
 
 
-def time_checks(name: str) -> list[tuple[str, int, str, float, float, int]]:
+def time_checks(name: str) -> list[tuple[str, int, str, float, float | str, int | str]]:
     """Check a large model in this process; return a row for each check, and one for all of them.
 
     Returns:
-        Name of the model, triangles, check, seconds, seconds of the processor, largest resident memory so far in MB.
+        Name of the model, triangles, check, seconds; for all also seconds of the processor, and largest resident memory
+        in MB. Checks run at the same time, so that only all of them have both.
     """
     scene = SPEED_MODELS[name]()
-    marks: list[tuple[str, float, float]] = []
-
-    def mark(step: str) -> None:
-        marks.append((step, time.perf_counter(), time.process_time()))
-
-    def listen(progress: Progress) -> None:
-        if progress.fraction is None:
-            mark(progress.step)
-
     with Registry(entry_points=False) as registry:
         # libraries load once in a worker
         registry.check(as_scene((block(10, 10, 10),)))
-        registry.check(scene, progress=listen)
-    mark("all")
-    # the first step reads the scene
-    spans = [*itertools.pairwise(marks[1:]), (("all", *marks[0][1:]), marks[-1])]
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        verdict = registry.check(scene)
+        seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return [
-        (name, scene.face_count, begin[0], round(end[1] - begin[1], 2), round(end[2] - begin[2], 2), memory)
-        for begin, end in spans
-    ]
+    rows = [(name, scene.face_count, check.step, round(check.seconds, 2), "", "") for check in verdict.checks]
+    return [*rows, (name, scene.face_count, "all", round(seconds, 2), round(cpu_seconds, 2), memory)]
 
 
 def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

@@ -20,7 +20,9 @@ _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)")
 
 def list_files(root: Path) -> list[Path]:
     """Return the files that state the version."""
-    return [root / "pyproject.toml", *sorted((root / "plugins").glob("*/pyproject.toml")), root / "CITATION.cff"]
+    projects = [root / "pyproject.toml", *sorted((root / "plugins").glob("*/pyproject.toml")), root / "CITATION.cff"]
+    packages = root / "clients" / "typescript" / "package.json"
+    return [*projects, *sorted((root / "plugins").glob("*/server.json")), packages]
 
 
 def write_version(version: str, root: Path = ROOT) -> None:
@@ -29,7 +31,11 @@ def write_version(version: str, root: Path = ROOT) -> None:
         pattern, line = (r"^version: .*$", f"version: {version}")
         if path.suffix == ".toml":
             pattern, line = (r'^version = ".*"$', f'version = "{version}"')
-        text, count = re.subn(pattern, line, path.read_text(encoding="utf-8"), count=1, flags=re.MULTILINE)
+        elif path.suffix == ".json":
+            # npm wants 0.2.0-rc.1; a manifest of the protocol has the version of PyPI, for the server and its package
+            spelled = re.sub(r"(a|b|rc)(\d+)$", r"-\1.\2", version) if path.name == "package.json" else version
+            pattern, line = (r'^( +)"version": ".*"', rf'\1"version": "{spelled}"')
+        text, count = re.subn(pattern, line, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if count == 0:
             sys.exit(f"{path} has no line for the version")
         path.write_text(text, encoding="utf-8")

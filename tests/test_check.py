@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +13,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 import pytest
+import trimesh
 from click.testing import CliRunner
 from msgspec import Meta, Struct
 
@@ -27,6 +30,7 @@ from meshhub import (
     Scene,
     did,
     hookimpl,
+    note,
 )
 from meshhub.cli import root
 
@@ -198,6 +202,74 @@ def test_a_worker_returns_the_same_verdict() -> None:
     with Registry(entry_points=False) as here, Registry(entry_points=False, engine=Isolated(method="fork")) as apart:
         verdicts = [registry.check(box(missing=2), checks="mesh") for registry in (here, apart)]
     assert verdicts[0].findings == verdicts[1].findings
+
+
+MEETING = threading.Barrier(2)
+
+
+class PairPlugin:
+    """Two checks that wait for each other on large models, and one that runs alone."""
+
+    __name__ = "pair"
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        run = f"{__name__}:run_pair"
+        return [
+            Check(id="pair-a", label="A", description="One of a pair.", run=run, concurrent=True),
+            Check(id="pair-b", label="B", description="One of a pair.", run=run, concurrent=True),
+            Check(id="single", label="Single", description="Alone.", run=f"{__name__}:run_single"),
+        ]
+
+
+def run_pair(scene: Scene, options: object) -> Iterator[Finding]:
+    is_large = scene.face_count > 1000
+    if is_large:
+        MEETING.wait(60)
+    did(thread=threading.get_ident(), large=is_large)
+    note("pair", "a note")
+    yield Finding(code="met", severity="info", message="met")
+
+
+def run_single(scene: Scene, options: object) -> Iterator[Finding]:
+    did(thread=threading.get_ident())
+    yield from ()
+
+
+def grid(side: int) -> Scene:
+    """A square of 2 side² triangles."""
+    x, y = np.meshgrid(np.arange(side + 1.0), np.arange(side + 1.0))
+    corner = (np.arange(side)[:, None] * (side + 1) + np.arange(side)).reshape(-1, 1)
+    faces = np.concatenate([corner + [0, 1, side + 1], corner + [1, side + 2, side + 1]]).astype(np.int32)
+    vertices = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    return Scene(meshes=(Mesh(vertices, faces),), parts=(Part(0),))
+
+
+def test_checks_that_allow_it_run_at_the_same_time_on_large_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    with Registry([PairPlugin()], entry_points=False) as registry:
+        verdicts = [registry.check(model, checks="single,pair-b,pair-a") for model in (grid(120), box())]
+    for verdict, is_large in zip(verdicts, (True, False), strict=True):
+        assert codes(verdict.findings) == [("pair-a", "met"), ("pair-b", "met")]
+        assert [(note.step, note.code) for note in verdict.notes] == [("pair-a", "pair"), ("pair-b", "pair")]
+        threads = {report.step: report.figures["thread"] for report in verdict.checks}
+        assert list(threads) == ["pair-a", "pair-b", "single"]
+        assert threads["single"] == threading.get_ident()
+        assert len(set(threads.values())) == (3 if is_large else 1)
+
+
+def test_threads_change_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    ball = trimesh.creation.icosphere(subdivisions=6, radius=20)
+    scene = Scene(meshes=(Mesh(ball.vertices, ball.faces[7:].astype(np.int32)),), parts=(Part(0), Part(0)))
+    verdicts = []
+    with Registry(entry_points=False) as registry:
+        for count in (1, 2):
+            monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+            verdicts.append(registry.check(scene, print_process="resin"))
+    assert verdicts[0].findings
+    assert verdicts[0].findings == verdicts[1].findings
+    assert verdicts[0].estimate == verdicts[1].estimate
+    assert [report.figures for report in verdicts[0].checks] == [report.figures for report in verdicts[1].checks]
 
 
 @pytest.mark.parametrize(

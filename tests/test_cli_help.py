@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Annotated, get_args
 
 import click
 import msgspec
 import pytest
+from msgspec import Meta
 
 import meshhub.cli
-from meshhub import Registry
+from meshhub import Operation, Registry, Stage, hookimpl
 from meshhub.cli.check import CheckCommand
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
+from meshhub.errors import ERROR_CODES
+from meshhub.model.report import StepKind
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 from test_cli_verbosity import COMMANDS
 
@@ -71,6 +75,19 @@ def test_each_option_belongs_to_one_topic() -> None:
     fields = CheckCommand("check").fields(registry)
     listed = [field.name for topic in list_topics(registry, fields, "Checks") for field in topic.fields]
     assert sorted(listed) == sorted(fields)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_operations_of_each_stage_have_a_topic(stage: Stage) -> None:
+    class Plugin:
+        @hookimpl
+        def meshhub_operations(self) -> list[Operation]:
+            options = msgspec.defstruct("Options", [("toy", Annotated[bool, Meta(title="Toy")], False)], frozen=True)
+            return [Operation(id="toy", label="Toy", stage=stage, options=options, run="toys:spin")]
+
+    registry = Registry([Plugin()], entry_points=False)
+    topics = list_topics(registry, registry.options, "Checks")
+    assert [field.name for topic in topics if "toy" in topic.ids for field in topic.fields if field.name == "toy"]
 
 
 @pytest.mark.parametrize(
@@ -138,16 +155,25 @@ def test_every_text_of_every_command_is_german() -> None:
 
 def test_every_word_of_the_command_line_is_german() -> None:
     words = read_german().words
-    constants = set()
+    constants = set(get_args(StepKind))
     for file in CLI.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant):
                 constants.add(node.value)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tr", "count"):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("tr", "count", "headings")
+            ):
                 literals = [each.value for each in node.args if isinstance(each, ast.Constant)]
                 assert words.keys() >= set(literals), file
     # click has these
     assert words.keys() - constants == {"Show this message and exit.", "Show the version and exit."}
+
+
+def test_every_error_code_of_the_command_line_is_german() -> None:
+    codes = {code for code, row in ERROR_CODES.items() if row.exit_status is not None}
+    assert read_german().errors.keys() == codes
 
 
 def test_help_and_listings_are_german_in_a_german_locale(monkeypatch: pytest.MonkeyPatch) -> None:

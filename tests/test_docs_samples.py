@@ -34,7 +34,7 @@ PAGES = sorted(
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 """The line above a block that no test runs; it states the reason."""
 
-PLAIN = {"text", "nginx", "ini", "html", "js"}
+PLAIN = {"text", "nginx", "ini", "html", "js", "ts"}
 """Languages of blocks that are not run here. Other tests check nginx (test_deploy.py) and html (tests/page).
 The js is code of a page of another origin."""
 

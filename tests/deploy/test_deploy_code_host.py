@@ -112,14 +112,18 @@ def test_a_release_writes_its_version_to_every_file_that_states_one(tmp_path: Pa
         copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     release.write_version("0.9.0rc1", tmp_path)
     copies = release.list_files(tmp_path)
-    assert len(copies) == 2 + len(list((ROOT / "plugins").iterdir()))
+    assert {path.name for path in copies} == {"pyproject.toml", "CITATION.cff", "package.json", "server.json"}
+    assert len(copies) == 4 + len(list((ROOT / "plugins").iterdir()))
     before = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     for path in copies:
         text = path.read_text(encoding="utf-8")
-        stated = yaml.safe_load(text) if path.suffix == ".cff" else tomllib.loads(text)["project"]
-        assert stated["version"] == "0.9.0rc1"
+        stated = tomllib.loads(text)["project"] if path.suffix == ".toml" else yaml.safe_load(text)
+        # npm has the spelling of Semantic Versioning
+        version = "0.9.0-rc.1" if path.name == "package.json" else "0.9.0rc1"
+        assert stated["version"] == version
+        assert all(package["version"] == version for package in stated.get("packages", ()))
         original = (ROOT / path.relative_to(tmp_path)).read_text(encoding="utf-8")
-        assert text.replace("0.9.0rc1", before) == original
+        assert text.replace(version, before) == original
 
 
 def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path: Path) -> None:

@@ -71,8 +71,10 @@ def read_table(shape: Any, folder: Path) -> FeatureTable:
     writer.Transfer(shape, STEPControl_AsIs)
     path = folder / "part.step"
     writer.Write(str(path))
-    table = Registry(entry_points=False).inspect(path).feature_table
+    inspection = Registry(entry_points=False).inspect(path)
+    table = inspection.feature_table
     assert table is not None
+    assert inspection.figures["solids"] == 1
     return table
 
 

@@ -58,6 +58,45 @@ def test_ply_gets_the_colors_of_the_texture(tmp_path: Path) -> None:
     assert "textures_dropped" not in codes
 
 
+def draw_charts() -> Scene:
+    """Return two squares of 3 × 3 cells side by side, red and blue, whose charts have white around them."""
+    pixels = np.full((64, 64, 3), 255, np.uint8)
+    pixels[4:28, 4:28], pixels[36:60, 36:60] = (255, 0, 0), (0, 0, 255)
+    steps = np.linspace(0, 1, 4)
+    grid = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    low = np.arange(16).reshape(4, 4)[:-1, :-1].ravel()
+    quads = np.concatenate([low[:, None] + [0, 4, 5], low[:, None] + [0, 5, 1]])
+    place = np.concatenate([np.column_stack([grid + [number, 0], np.zeros(16)]) for number in (0, 1)])
+    # the second row of charts is below the first one
+    uv = np.concatenate([(4 + 24 * grid) / 64 + [0, 0.5], (36 + 24 * grid) / 64 - [0, 0.5]])
+    data = io.BytesIO()
+    Picture.fromarray(pixels).save(data, "PNG")
+    mesh = Mesh(10 * place, np.concatenate([quads, quads + 16]).astype(np.int32), uv=uv.astype(np.float32))
+    material = Material("atlas", base_color_image=0)
+    return Scene((mesh,), (Part(0, material=0),), (material,), (Image(data.getvalue(), "image/png"),))
+
+
+def test_vertices_at_the_border_of_a_chart_have_the_color_inside(tmp_path: Path) -> None:
+    """The filter of the texture mixes the white around the charts into the colors there."""
+    with Registry() as registry:
+        registry.convert(draw_charts(), tmp_path / "a.ply")
+        mesh = placed_mesh(registry.read(tmp_path / "a.ply"))
+    assert mesh.colors is not None and len(mesh.vertices) == 32
+    is_first = mesh.vertices[mesh.faces].mean(axis=1)[:, 0] < 10
+    assert (mesh.colors[mesh.faces[is_first], :3] == (255, 0, 0)).all()
+    assert (mesh.colors[mesh.faces[~is_first], :3] == (0, 0, 255)).all()
+
+
+@pytest.mark.parametrize("wrap", ["clamp", "repeat"])
+def test_inset_samples_of_faces_without_size_in_the_texture_read_a_pixel(tmp_path: Path, wrap: str) -> None:
+    scene = textured(brick(10, 20, 30), filter="linear", wrap=(wrap, wrap))
+    flat = replace(scene.meshes[0], uv=np.zeros_like(scene.meshes[0].uv))
+    with Registry() as registry:
+        registry.convert(replace(scene, meshes=(flat,)), tmp_path / "a.ply")
+        mesh = placed_mesh(registry.read(tmp_path / "a.ply"))
+    assert mesh.colors is not None and len(np.unique(mesh.colors, axis=0)) == 1
+
+
 @pytest.mark.parametrize("extension", ["ply", "obj", "glb", "gltf", "3mf"])
 def test_formats_with_vertex_colors_get_them_on_request(tmp_path: Path, extension: str) -> None:
     with Registry() as registry:

@@ -107,6 +107,15 @@ def test_other_pages_may_embed_the_page_if_the_operator_allows_it(built: Path, s
     assert policy.endswith("frame-ancestors https://shop.example https://b.example:8443")
 
 
+def test_the_page_loads_models_from_the_origins_of_the_operator(built: Path, serve: Callable[..., Running]) -> None:
+    for origins, sources in (
+        ((), "'self' blob:"),
+        (("https://models.example", "https://b.example"), "'self' blob: https://models.example https://b.example"),
+    ):
+        policy = serve(model_origins=origins).get("/").headers["content-security-policy"]
+        assert f"connect-src {sources};" in policy
+
+
 def test_a_service_below_a_path(built: Path, serve: Callable[..., Running]) -> None:
     service = serve(root_path="/tools/mesh")
     answer = service.get("/tools/mesh")
@@ -145,6 +154,8 @@ def test_the_document_names_the_public_address(serve: Callable[..., Running]) ->
         {"frame_ancestors": ("*",)},
         {"frame_ancestors": ("https://a.example; script-src *",)},
         {"cors_origins": ("https://a.example/path",)},
+        {"model_origins": ("*",)},
+        {"model_origins": ("https://a.example/models",)},
         {"cors_origins": ("*", "https://a.example")},
         {"allowed_hosts": ("https://a.example",)},
     ],

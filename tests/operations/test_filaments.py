@@ -140,6 +140,8 @@ def test_the_command_line_reads_a_file_and_3mf_keeps_the_names(tmp_path: Path) -
         options = ("--reduce-colors-palette", "mine.csv", "--reduce-colors", "2")
         done = meshhub_cli("convert", "a.glb", "b.3mf", *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+        marked = ("--reduce-colors-palette", "@mine.csv", "--reduce-colors", "2", "--force")
+        assert meshhub_cli("convert", "a.glb", "b.3mf", *marked, cwd=tmp_path).returncode == 0
         scene = registry.read(tmp_path / "b.3mf")
         assert [material.name for material in scene.materials] == ["Fire red", "Sky blue"]
         areas = measure_areas(scene)

@@ -754,11 +754,32 @@ def test_a_shop_embeds_the_page(browser: Any, tmp_path: Path) -> None:
         pytest.importorskip("litestar", reason="needs the extra 'http'")
         with serving(tmp_path, MESHHUB_FRAME_ANCESTORS=origin) as url:
             (shop / "part.stl").write_bytes((EXAMPLES / "bracket.stl").read_bytes())
-            (shop / "index.html").write_text(SHOP.replace("SERVICE", f"{url}?embed=1&origin={origin}"))
+            theme = "accent=e91e63&background=101820&radius=0"
+            (shop / "index.html").write_text(SHOP.replace("SERVICE", f"{url}?embed=1&origin={origin}&{theme}"))
             page = browser.new_page()
             page.goto(f"{origin}/index.html")
             page.wait_for_function("window.result", timeout=60_000)
-            assert page.evaluate("[window.result.name, window.result.data.byteLength > 1000]") == ["part.3mf", True]
+            name, size, kind, held = page.evaluate(
+                "(({ name, size, format, data }) => [name, size, format, data.byteLength])(window.result)"
+            )
+            assert (name, kind, held) == ("part.3mf", "3mf", size)
+            look = (
+                page.frame_locator("iframe")
+                .locator(".button.primary")
+                .evaluate(
+                    """button => {
+                    const { backgroundColor, borderRadius } = getComputedStyle(button);
+                    return [backgroundColor, borderRadius, document.documentElement.dataset.theme];
+                }"""
+                )
+            )
+            assert look == ["rgb(233, 30, 99)", "0px", "dark"]
+            # a result is sent to the origin in the address alone
+            (shop / "other.html").write_text(SHOP.replace("SERVICE", f"{url}?embed=1&origin=https://other.example"))
+            page.goto(f"{origin}/other.html")
+            page.frame_locator("iframe").locator(".formats").wait_for()
+            page.wait_for_timeout(500)
+            assert page.evaluate("window.messages") == []
             page.close()
         server.shutdown()
 
@@ -767,7 +788,9 @@ SHOP = """<!doctype html><title>Shop</title><iframe src="SERVICE" width="1000" h
 <script>
 const frame = document.querySelector("iframe").contentWindow;
 const origin = new URL("SERVICE").origin;
+window.messages = [];
 addEventListener("message", async ({ data, origin: sender }) => {
+  window.messages.push(data.type);
   if (sender !== origin) return;
   if (data.type === "meshhub:ready") {
     const model = await (await fetch("part.stl")).arrayBuffer();

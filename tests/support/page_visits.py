@@ -39,8 +39,8 @@ requests_per_minute = 100000
 
 
 @contextlib.contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[str]:
-    """Run `meshhub serve` and yield its address."""
+def serving(folder: Path, port: int = 0, **environment: str) -> Iterator[str]:
+    """Run `meshhub serve` and yield its address; 0: at a free port."""
     folder.joinpath("settings.toml").write_text(SETTINGS)
     log = folder / "log"
     variables = {
@@ -50,7 +50,7 @@ def serving(folder: Path, **environment: str) -> Iterator[str]:
         **environment,
     }
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "meshhub", "serve", "--port", str(port)]
         process = subprocess.Popen(command, stderr=output, stdout=output, env=variables)
     try:
         yield _wait_for_address(process, log)

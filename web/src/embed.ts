@@ -6,6 +6,7 @@
  */
 
 import { parentOrigin } from "./embed-origin";
+import { extensionOf } from "./intake";
 import { convertAll, onOutput } from "./state/converting";
 import { setOption, setTarget } from "./state/form";
 import { addFiles } from "./state/reading";
@@ -33,9 +34,10 @@ export function startEmbedding(): void {
       post({ type: "meshhub:error", error: event.failure.message, error_code: event.failure.code });
       return;
     }
-    const { file, report } = event.output;
+    const { file, model, report } = event.output;
     const data = await file.arrayBuffer();
-    post({ type: "meshhub:result", name: file.name, data, report }, [data]);
+    const format = report?.target.format ?? extensionOf(model.name);
+    post({ type: "meshhub:result", name: file.name, size: file.size, format, data, report }, [data]);
   });
   post({ type: "meshhub:ready" });
 }

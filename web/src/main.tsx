@@ -5,10 +5,14 @@ import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
 import { isUploading } from "./state/items";
+import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
+import { watchPictures } from "./state/pictures";
+import { watchThumbnails } from "./state/thumbnails";
 import "./styles/index.css";
 import { App } from "./ui/app";
 import { watchColoring } from "./ui/heat-maps";
+import { watchPrinting } from "./ui/sheet";
 
 effect(() => {
   document.documentElement.lang = language.value;
@@ -22,9 +26,13 @@ async function open(): Promise<void> {
   startEmbedding();
   watchOptions();
   watchColoring();
+  watchPictures();
+  watchThumbnails();
   // The view is most of the page: it loads while the user chooses a file.
   void import("./viewer/viewer");
   void import("./viewer/picture");
+  watchPrinting();
+  void openLinkedModel();
 }
 
 addEventListener("beforeunload", (event) => {

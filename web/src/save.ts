@@ -20,14 +20,53 @@ export async function saveModel({ name, file, companions }: Model): Promise<void
   else saveFile(new File([await packFiles([{ path: name, file }, ...companions])], `${stemOf(name)}.zip`));
 }
 
-/** Save several files as one ZIP. Equal names get a number. */
+/** Return a name that is not taken: equal names get a number. */
+export function freeName(name: string, taken: ReadonlySet<string>): string {
+  let free = name;
+  for (let copy = 2; taken.has(free); copy++) free = name.replace(/(\.[^.]*)?$/, `-${copy}$1`);
+  return free;
+}
+
+/** Save several files as one ZIP. */
 export async function saveAll(files: File[]): Promise<void> {
-  const paths = new Set<string>();
+  const taken = new Set<string>();
   const named = files.map((file) => {
-    let path = file.name;
-    for (let copy = 2; paths.has(path); copy++) path = file.name.replace(/(\.[^.]*)?$/, `-${copy}$1`);
-    paths.add(path);
+    const path = freeName(file.name, taken);
+    taken.add(path);
     return { path, file };
   });
   saveFile(new File([await packFiles(named)], "meshhub.zip", { type: "application/zip" }));
+}
+
+interface FolderWindow {
+  showDirectoryPicker?: (options: { mode: "readwrite" }) => Promise<FileSystemDirectoryHandle>;
+}
+
+/** Whether the browser writes into folders, which it denies to a page in a frame of another site. */
+export function canSaveIntoFolder(): boolean {
+  return window.parent === window && "showDirectoryPicker" in window;
+}
+
+/**
+ * Write files into a folder that the user chooses; files that it holds stay. Returns the name of the folder, or null if
+ * the user chose none. Throws an Error if it cannot be written.
+ */
+export async function saveIntoFolder(files: File[]): Promise<string | null> {
+  let folder: FileSystemDirectoryHandle | undefined;
+  try {
+    folder = await (window as FolderWindow).showDirectoryPicker?.({ mode: "readwrite" });
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === "AbortError")) throw error;
+  }
+  if (!folder) return null;
+  const taken = new Set<string>();
+  for await (const name of (folder as unknown as { keys(): AsyncIterable<string> }).keys()) taken.add(name);
+  for (const file of files) {
+    const name = freeName(file.name, taken);
+    taken.add(name);
+    const stream = await (await folder.getFileHandle(name, { create: true })).createWritable();
+    await stream.write(file);
+    await stream.close();
+  }
+  return folder.name;
 }

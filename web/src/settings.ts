@@ -36,6 +36,15 @@ export function changeRecipe(
   return Object.fromEntries([...own, ...added]);
 }
 
+/** Return settings with what differs between two others: values that were set, changed or removed. */
+export function changeSettings(settings: Settings, before: Settings, after: Settings): Settings {
+  const isRemoved = (name: string): boolean => name in before.options && !(name in after.options);
+  const kept = Object.entries(settings.options).filter(([name]) => !isRemoved(name));
+  const set = Object.entries(after.options).filter(([name, value]) => value !== before.options[name]);
+  const target = after.target === before.target ? settings.target : after.target;
+  return { target, options: Object.fromEntries([...kept, ...set]) };
+}
+
 /** What a snippet needs of a model. */
 export interface ModelNames {
   name: string;

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 
 import {
   changeRecipe,
+  changeSettings,
   checkValue,
   findRemedy,
   fromFragment,
@@ -135,4 +136,15 @@ test("messages of the service name options by their titles", () => {
   expect(humanize("X-Api-Key was sent twice; see 'other_name'", titled)).toBe(
     "API key was sent twice; see 'other_name'",
   );
+});
+
+test("a change for several files keeps what differs between them", () => {
+  const before = { target: "3mf", options: { repair: true, target_height_mm: "40" } };
+  const after = { target: "3mf", options: { repair: true, place_on_bed: true } };
+  const other = { target: "stl", options: { target_height_mm: "80", flatten_base_mm: "1" } };
+  expect(changeSettings(other, before, after)).toEqual({
+    target: "stl",
+    options: { flatten_base_mm: "1", place_on_bed: true },
+  });
+  expect(changeSettings(other, before, { ...before, target: "glb" })).toEqual({ ...other, target: "glb" });
 });

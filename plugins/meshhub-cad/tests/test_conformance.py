@@ -9,7 +9,7 @@ from typing import ClassVar
 from shapes import box, brep, colored_iges, svg
 
 from meshhub import Source
-from meshhub.testing import ReaderContract
+from meshhub.testing import ReaderContract, WriterContract
 
 with tempfile.TemporaryDirectory() as folder:
     BRICK = colored_iges(Path(folder, "brick.igs"))
@@ -47,3 +47,11 @@ class TestSvg(ReaderContract):
     # the Y axis of SVG points down: the lower left corner of the rectangle is the origin
     brick = Source.from_bytes(svg('<rect y="-20" width="10" height="20"/>'), "brick.svg")
     options: ClassVar = {"svg_height_mm": 30}
+
+
+class TestIgesWriter(WriterContract):
+    format_id = "iges"
+
+
+class TestBrepWriter(WriterContract):
+    format_id = "brep"

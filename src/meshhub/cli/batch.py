@@ -15,7 +15,7 @@ import msgspec
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.exits import BATCH_FAILED, code_of, explained
+from meshhub.cli.exits import BATCH_FAILED, code_of, explained, explained_here
 from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match, match_origin, recording_origin
@@ -268,8 +268,8 @@ def _print_results(batch: list[Conversion], flags: ConvertFlags) -> int:
 
 def print_error(conversion: Conversion) -> None:
     """Print the error of a conversion on standard error."""
-    message = explained(conversion.error or Exception())
-    click.echo(printable(f"error: {conversion.source}: {message}"), err=True)
+    message = explained_here(conversion.error or Exception())
+    click.echo(printable(f"{tr('error')}: {conversion.source}: {message}"), err=True)
 
 
 def as_data(conversion: Conversion) -> dict[str, object]:
@@ -291,7 +291,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
     for conversion in batch:
         source = str(conversion.source)
         if conversion.error is not None and not is_preview:
-            rows.append((source, "", f"error: {explained(conversion.error)}"))
+            rows.append((source, "", f"{tr('error')}: {explained_here(conversion.error)}"))
         elif conversion.is_skipped:
             rows.append((source, str(conversion.target), terminal.describe_skipped(conversion.match)))
         elif conversion.chain is not None:

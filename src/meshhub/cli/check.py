@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
@@ -19,8 +20,10 @@ from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
+from meshhub.cli.report_text import translate
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
+from meshhub.cli.texts import localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
@@ -148,7 +151,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     kept = without_checks(registry, options)
 
     def show(path: str, verdict: Verdict) -> None:
-        _print_verdict(path, verdict, kept)
+        _print_verdict(path, verdict, kept, registry)
 
     results, status = examine_each(files, examine, show, as_json=as_json, is_several=is_several)
     if is_bad:
@@ -239,12 +242,14 @@ def _open_service(
     return lambda path: waiting_at_limits(lambda: client.check(path, options=options))
 
 
-def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object]) -> None:
+def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object], registry: Registry) -> None:
+    say = partial(translate, registry=registry)
+    verdict = verdict.translated(say)
     color = {"pass": "green", "warn": "yellow", "fail": "red"}[verdict.verdict]
-    words = click.style(_VERDICTS[verdict.verdict], fg=color)
+    words = click.style(tr(_VERDICTS[verdict.verdict]), fg=color)
     click.echo(f"{click.style(printable(path), bold=True)}: {words}")
     for finding in verdict.findings:
-        label = click.style(finding.severity, fg=_COLORS[finding.severity])
+        label = click.style(tr(finding.severity), fg=_COLORS[finding.severity])
         terminal.print_line(f"{label}: {finding.spelled(flag_of)} [{finding.code}]", indent="  ")
         if finding.places:
             terminal.print_line(_describe_places(finding), indent="    ")
@@ -254,16 +259,20 @@ def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object]) -
         click.echo(f"  {tr('try')}: {fix}")
     if verdict.estimate is not None:
         estimate = verdict.estimate
-        terminal.print_line(f"takes {estimate.describe_weight()}; {estimate.describe_time()}", indent="  ")
+        words = f"{say(estimate.describe_weight())}; {say(estimate.describe_time())}"
+        terminal.print_line(tr("takes {estimate}").format(estimate=words), indent="  ")
     terminal.print_notes(verdict.notes, indent="  ")
 
 
 def _describe_places(finding: Finding) -> str:
     """Return the positions of the worst places."""
+    # numbers of some languages have commas themselves
+    separator = ", " if localize(".") == "." else " / "
     places = []
     for place in finding.places[:MAX_PRINTED_PLACES]:
-        x, y, z = (format_number(value, 4) for value in place.position_mm)
-        amount = "" if place.amount is None else f" ({format_number(place.amount, 3)} {finding.unit}".rstrip() + ")"
-        places.append(f"{x}, {y}, {z}{amount}")
-    more = finding.places_found - len(places)
-    return f"at {'; '.join(places)}" + (f"; and {more:,} more places" if more > 0 else "")
+        position = separator.join(localize(format_number(value, 4)) for value in place.position_mm)
+        amount = "" if place.amount is None else f"{localize(format_number(place.amount, 3))} {finding.unit}".rstrip()
+        places.append(f"{position} ({amount})" if amount else position)
+    if more := finding.places_found - len(places):
+        places.append(tr("and {count} more places").format(count=show_number(more)))
+    return tr("at {places}").format(places="; ".join(places))

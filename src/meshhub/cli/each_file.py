@@ -8,7 +8,8 @@ from typing import TypeVar
 import click
 import msgspec
 
-from meshhub.cli.exits import BATCH_FAILED, code_of, explained, report_error
+from meshhub.cli.exits import BATCH_FAILED, code_of, explained, explained_here, report_error
+from meshhub.cli.locale import tr
 from meshhub.errors import printable
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def examine_each(
             status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             if not as_json and is_several:
-                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
+                click.echo(printable(f"{tr('error')}: {path}: {explained_here(error)}"), err=True)
             continue
         results.append({"file": path, **msgspec.to_builtins(result)})
         if not as_json:

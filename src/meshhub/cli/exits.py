@@ -6,6 +6,7 @@ import logging
 
 import click
 
+from meshhub.cli.locale import ENGLISH, language, tr
 from meshhub.errors import ERROR_CODES, MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
 from meshhub.pipeline.archived_models import SeveralModels
@@ -54,11 +55,22 @@ def explained(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}; this is a defect of meshhub, please report it (run with -v for more)"
 
 
+def explained_here(error: BaseException) -> str:
+    """Describe an error in one line for people: its meaning in the language of the locale, and the English message."""
+    if language() == ENGLISH:
+        return explained(error)
+    # imported here, because it costs time that most errors do not need
+    from meshhub.cli.texts import texts
+
+    meaning = texts().errors.get(code_of(error))
+    return f"{meaning}: {explained(error)}" if meaning else explained(error)
+
+
 def report_error(error: Exception) -> int:
     """Report an error on standard error, and return the exit status."""
     # with --verbose only, because by default the log of a service has no traceback beside the line below
     if not isinstance(error, PluginError):
         # the frames of the plug-in were logged when it failed
         logging.getLogger("meshhub").debug("the command failed", exc_info=error)
-    click.echo(printable(f"error: {explained(error)}"), err=True)
+    click.echo(printable(f"{tr('error')}: {explained_here(error)}"), err=True)
     return exit_status(error)

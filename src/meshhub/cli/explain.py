@@ -11,8 +11,10 @@ from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files, complete_paths, complete_plans
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.locale import headings, language, tr
 from meshhub.cli.paths import read_from
 from meshhub.cli.processes import bounded_hooks
+from meshhub.cli.report_text import FEATURES, translate
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
@@ -51,7 +53,7 @@ def explain(
     if as_json:
         terminal.as_json(chain)
     else:
-        _print_chain(chain)
+        _print_chain(chain, registry)
 
 
 def _choose_caller(registry: Registry, plan: str | None) -> Caller:
@@ -64,17 +66,23 @@ def _choose_caller(registry: Registry, plan: str | None) -> Caller:
     return Caller(plan=registry.plans[plan])
 
 
-def _print_chain(chain: Chain) -> None:
+def _print_chain(chain: Chain, registry: Registry) -> None:
+    texts = registry.texts(language())
     rows = []
     for step in chain.steps:
         options = " ".join(f"{name}={value}" for name, value in step.options.items())
-        frame = f" in {step.frame.unit}, {step.frame.up.upper()} up" if step.frame else ""
-        rows.append((step.kind, step.label + frame, options, step.because, step.plugin))
-    terminal.table(("step", "what", "options", "because", "plug-in"), rows)
+        frame = ""
+        if step.frame:
+            frame = tr(" in {unit}, {axis} up").format(unit=step.frame.unit, axis=step.frame.up.upper())
+        labels = texts.operations if step.kind == "operation" else texts.formats
+        label = labels.get(step.id, step.label) + frame
+        rows.append((tr(step.kind), label, options, translate(step.because, registry), step.plugin))
+    terminal.table(headings("step", "what", "options", "because", "plug-in"), rows)
     if chain.losses:
-        click.echo("could be lost, if the file has them:")
+        click.echo(tr("could be lost, if the file has them:"))
         for loss in chain.losses:
-            click.echo(f"  {loss.feature} (at {loss.step})")
+            place = tr("(at {step})").format(step=loss.step)
+            click.echo(f"  {tr(FEATURES[loss.feature])} {place}")
     else:
-        click.echo("nothing is lost")
+        click.echo(tr("nothing is lost"))
     terminal.print_notes(chain.notes)

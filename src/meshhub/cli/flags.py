@@ -25,8 +25,8 @@ from meshhub.toolkit.recipes import EXTENSION, read_recipe
 _COMPLETIONS = {"input_format": complete_sources, "recipe": complete_recipes}
 """Functions that complete the values of options that belong to the host."""
 
-_MAX_SHOWN_CHOICES = 12
-"""Most choices that stand beside a flag; the help lists more in its text."""
+_MAX_SHOWN_CHARS = 60
+"""Most characters of choices that fit beside a flag; the help lists longer ones in its text."""
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
 
@@ -215,7 +215,7 @@ class ReadingCommand(RegistryCommand):
 
 
 def _read_value(field: OptionField, value: Any) -> Any:
-    """Return the content of a file that an option names by its path, and other values unchanged.
+    """Return the content of a file that an option names by its path, also as @PATH, and other values unchanged.
 
     Raises:
         InvalidOption: The file cannot be read, or is too large.
@@ -223,7 +223,7 @@ def _read_value(field: OptionField, value: Any) -> Any:
     if not field.file_extensions or not str(value).lower().endswith(field.file_extensions):
         return value
     try:
-        with Path(value).open("rb") as file:
+        with Path(str(value).removeprefix("@")).open("rb") as file:
             content = file.read(MAX_VALUE_BYTES + 1)
         if len(content) > MAX_VALUE_BYTES:
             raise InvalidOption(f"file {quote(value)} has over {MAX_VALUE_BYTES} bytes", options=(field.name,))
@@ -267,7 +267,7 @@ def build_flag(field: OptionField, texts: OptionTexts | None = None) -> click.Op
         return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
     if field.kind == "choice":
         kind: Any = click.Choice(field.choices, case_sensitive=False)
-        if len(field.choices) > _MAX_SHOWN_CHOICES:
+        if len("|".join(field.choices)) > _MAX_SHOWN_CHARS:
             listed = f"{text} {tr('One of')} {', '.join(field.choices)}."
             return click.Option([field.flag, field.name], type=kind, metavar="NAME", default=None, help=listed)
         return click.Option([field.flag, field.name], type=kind, default=None, help=text)

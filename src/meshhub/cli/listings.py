@@ -12,9 +12,12 @@ import msgspec
 from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
+from meshhub.cli.locale import ENGLISH, headings, language, tr
+from meshhub.cli.report_text import FEATURES
 from meshhub.cli.verbosity import verbosity
 from meshhub.model.options import flag_of
 from meshhub.model.plans import LOCAL
+from meshhub.registry import Registry
 from meshhub.supported import supported
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -24,31 +27,39 @@ def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _list_supported(registry: Registry, as_json: bool) -> Mapping[str, Any]:
+    """Return the registry as plain data: English for programs, in the language of the locale for people."""
+    return supported(registry, LOCAL, language=ENGLISH if as_json else language())
+
+
 @click.command()
 @_json
 @verbosity
 def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with options."""
-    listed: dict[str, Any] = dict(supported(load_registry(probe=False), LOCAL)["formats"])
+    listed: dict[str, Any] = dict(_list_supported(load_registry(probe=False), as_json)["formats"])
     if as_json:
         terminal.as_json(listed)
         return
     rows, remedies = [], []
     for name, entry in listed.items():
-        write = ("yes" if entry["write"] else "no") + (f" ({entry['requires']})" if entry["requires"] else "")
+        write = (tr("yes") if entry["write"] else tr("no")) + (f" ({entry['requires']})" if entry["requires"] else "")
         flags = " ".join(map(flag_of, entry["options"]["properties"]))
-        read = "yes" if entry["read"] else "no"
+        read = tr("yes") if entry["read"] else tr("no")
         rows.append((name, entry["label"], " ".join(entry["extensions"]), read, write, flags))
         if entry["remedy"]:
-            remedies.append(f"{name}: for more, {entry['remedy']}")
-    terminal.table(("format", "name", "extensions", "read", "write", "options"), rows)
+            remedies.append(tr("{name}: for more, {remedy}").format(name=name, remedy=entry["remedy"]))
+    terminal.table(headings("format", "name", "extensions", "read", "write", "options"), rows)
     click.echo()
     features = next(iter(listed.values()))["features"] if listed else {}
     terminal.table(
-        ("keeps", *listed),
-        [(name, *(_mark_feature(entry["features"][name]) for entry in listed.values())) for name in features],
+        (tr("keeps"), *listed),
+        [
+            (tr(FEATURES[name]), *(_mark_feature(entry["features"][name]) for entry in listed.values()))
+            for name in features
+        ],
     )
-    terminal.inform("r: the reader keeps it, w: the writer, (w): the writer with an option, -: no")
+    terminal.inform(tr("r: the reader keeps it, w: the writer, (w): the writer with an option, -: no"))
     for line in remedies:
         terminal.inform(line)
 
@@ -64,7 +75,7 @@ def _mark_feature(feature: Mapping[str, Any]) -> str:
 @verbosity
 def operations(as_json: bool) -> None:
     """List the operations in the order in which they run."""
-    listed: list[Any] = list(supported(load_registry(probe=False), LOCAL)["operations"])
+    listed: list[Any] = list(_list_supported(load_registry(probe=False), as_json)["operations"])
     if as_json:
         terminal.as_json(listed)
         return
@@ -74,8 +85,8 @@ def operations(as_json: bool) -> None:
             text = f"{field['title']}: {field.get('description', '')}".rstrip(": ")
             rows.append((entry["id"], entry["stage"], flag_of(name), text))
         if entry["remedy"]:
-            rows.append(("", "", "", f"not available: {entry['remedy']}"))
-    terminal.table(("operation", "stage", "option", "what it does"), rows)
+            rows.append(("", "", "", tr("not available: {remedy}").format(remedy=entry["remedy"])))
+    terminal.table(headings("operation", "stage", "option", "what it does"), rows)
 
 
 @click.command()
@@ -87,7 +98,7 @@ def recipes(as_json: bool) -> None:
     `--recipe NAME` takes a listed one, and `--recipe FILE.toml` one in a file.
     """
     registry = load_registry(probe=False)
-    listed: dict[str, Any] = dict(supported(registry, LOCAL)["recipes"])
+    listed: dict[str, Any] = dict(_list_supported(registry, as_json)["recipes"])
     if as_json:
         terminal.as_json(listed)
         return
@@ -95,7 +106,7 @@ def recipes(as_json: bool) -> None:
     for name, entry in listed.items():
         texts = (f"{option}={_format_value(value)}" for option, value in entry["options"].items())
         rows.append((name, entry["description"] or entry["label"], " ".join(texts)))
-    terminal.table(("recipe", "purpose", "options"), rows)
+    terminal.table(headings("recipe", "purpose", "options"), rows)
 
 
 @click.group(invoke_without_command=True)
@@ -121,11 +132,11 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         terminal.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
     else:
-        terminal.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
+        terminal.table(headings("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
         for entry in disabled:
-            click.echo(f"disabled: {entry['name']} ({entry['origin']})")
+            click.echo(f"{tr('disabled')}: {entry['name']} ({entry['origin']})")
         for fault in listed["faults"]:
-            terminal.print_line(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
+            terminal.print_line(f"{tr('fault')}: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
     ctx.exit(1 if listed["faults"] else 0)
 
 

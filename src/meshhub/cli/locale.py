@@ -31,3 +31,8 @@ def tr(text: str) -> str:
     from meshhub.cli.texts import texts
 
     return texts().words.get(text, text)
+
+
+def headings(*names: str) -> tuple[str, ...]:
+    """Return the headings of columns in the language of the locale."""
+    return tuple(map(tr, names))

@@ -90,14 +90,14 @@ class OutputNames:
         return output
 
     def choose_all(self, inputs: Sequence[tuple[Path, PurePath]]) -> list[Path]:
-        """Return the outputs of all inputs of a command with their folders, in the same order.
+        """Return the output of each input of a command, in the same order; each input comes with its subfolder.
 
-        Inputs with one output are numbered in the order of their paths: `a.3mf`, `a-2.3mf`. The names depend neither on
-        the order of the inputs nor on the files that exist, and only an input that shares its output is numbered.
+        Inputs that share an output are numbered in the order of their paths: `a.3mf`, `a-2.3mf`. The names depend
+        neither on the order of the inputs nor on the files that exist.
 
         Raises:
-            click.UsageError: Several inputs have one output, and a template rules out numbers, or `keeps_existing` does
-                because no record says from which input an output is: numbers change with the inputs.
+            click.UsageError: Several inputs share an output and cannot be numbered, because of a template, or because
+                of `keeps_existing`: numbers change with the inputs, and no record names the input of an output.
         """
         groups: dict[str, list[int]] = {}
         rivals = []
@@ -125,7 +125,7 @@ class OutputNames:
         return [outputs[index] for index in range(len(inputs))]
 
     def _can_number(self, outputs: Sequence[Path]) -> bool:
-        """Return whether inputs with one output may have these numbered outputs."""
+        """Return whether inputs that share an output may have these numbered outputs."""
         if self._template is not None:
             return False
         return not self._keeps_existing or (

@@ -48,7 +48,7 @@ class Output(NamedTuple):
     """Folder to create before the file is written."""
 
     def recording_origin(self, source: str, options: Mapping[str, object]) -> AbstractContextManager[None]:
-        """Record source and options of an output in a folder for results; not beside files of other programs."""
+        """Record source and options of an output in a folder for results, but not beside files of other programs."""
         if self.folder is None:
             return contextlib.nullcontext()
         return recording_origin(Path(self.path), Path(source), Path(source), options)
@@ -149,7 +149,7 @@ def _name_beside(registry: Registry, source: str, to: str, flags: ConvertFlags) 
 
 
 def _name_in_folder(registry: Registry, source: str, folder: str, flags: ConvertFlags) -> Output:
-    """Return the output in a folder that is the second path."""
+    """Return the output in the folder that the second path names."""
     if flags.to is None:
         raise click.UsageError(f"{folder} is a folder; add --to FORMAT to write into it")
     if source == STREAM:
@@ -207,7 +207,7 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
 
 
 def _is_original(registry: Registry, path: Path) -> bool:
-    """Return whether a file holds a model, by its content, that meshhub did not write.
+    """Return whether a file contains a model that meshhub did not write, judging by its content.
 
     The same command may be repeated, because an output of meshhub is not an original.
     """
@@ -216,7 +216,7 @@ def _is_original(registry: Registry, path: Path) -> bool:
 
 
 def _is_result(registry: Registry, path: Path) -> bool:
-    """Return whether a file holds a model, by its content, that meshhub wrote."""
+    """Return whether a file contains a model that meshhub wrote, judging by its content."""
     file_format = _find_format(registry, path)
     return file_format is not None and is_own_output(path, file_format)
 

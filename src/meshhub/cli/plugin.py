@@ -71,7 +71,7 @@ def new(
 
 
 def _check_names(parts: NewPlugin) -> None:
-    """Reject names that cannot be those of modules and options."""
+    """Reject names that modules and options cannot have."""
     for text, pattern, parameter, rule in (
         (parts.name, _NAME, "NAME", "lower-case words of letters and digits, joined by -"),
         (parts.operation, _NAME, "--operation", "lower-case words of letters and digits, joined by -"),

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import click
+from msgspec import structs
 
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.locale import tr
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
+from meshhub.cli.report_text import format_size, translate
 from meshhub.cli.server_flags import check_remote_timeout, server_option
+from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import format_number, printable
+from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.quote import Price, Quote
 from meshhub.pipeline.quote_options import QuoteOptions
@@ -87,7 +92,13 @@ def quote(  # noqa: PLR0913 - click passes each flag as a keyword
             if server
             else _open_registry(ctx, registry, parse_timeout(timeout), rates, options)
         )
-    results, status = examine_each(files, quote_model, _print_quote, as_json=as_json, is_several=is_several)
+    results, status = examine_each(
+        files,
+        quote_model,
+        partial(_print_quote, registry=registry),
+        as_json=as_json,
+        is_several=is_several,
+    )
     if as_json:
         terminal.as_json(results if is_several else results[0])
     ctx.exit(status)
@@ -121,45 +132,46 @@ def _open_service(
     return lambda path: waiting_at_limits(lambda: client.quote(path, options=options))
 
 
-def _print_quote(path: str, result: Quote) -> None:
+def _print_quote(path: str, result: Quote, registry: Registry) -> None:
     estimate = result.estimate
+    say = partial(translate, registry=registry)
     click.echo(click.style(printable(path), bold=True))
-    size = " x ".join(format_number(value, 4) for value in estimate.size_mm)
+    volume, area = (show_number(value, 4) for value in (estimate.volume_mm3 / 1000, estimate.area_mm2))
+    surface = tr("surface {area} mm²").format(area=area)
     lines = [
-        ("size", f"{size} mm"),
-        (
-            "volume",
-            f"{format_number(estimate.volume_mm3 / 1000, 4)} cm³, surface {format_number(estimate.area_mm2, 4)} mm²",
-        ),
-        ("weight", estimate.describe_weight()),
-        ("time", f"{estimate.describe_time()}, by {estimate.method}"),
+        (tr("size"), format_size(estimate.size_mm)),
+        (tr("volume"), f"{volume} cm³, {surface}"),
+        (tr("weight"), say(estimate.describe_weight())),
+        (tr("time"), tr("{time}, by {method}").format(time=say(estimate.describe_time()), method=tr(estimate.method))),
     ]
     if len(estimate.parts) > 1:
         lines += [
-            ("part", printable(f"{part.name or number}: {format_number(part.weight_g, 3)} g"))
+            (tr("part"), printable(f"{part.name or number}: {show_number(part.weight_g, 3)} g"))
             for number, part in enumerate(estimate.parts, 1)
         ]
+    width = max(len(label) for label, _ in lines) + 2
     for label, text in lines:
-        terminal.print_line(f"{label:8}{text}", indent="  ")
+        terminal.print_line(f"{label:{width}}{text}", indent="  ")
     if result.price is not None:
         _print_price(result.price)
-    terminal.print_notes(result.notes, indent="  ")
+    notes = [structs.replace(note, message=say(note.message)) for note in result.notes]
+    terminal.print_notes(notes, indent="  ")
 
 
 def _print_price(price: Price) -> None:
-    pieces = "1 piece" if price.quantity == 1 else f"{price.quantity:,} pieces"
+    pieces = count(price.quantity, "piece", "pieces")
     summands: list[tuple[str, Decimal]] = [
-        ("material", price.material),
-        ("machine time", price.machine_time),
-        ("setup", price.setup),
-        ("quantity discount", price.quantity_discount),
-        ("margin", price.margin),
-        ("up to the minimum", price.minimum_surcharge),
-        ("tax", price.tax),
+        (tr("material"), price.material),
+        (tr("machine time"), price.machine_time),
+        (tr("setup"), price.setup),
+        (tr("quantity discount"), price.quantity_discount),
+        (tr("margin"), price.margin),
+        (tr("up to the minimum"), price.minimum_surcharge),
+        (tr("tax"), price.tax),
     ]
     for label, amount in summands:
         if amount:
-            click.echo(f"  {label:20}{amount:>12,} {price.currency}")
-    total = click.style(f"  {pieces:20}{price.total:>12,} {price.currency}", bold=True)
-    each = f", {price.per_piece:,} each" if price.quantity > 1 else ""
+            click.echo(f"  {label:20}{localize(f'{amount:,}'):>12} {price.currency}")
+    total = click.style(f"  {pieces:20}{localize(f'{price.total:,}'):>12} {price.currency}", bold=True)
+    each = tr(", {price} each").format(price=localize(f"{price.per_piece:,}")) if price.quantity > 1 else ""
     click.echo(total + each)

@@ -15,6 +15,7 @@ from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Figure, Note
 from meshhub.model.options import flag_of
 from meshhub.model.report import Loss, Report
+from meshhub.model.sentences import translate_message
 from meshhub.registry import Registry
 
 _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
@@ -38,6 +39,11 @@ FEATURES: dict[Feature, str] = {
 
 MAX_LISTED_RADII = 12
 """Maximum number of radii in one line; --json lists all."""
+
+
+def translate(message: str, registry: Registry) -> str:
+    """Return a message in the language of the locale; unchanged if a part of it has no translation."""
+    return translate_message(message, registry.texts(language()).sentences, localize)
 
 
 def format_bytes(count: int) -> str:
@@ -210,5 +216,5 @@ def _format(value: Figure) -> str:
         return ", ".join(map(_format, value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    # counts have every digit, measures as many as people read
+    # counts keep every digit, measures only as many as people read
     return show_number(value, 4)

@@ -95,7 +95,7 @@ def skipped_data(match: Match) -> dict[str, bool]:
 
 
 def print_skipped(source: str, output: str, options: Mapping[str, object], *, is_json: bool) -> None:
-    """Print that an input is skipped because its output exists. Raises OutputExists: it is that of another file."""
+    """Print that an input is skipped because its output exists. Raises OutputExists: it belongs to another file."""
     with errors_as_json(is_json):
         match = match_origin(Path(output), Path(source), Path(source), options)
     if is_json:

@@ -36,6 +36,9 @@ class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     words: Mapping[str, Text] = {}
     """Words and sentences, by the English ones."""
 
+    errors: Mapping[str, Text] = {}
+    """Meanings of error codes, which precede the English messages."""
+
     flags: Mapping[str, Text] = {}
     """Help of flags that several commands have, by the name of the parameter."""
 

@@ -379,6 +379,9 @@ class Check(Capability, frozen=True, kw_only=True):
     options: type[Struct] = NoOptions
     """Struct of the options; checks may share one."""
 
+    concurrent: bool = False
+    """Whether `run` may run in a thread beside other checks of the same scene, on models of many faces."""
+
     estimates: Literal["model", "slicer"] | None = None
     """How the check makes the estimate of a quote; None: it makes none. One by a slicer runs only on request."""
 

@@ -81,6 +81,9 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     keeps_state: bool = False
     """Whether the worker process runs no other task, because a library keeps state."""
 
+    concurrent: bool = False
+    """Whether a check may run in a thread beside other checks."""
+
     needs: tuple[str, ...] = ()
     """Top-level modules of libraries that the code needs."""
 

@@ -243,7 +243,8 @@ class ConvertOptions(TypedDict, total=False):
 
     reduce_colors_palette: str | None
     """Filaments. Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the content of
-    a file with filaments: text, CSV, JSON or settings of a slicer. Default: the colors that suit the model."""
+    a file with filaments: text, CSV, JSON or settings of a slicer. On a service, @inventory is the list that its
+    operator keeps for you. Default: the colors that suit the model."""
 
     reduce_colors_cell_mm: float | None
     """Smallest color detail in mm (at least 0.05 and at most 100). Size of the details that borders between colors
@@ -314,6 +315,25 @@ class ConvertOptions(TypedDict, total=False):
     """Dialect when writing 3MF. standard writes materials and colors, which slicers show or ignore; prusa, bambu
     and orca also assign a filament to each color of a material, as a project of PrusaSlicer, BambuStudio or
     OrcaSlicer."""
+
+    threemf_printer: (
+        Literal[
+            "anycubic-kobra-3",
+            "bambu-a1",
+            "bambu-a1-mini",
+            "bambu-h2d",
+            "bambu-h2s",
+            "bambu-p1s",
+            "bambu-p2s",
+            "bambu-x1c",
+            "creality-k2-plus",
+            "snapmaker-u1",
+        ]
+        | None
+    )
+    """Printer of the project when writing 3MF. Printer for which a project of BambuStudio or OrcaSlicer opens, with
+    its standard settings for PLA; default: bambu-p1s. A project of the same slicer keeps everything except settings
+    that belong to its old printer; notes name them."""
 
     threemf_paint_cell_mm: float | None
     """Smallest painted detail in mm (at least 0.05 and at most 100). Size of the details that paint inside
@@ -418,6 +438,14 @@ class PrintOptions(TypedDict, total=False):
         | None
     )
     """Printer. Printer on which the model must fit. Without it, it must fit on one of the known ones."""
+
+    print_volume_mm: str | None
+    """Volume of the printer, mm. Volume of a printer that is not in the list: width × depth × height in
+    millimeters, such as 250x210x220."""
+
+    print_filaments: int | None
+    """Filaments of the printer (at least 1 and at most 64). Filaments that the printer has loaded, for models with
+    colors. Default: those of one changer for a printer of the list."""
 
     print_material: Literal["abs", "asa", "pa", "pa12", "pc", "petg", "pla", "resin", "tpu"] | None
     """Print material. Material of the estimate. Default: pla for fdm, resin for resin, pa12 for sls."""

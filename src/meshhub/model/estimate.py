@@ -69,13 +69,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """Time of the print; None if it depends on what else is in the printer."""
 
     seconds_error: float | None
-    """Share of the time by which nine of ten parts of the validation differed at most; None without a validation."""
+    """Error of the time, as a share of it, that nine of ten validated parts did not exceed; None without a validation.
+    """
 
     parts: tuple[PartEstimate, ...]
     """The first parts, at most a hundred."""
 
     def with_material(self, name: str, density_g_cm3: float) -> Estimate:
-        """Return the same print of another material: only the weights differ."""
+        """Return the estimate for another material; only the weights differ."""
         ratio = density_g_cm3 / self.density_g_cm3
         return structs.replace(
             self,
@@ -87,7 +88,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         )
 
     def describe_weight(self) -> str:
-        """Return the weight in words, with its part of support."""
+        """Return the weight in words, with that of the support."""
         support = f", {format_number(self.support_weight_g, 3)} g of it support" if self.support_weight_g else ""
         return f"{format_number(self.weight_g, 3)} g of {self.material}{support}"
 

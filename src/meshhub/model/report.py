@@ -262,6 +262,9 @@ class Inspection(Struct, frozen=True, kw_only=True):
     feature_table: FeatureTable | None = None
     """Surfaces, radii and holes, if the format has exact surfaces; None otherwise."""
 
+    figures: dict[str, Figure] = field(default_factory=dict)
+    """Values that the reader reported by name, such as the time of a print; empty for most formats."""
+
     notes: tuple[Note, ...] = ()
     """Remarks for the caller."""
 

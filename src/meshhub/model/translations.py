@@ -78,6 +78,10 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     figures: Mapping[str, Text] = {}
     """Sentences about figures of reports, by figure, as in `Operation.figures`."""
 
+    sentences: Mapping[str, Text] = {}
+    """Parts of messages, which have "; " between them, by the English part. Both have names in braces in place of
+    values, and names of options in quotes: `"{count} edges are open" = "{count} Kanten sind offen"`."""
+
 
 class Texts(Catalog, frozen=True, kw_only=True):
     """Texts of all plug-ins in one language."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from meshhub.model.estimate import Estimate
 from meshhub.model.html import format_table, list_rows
@@ -20,7 +20,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Every severity, the worst first."""
 
 VerdictWord: TypeAlias = Literal["pass", "warn", "fail"]
-"""Verdict in a word: no finding but facts, warnings, or errors."""
+"""Verdict in a word: only facts, warnings, or errors."""
 
 MAX_PLACES = 50
 """Maximum places that a finding lists; it counts all."""
@@ -108,12 +108,22 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Estimate of the print; None if no check made one."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks of the reader and of operations."""
+    """Notes of the reader and of operations."""
 
     def worse_than(self, severity: Severity) -> bool:
         """Return whether a finding is as bad as a severity, or worse."""
         rank = SEVERITIES.index(severity)
         return any(SEVERITIES.index(finding.severity) <= rank for finding in self.findings)
+
+    def translated(self, translate: Callable[[str], str]) -> Verdict:
+        """Return the verdict with the messages of findings and notes in another language.
+
+        Args:
+            translate: Returns a message in that language.
+        """
+        findings = (structs.replace(finding, message=translate(finding.message)) for finding in self.findings)
+        notes = (structs.replace(note, message=translate(note.message)) for note in self.notes)
+        return structs.replace(self, findings=tuple(findings), notes=tuple(notes))
 
     def _repr_html_(self) -> str:
         """Describe the verdict for notebooks."""
@@ -131,6 +141,6 @@ Result: TypeAlias = Report | Inspection | Verdict
 
 
 def judge(findings: tuple[Finding, ...]) -> VerdictWord:
-    """Return the verdict about findings."""
+    """Return the verdict on findings."""
     severities = {finding.severity for finding in findings}
     return "fail" if "error" in severities else "warn" if "warning" in severities else "pass"

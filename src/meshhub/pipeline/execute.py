@@ -6,25 +6,19 @@ This module needs the chain, a source and a target, but no registry, because a w
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import cast
 
-import msgspec
-from msgspec import structs
-
-from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginError
+from meshhub.errors import ConversionFailed, PluginError
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
 from meshhub.model.destination import Destination, converting_to
-from meshhub.model.estimate import Estimate
-from meshhub.model.notes import Note, did, note, quote_options, spell_message
+from meshhub.model.notes import Note, did, note
 from meshhub.model.report import FileReport, Inspection, Loss, Report
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
-from meshhub.model.verdict import MAX_PLACES, Finding, Result, Verdict
+from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.preview_options import PreviewOptions
@@ -40,9 +34,6 @@ from meshhub.pipeline.running import (
 )
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
 from meshhub.toolkit.geometry import to_frame
-
-MAX_RESULTS = 1_000
-"""Maximum findings of one check; a person reads a few."""
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
@@ -109,7 +100,7 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
         if ending.texture_colors is not None and "textures" in scene.features():
             with attributing(str(position.step), position):
                 with IMPORTING.held():
-                    from meshhub.toolkit.surface_colors import bake_textures
+                    from meshhub.toolkit.baking import bake_textures
 
                 scene = bake_textures(scene, by_face=ending.texture_colors == "face")
         if ending.texture_colors == "face":
@@ -188,36 +179,15 @@ def _inspect(run: Run) -> Inspection:
 
 
 def _check(run: Run, ending: Judge, target: Target) -> Verdict:
-    """Run the operations, and each check on the result; then write the scene with its findings if they are marked.
+    """Run the operations and the checks; then write the scene with its findings if they are marked."""
+    with IMPORTING.held():
+        from meshhub.pipeline.judging import run_checks
 
-    A check that fails does not stop the others. A quote needs the estimate: if that fails, its error is raised.
-    """
     scene, project = read_scene(run)
     run.note_losses(project)
     for _ in run.chain.operations:
         scene = _operate(run, scene)
-    findings: list[Finding] = []
-    estimate: Estimate | None = None
-    for _ in run.chain.checks:
-        with run.step() as position:
-            found: list[Finding] = []
-            own_estimate: Estimate | None = None
-            try:
-                for result in _find(position, scene):
-                    if isinstance(result, Finding):
-                        found.append(result)
-                    else:
-                        own_estimate = result
-            except EngineError:
-                raise
-            except MeshhubError as error:
-                if ending.needs_estimate:
-                    raise
-                found.append(_describe_failed_check(position.step, error))
-            if ending.needs_estimate and own_estimate is None:
-                raise _describe_missing_estimate(position, found)
-            findings += found
-            estimate = own_estimate or estimate
+    findings, estimate = run_checks(run, scene, needs_estimate=ending.needs_estimate)
     verdict = run.verdict(findings, estimate, scene)
     if ending.marks:
         with run.step() as position:
@@ -228,67 +198,6 @@ def _check(run: Run, ending: Judge, target: Target) -> Verdict:
                 scene = mark_findings(scene, verdict)
             _write(position, scene, target)
     return verdict
-
-
-def _find(position: Position, scene: Scene) -> Iterator[Finding | Estimate]:
-    """Yield the findings of a check, each message as one printable line, and its estimate. Raises MeshhubError."""
-    step = position.step
-    with attributing(str(step), position):
-        results = iter(load(step.run)(scene, build_step_options(step)))
-    for number in count():
-        with attributing(str(step), position):
-            result = next(results, None)
-        if result is None:
-            return
-        if number == MAX_RESULTS:
-            raise PluginError(f"{step} returned more than {MAX_RESULTS:,} findings; {position.remedy}")
-        if isinstance(result, Finding):
-            with attributing(str(step), position):
-                result = structs.replace(result, check=step.id, places=tuple(result.places[:MAX_PLACES]))
-            _check_values(result, Finding, position)
-            yield structs.replace(result, message=quote_options(result.message, result.options))
-        elif isinstance(result, Estimate):
-            _check_values(result, Estimate, position)
-            yield result
-        else:
-            raise wrong_result(position, result, "a finding or an estimate")
-
-
-def _check_values(result: Finding | Estimate, expected: type[Finding | Estimate], position: Position) -> None:
-    """Raise PluginError if a value has another type than declared, or is not finite: no other process could read it."""
-    try:
-        text = msgspec.json.encode(result)
-        # JSON has no numbers that are not finite, so they become null, which is another type
-        is_whole = msgspec.json.decode(text, type=expected) == result
-    except (msgspec.MsgspecError, TypeError, ValueError):
-        is_whole = False
-    if not is_whole:
-        raise PluginError(
-            f"{position.step} returned a {expected.__name__.lower()} with a value of a wrong type, or one that is not "
-            f"finite; {position.remedy}"
-        )
-
-
-def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
-    # templates of errors may have quotes around the braces
-    template = error.template.replace("'{", "{").replace("}'", "}")
-    return Finding(
-        code="check_failed",
-        severity="warning",
-        message=f"the check {step.label} did not run: {quote_options(template, error.options)}",
-        options=error.options,
-        check=step.id,
-    )
-
-
-def _describe_missing_estimate(position: Position, findings: Sequence[Finding]) -> MeshhubError:
-    """Return the error of a quote without an estimate: the finding that says why."""
-    if not findings:
-        return PluginError(f"{position.step} made no estimate; {position.remedy}")
-    finding = findings[0]
-    # errors have names of options in braces
-    template = spell_message(finding.message, finding.options, lambda name: f"'{{{name}}}'")
-    return ConversionFailed(template, options=finding.options)
 
 
 def _operate(run: Run, scene: Scene) -> Scene:

@@ -137,8 +137,7 @@ def identify(
     has_content = not isinstance(source, NamedSource)
     if size == 0 and has_content:
         raise EmptyModel(f"{name} is empty: it holds 0 bytes; export the model again")
-    extension = source.extension
-    by_extension = [reader for reader in declarations.readers if extension in reader.capability.format.extensions]
+    extension, by_extension = _match_extension(declarations.readers, source)
     head = source.head()
     matches, notes = _match_content(declarations.readers if has_content else (), head, size, sniff)
     best = max((match.score for match in matches), default=0)
@@ -181,6 +180,18 @@ def _choose_by_content(
         notes += (Note("content_beats_name", f"the extension is {extension}, the content is {label}: read as {label}"),)
     same_format = [match.reader for match in matches if match.format_id == first.format_id]
     return Identification(choose_installed(same_format), first.because, notes)
+
+
+def _match_extension(readers: Sequence[Declared[Reader]], source: Source) -> tuple[str, list[Declared[Reader]]]:
+    """Return the longest extension of a file that a format declares, such as ".gcode.3mf", and its readers.
+
+    Only the last part of the name counts if no format declares a longer extension.
+    """
+    name = source.name.lower()
+    declared = {extension for reader in readers for extension in reader.capability.format.extensions}
+    longer = [each for each in declared if each.count(".") > 1 and name.endswith(each)]
+    extension = max(longer, key=len, default=source.extension)
+    return extension, [reader for reader in readers if extension in reader.capability.format.extensions]
 
 
 def _match_content(

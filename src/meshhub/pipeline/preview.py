@@ -46,7 +46,7 @@ class MeasureScale(Struct, frozen=True, kw_only=True):
     """Scale of a measure that colors a preview, for a legend."""
 
     measure: Measure
-    """What is measured."""
+    """Measured quantity."""
 
     title: str
     """Its name."""

@@ -39,7 +39,7 @@ _OWN_OPTIONS: dict[str, type[Struct]] = {
     "check": VerdictOptions,
     "quote": QuoteOptions,
 }
-"""Options of a purpose itself."""
+"""Options that belong to a purpose and not to a plug-in."""
 
 _RENDER = Step(
     kind="render",
@@ -168,7 +168,7 @@ def resolve(
     reads = [
         _resolve_reader(declarations, checked, member, caller, sniff, check_options) for member in members_of(source)
     ]
-    # the options of display depend on the reader; a picture of several files has those of the first
+    # the options of display depend on the reader; a picture of several files uses those of the first
     options = reads[0].options
     operations = (
         _make_step("operation", operation, _explain_operation(operation.capability, checked), options)
@@ -334,6 +334,7 @@ def _make_step(
         drops=tuple(sorted(capability.drops - capability.transfers)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
         keeps_state=capability.keeps_state,
+        concurrent=isinstance(capability, Check) and capability.concurrent,
         needs=capability.needs,
         origin=declared.origin,
     )
@@ -399,7 +400,7 @@ def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> froz
 
 
 def _find_max_colors(writer: Writer, options: Mapping[str, Value]) -> int | None:
-    """Return the number of colors that the programs print which the options name; None if no option limits it."""
+    """Return the number of colors that the programs named by options can print; None if no option limits it."""
     values = opt.build_options(writer.options, options)
     limits = (limits.get(getattr(values, option)) for option, limits in writer.max_colors.items())
     return min((limit for limit in limits if limit is not None), default=None)

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.estimate import Estimate
 from meshhub.model.features import FeatureTable
-from meshhub.model.notes import Note, collecting
+from meshhub.model.notes import Note, Remarks, collecting
 from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, Report, StepReport
 from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source
@@ -48,6 +49,14 @@ def no_checkpoint(step: int) -> None:
     """Let the chain continue."""
 
 
+@dataclass
+class Measured:
+    """Notes and figures of a step, and its seconds."""
+
+    remarks: Remarks
+    seconds: float = 0.0
+
+
 class Run:
     """One run of a chain: its source, and the notes, figures and seconds of its steps in order."""
 
@@ -65,16 +74,35 @@ class Run:
     @contextmanager
     def step(self) -> Iterator[Position]:
         """Collect the notes and figures of the next step."""
+        position = self.begin_step()
+        with self.measuring(position) as measured:
+            yield position
+        self.end_step(position.step, measured)
+
+    def position(self, offset: int) -> Position:
+        """Return the position of a step: `offset` steps after the one that begins next."""
+        return Position(self.chain, len(self._reports) + offset)
+
+    def begin_step(self) -> Position:
+        """Begin the next step, and return its position."""
         number = len(self._reports)
         self.checkpoint(number)
         progress.begin_step(number)
-        position = Position(self.chain, number)
-        step = position.step
+        return self.position(0)
+
+    @contextmanager
+    def measuring(self, position: Position) -> Iterator[Measured]:
+        """Collect the notes and figures of a step, which runs inside."""
         start = time.perf_counter()
-        with collecting(step.id, self.chain.reduction) as remarks, np.errstate(all="ignore"):
-            yield position
-        self.notes += remarks.notes
-        self._reports.append(StepReport(step.id, step.kind, round(time.perf_counter() - start, 4), remarks.figures))
+        with collecting(position.step.id, self.chain.reduction) as remarks, np.errstate(all="ignore"):
+            measured = Measured(remarks)
+            yield measured
+        measured.seconds = round(time.perf_counter() - start, 4)
+
+    def end_step(self, step: Step, measured: Measured) -> None:
+        """Add the notes and figures of the step that began last."""
+        self.notes += measured.remarks.notes
+        self._reports.append(StepReport(step.id, step.kind, measured.seconds, measured.remarks.figures))
 
     def note_losses(self, project: Project | None) -> None:
         """Add the notes of a project that the output does not keep."""
@@ -83,8 +111,13 @@ class Run:
 
     def inspection(self, model: ModelInspection) -> Inspection:
         """Return the inspection of a scene with the facts of its file."""
+        reading = [report.figures for report in self._reports if report.kind == "read"]
         return Inspection(
-            source=self.source_report, model=model, feature_table=self.feature_table, notes=tuple(self.notes)
+            source=self.source_report,
+            model=model,
+            feature_table=self.feature_table,
+            figures=reading[0] if reading else {},
+            notes=tuple(self.notes),
         )
 
     def verdict(self, findings: Iterable[Finding], estimate: Estimate | None, scene: Scene) -> Verdict:

@@ -167,5 +167,5 @@ def describe_fix(path: str, verdict: Verdict, options: Mapping[str, object]) -> 
     # a path that begins with a dash would be an option
     paths = (f"./{name}" if name.startswith("-") else name for name in (path, PurePath(path).stem + FIXED_SUFFIX))
     command = shlex.join(["meshhub", "convert", *paths, *flags])
-    # a command that messages would cut or change is none
+    # a command that a message would cut or change cannot be run
     return command if printable(command) == command else ""

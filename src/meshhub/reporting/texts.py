@@ -16,7 +16,7 @@ Language = Literal["en", "de"]
 
 
 class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words of a report. The messages of findings come from checks, and are English."""
+    """Words of a report."""
 
     language: str = ENGLISH
     title: str = "Print check"

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import PurePath
 
+from msgspec import structs
+
 from meshhub.errors import MissingDependency, UnsupportedTarget, describe_missing, quote
+from meshhub.model.sentences import translate_message
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel
 from meshhub.reporting.page import render_page
@@ -38,15 +41,21 @@ def render_report(
         models: Checked models, at least one.
         name: File name, whose extension chooses HTML or PDF.
         registry: Has the labels of checks.
-        language: Language of headings, labels and severities.
+        language: Language of the texts; messages that no catalog has stay English.
         day: Date of the report.
     """
     check_report_name(name)
-    texts, translated = load_texts(language), registry.texts(language).checks
+    texts, catalog = load_texts(language), registry.texts(language)
     labels = {
-        check.capability.id: text.label if (text := translated.get(check.capability.id)) else check.capability.label
+        check.capability.id: text.label if (text := catalog.checks.get(check.capability.id)) else check.capability.label
         for check in registry.declarations.checks
     }
+    marks = {ord(","): texts.thousands_mark, ord("."): texts.decimal_mark}
+
+    def translate(message: str) -> str:
+        return translate_message(message, catalog.sentences, lambda numbers: numbers.translate(marks))
+
+    models = [structs.replace(model, verdict=model.verdict and model.verdict.translated(translate)) for model in models]
     if PurePath(name).suffix.lower() != ".pdf":
         return render_page(models, texts, labels, day)
     # imported here, because HTML needs no extra

@@ -51,7 +51,7 @@ MAX_WORKERS_COUNT = 1000
 """Maximum worker processes; more is certainly a typing error."""
 
 MAX_CONVERSIONS_PER_WORKER_COUNT = 1000
-"""Maximum conversions of one process; so many make the start of the process less than a hundredth of their cost."""
+"""Maximum conversions of one process; with this many, its start is less than a hundredth of their cost."""
 
 MIN_MEMORY_BYTES = 64 << 20
 """Minimum bytes of memory of a conversion; with less, a worker cannot load its libraries."""
@@ -93,6 +93,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     rates_file: str | None = None
     """Rate card (TOML) by which /quote computes prices; default: none, so quotes have no price."""
+
+    inventories_folder: str | None = None
+    """Folder of the lists that `@inventory` stands for, such as KEY_ID.csv and default.csv; default: none."""
 
     workers: int | None = None
     """Parallel conversions; default: number of CPU cores."""
@@ -163,6 +166,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     frame_ancestors: tuple[str, ...] = ()
     """Origins whose pages may embed the page, such as https://shop.example; default: none."""
 
+    model_origins: tuple[str, ...] = ()
+    """Origins from which the page opens models that links name, such as https://models.example; default: none."""
+
     allowed_hosts: tuple[str, ...] = ()
     """Names that the header Host may have; default: any; on loopback, names of this machine and names without a dot."""
 
@@ -210,7 +216,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 )
 
     def _check_addresses(self) -> None:
-        for name in ("cors_origins", "frame_ancestors"):
+        for name in ("cors_origins", "frame_ancestors", "model_origins"):
             for origin in getattr(self, name):
                 if not (is_origin(origin) or (origin == "*" and name == "cors_origins")):
                     raise InvalidSettings(f"{name}: {quote(origin)} is not an origin like https://shop.example")

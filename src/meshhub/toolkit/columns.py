@@ -23,6 +23,7 @@ except ImportError:
     import pyarrow.compute as kernels
 
 from meshhub.errors import quote
+from meshhub.toolkit.threads import MAX_THREADS, map_threads
 
 IS_BLANK = np.zeros(256, np.bool_)
 """Whether each ASCII code is white space."""
@@ -32,6 +33,15 @@ _NEWLINE = 10
 
 _BLOCK_BYTES = 1 << 22
 """Bytes that pyarrow parses at a time; bounds the memory for one block."""
+
+MIN_BYTES_PER_THREAD = 1 << 19
+"""Bytes of text from which a thread pays off."""
+
+_MAX_LINE_BYTES = 1 << 16
+"""Bytes in which a line feed is looked for where a text is halved."""
+
+MIN_ROWS_PER_THREAD = 1 << 15
+"""Rows from which a thread pays off."""
 
 _MAX_ROWS_PER_SLICE = 1 << 20
 """Rows written at a time; bounds the memory, and keeps a string array below its limit of 2 GiB."""
@@ -56,6 +66,11 @@ class TextColumn(NamedTuple):
     def __len__(self) -> int:
         """Return the number of texts."""
         return len(self.ends) - 1
+
+    def rows(self, rows: slice) -> TextColumn:
+        """Return the texts of consecutive rows."""
+        ends = self.ends[rows.start : rows.stop + 1]
+        return TextColumn(self.text[ends[0] : ends[-1]], ends - ends[0])
 
 
 class Irregular(ValueError):
@@ -107,10 +122,35 @@ def read_rows(
     fields = list(range(width)) if take is None else list(take)
     if len(text) == 0:
         return np.empty((0, len(fields)), dtype)
+    tables = map_threads(lambda part: _read_table(part, width, dtype, delimiter, fields), _halve_lines(text))
+    ends = np.cumsum([table.num_rows for table in tables])
+    rows = np.empty((ends[-1], len(fields)), dtype)
+    for table, end in zip(tables, ends.tolist(), strict=True):
+        for index, column in enumerate(table.columns):
+            start = end - table.num_rows
+            for chunk in column.chunks:
+                if chunk.null_count:
+                    raise Irregular("empty field")
+                rows[start : start + len(chunk), index] = as_numpy(chunk)
+                start += len(chunk)
+    return rows
+
+
+def _halve_lines(text: bytes | memoryview) -> list[bytes | memoryview]:
+    """Return both halves of a long text, which ends at a line feed, or else the text."""
+    middle = len(text) // 2
+    if middle < MIN_BYTES_PER_THREAD:
+        return [text]
+    view = memoryview(text)
+    end = middle + bytes(view[middle : middle + _MAX_LINE_BYTES]).find(b"\n") + 1
+    return [text] if end in (middle, len(text)) else [view[:end], view[end:]]
+
+
+def _read_table(text: bytes | memoryview, width: int, dtype: str, delimiter: str, fields: list[int]) -> pa.Table:
     names = [f"f{index}" for index in range(width)]
     columns = [names[index] for index in fields]
     try:
-        table = csv.read_csv(
+        return csv.read_csv(
             pa.BufferReader(pa.py_buffer(text)),
             read_options=csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False, newlines_in_values=False),
@@ -123,15 +163,6 @@ def read_rows(
         )
     except pa.ArrowInvalid as error:
         raise Irregular(str(error).splitlines()[0]) from None
-    rows = np.empty((table.num_rows, len(fields)), dtype)
-    for index, column in enumerate(table.columns):
-        start = 0
-        for chunk in column.chunks:
-            if chunk.null_count:
-                raise Irregular("empty field")
-            rows[start : start + len(chunk), index] = as_numpy(chunk)
-            start += len(chunk)
-    return rows
 
 
 def read_numbers(text: bytes | memoryview, dtype: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -263,24 +294,34 @@ def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any] | TextCol
         raise ValueError(f"{len(columns)} columns need {len(columns) + 1} literals, not {len(literals)}")
     if len(columns[0]) == 0:
         return memoryview(b"")
+    count = len(columns[0])
+    length = min(_MAX_ROWS_PER_SLICE, max(MIN_ROWS_PER_THREAD, -(-count // MAX_THREADS)))
+    if count <= length:
+        return _write_slice(literals, columns)
+    slices = [slice(start, start + length) for start in range(0, count, length)]
+    out = bytearray()
+    for number in range(0, len(slices), MAX_THREADS):
+        group = slices[number : number + MAX_THREADS]
+        for text in map_threads(
+            lambda rows: _write_slice(literals, [_take_rows(column, rows) for column in columns]), group
+        ):
+            out += text
+    return memoryview(out)
+
+
+def _take_rows(column: NDArray[Any] | TextColumn, rows: slice) -> NDArray[Any] | TextColumn:
+    return column.rows(rows) if isinstance(column, TextColumn) else column[rows]
+
+
+def _write_slice(literals: Sequence[str], columns: Sequence[NDArray[Any] | TextColumn]) -> memoryview:
     pieces: list[Any] = []
     for literal, column in zip(literals, columns, strict=False):
         pieces += [_literal(literal), _format_column(column)]
-    step = _MAX_ROWS_PER_SLICE
-    if len(columns[0]) <= step:
-        return _join_rows(pieces, literals[-1])
-    out = bytearray()
-    for start in range(0, len(columns[0]), step):
-        out += _join_rows([p.slice(start, step) if isinstance(p, pa.Array) else p for p in pieces], literals[-1])
-    return memoryview(out)
+    rows = kernels.call_function("binary_join_element_wise", [*pieces, _literal(literals[-1]), _literal("")])
+    offsets = np.frombuffer(rows.buffers()[1], np.int32)
+    return memoryview(rows.buffers()[2])[offsets[rows.offset] : offsets[rows.offset + len(rows)]]
 
 
 def _literal(text: str) -> pa.Scalar:
     # to infer the type, pyarrow would search for dateutil on disk at every call, which is a hundred times slower
     return pa.scalar(text, pa.string())
-
-
-def _join_rows(pieces: list[Any], last: str) -> memoryview:
-    rows = kernels.call_function("binary_join_element_wise", [*pieces, _literal(last), _literal("")])
-    offsets = np.frombuffer(rows.buffers()[1], np.int32)
-    return memoryview(rows.buffers()[2])[offsets[rows.offset] : offsets[rows.offset + len(rows)]]

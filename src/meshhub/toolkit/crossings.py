@@ -132,7 +132,7 @@ def _round_outward(values: Float64, direction: float) -> NDArray[np.float32]:
 def _divide(
     low: NDArray[np.float32], high: NDArray[np.float32], a: NDArray[np.int32], b: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the pairs of children whose boxes overlap; a box is a pair with itself, too."""
+    """Return the pairs of children whose boxes overlap; each box is also paired with itself."""
     overlaps = np.ones((2, 2, len(a)), np.bool_)
     one, other = a.astype(np.intp), b.astype(np.intp)
     for axis_low, axis_high in zip(low, high, strict=True):

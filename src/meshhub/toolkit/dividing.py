@@ -19,8 +19,8 @@ from meshhub.toolkit.solids import Solids, is_valid_in_file
 class Piece(NamedTuple):
     """Piece of a part.
 
-    solid: its volume, in the place of the part without its translation
-    kind:  word in the name of a piece that is not one of the part itself, such as "dowel"
+    solid: its volume, placed like the part, but without its translation
+    kind:  word in the name of an additional piece, such as "dowel"; "" for a piece of the part itself
     """
 
     solid: Manifold
@@ -74,7 +74,7 @@ class Divider:
         ]
 
     def finish(self, parts: Sequence[Part]) -> Scene:
-        """Return the scene with the parts replaced: those that remain, and the pieces of those that were divided."""
+        """Return the scene with other parts: those that were not divided, and the pieces of the divided ones."""
         meshes = (*self.scene.meshes, *self._meshes)
         return without_unused_meshes(replace(self.scene, meshes=meshes, parts=tuple(parts)))
 
@@ -90,7 +90,7 @@ class Divider:
         return [(begin + number, piece.kind) for number, piece in enumerate(pieces)]
 
     def _next_name(self, name: str, kind: str) -> str:
-        """Return a name that no other piece has; several parts of one name share the letters."""
+        """Return a name that no other piece has; the letters continue over all parts of one name."""
         base = f"{name or 'part'}-{kind}" if kind else name or "part"
         self._numbers[base] += 1
         return f"{base}-{letters(self._numbers[base] - 1)}"

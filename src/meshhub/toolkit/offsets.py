@@ -30,7 +30,7 @@ TARGET_CELLS = 40_000
 """Cells along a surface that take a few seconds to compute; a larger surface gets larger cells."""
 
 MAX_CELLS = 150_000
-"""Maximum number of cells along a surface; so many take half a minute and 1 GB of memory."""
+"""Maximum number of cells along a surface; they take half a minute and 1 GB of memory."""
 
 SIMPLIFY_RATIO = 0.005
 """Distance by which the result may be simplified, as a share of the offset: a sixth of the accuracy of 3 %."""

@@ -243,7 +243,7 @@ def _clip_ears(flat: Float64) -> Index:
 
 
 def _is_blocked(before: Float64, points: Float64, after: Float64) -> NDArray[np.bool_]:
-    """Return (k, m) whether another corner of the same polygon is in or on the triangle at each corner."""
+    """Return the mask (k, m) of corners whose triangle contains another corner of the same polygon, or touches it."""
     size = points.shape[1]
     a, b, c = before[:, :, None], points[:, :, None], after[:, :, None]
     other = points[:, None]

@@ -251,10 +251,10 @@ def _attributes(mesh: Mesh) -> list[tuple[str, NDArray[Any]]]:
 
 
 def with_faces(mesh: Mesh, vertices: Float64, faces: Int32, like: Mesh | None = None) -> Mesh:
-    """Add faces to a mesh that look like the nearest place of it.
+    """Add faces to a mesh, which look like its nearest faces.
 
     Args:
-        mesh: Any mesh; its own vertices and faces stay the first.
+        mesh: Any mesh; its vertices and faces come first in the result.
         vertices: (n, 3) further positions.
         faces: (m, 3) indices into `vertices`.
         like: Mesh with faces and the same attributes that the faces look like; default: the mesh.

@@ -28,7 +28,7 @@ LINE_RATIO = 1.125
 """Width of a line per diameter of the nozzle."""
 
 MIN_RISE = 1e-6
-"""Sine of the least angle with the bed at which a face rises; smaller angles are rounding."""
+"""Sine of the smallest angle to the bed at which a face counts as rising; smaller angles are rounding."""
 
 
 class Skin(NamedTuple):
@@ -73,9 +73,9 @@ class Skin(NamedTuple):
 class Columns(NamedTuple):
     """Support of each layer, (l,) each.
 
-    space:     mm³ that it takes up
-    interface: mm³ of it beside an overhang, which are dense
-    border:    mm² of its sides
+    space:     volume, mm³
+    interface: volume of its dense part beside an overhang, mm³
+    border:    area of its sides, mm²
     """
 
     space: Float64
@@ -94,7 +94,7 @@ class Columns(NamedTuple):
 def stand_columns(
     skin: Skin, layers: Layers, angle_deg: float, layer_mm: float, *, with_edges: bool = False
 ) -> Columns:
-    """Let columns grow from overhangs down to the bed, or to the model below.
+    """Compute the columns that reach from overhangs down to the bed, or to the model below.
 
     Args:
         skin: Surface of the model.

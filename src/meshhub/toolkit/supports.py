@@ -17,11 +17,11 @@ CHUNK_HITS = 1 << 22
 """Cells of bounding boxes of triangles per pass; bounds the memory."""
 
 ROUNDING_RATIO = float(np.finfo(np.float32).eps)
-"""Distance by which two points move apart at most when both are rounded to float32, per largest coordinate."""
+"""Maximum distance by which two points move apart when both are rounded to float32, per largest coordinate."""
 
 MAX_ROUNDINGS_COUNT = 6.0
-"""Roundings times the longest edge, by which the normal of a face and its share along Z change at most: each edge by
-one along each axis."""
+"""Maximum change of a face's normal and of its share along Z, in roundings times the longest edge, because rounding
+moves each edge by one along each axis."""
 
 _SHIFT = np.array([0.34721, 0.61803])
 """Position of a column in its cell, off the center so that columns do not meet the sides of regular meshes."""
@@ -69,7 +69,7 @@ def measure_support(vertices: Float64, faces: Int32, angle_deg: float, layer_mm:
 def find_overhangs(vertices: Float64, faces: Int32, normals: Float64, angle_deg: float) -> NDArray[np.bool_]:
     """Return the mask (m,) of faces that look down at less than an angle from the bed.
 
-    A face that rounding to float32 could have moved below the angle is none.
+    A face does not count if rounding to float32 could have moved it below the angle.
 
     Args:
         vertices: (n, 3) positions.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.notes import note
-from meshhub.model.scene import Float32, Int32, Material, Mesh, Scene, UInt8
+from meshhub.model.scene import Float32, Int32, Material, Scene, UInt8
 from meshhub.toolkit.colors import LINEAR_OF_BYTE, decode_srgb, encode_srgb
-from meshhub.toolkit.geometry import IntIndex, weld
+from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.images import decode_image
 
 CHUNK_SIZE = 262_144
@@ -28,11 +27,6 @@ _BYTE_OF_LINEAR = np.rint(encode_srgb(np.arange(_LINEAR_STEP_COUNT + 1) / _LINEA
 
 _MAX_REPEAT_COUNT = 65_536
 """Maximum repetitions of a texture; larger float32 coordinates, and NaN, cannot address a pixel. """
-
-_MEAN_SAMPLES = np.array(
-    [(4, 1, 1), (1, 4, 1), (1, 1, 4), (2, 2, 2), (3, 3, 0), (3, 0, 3), (0, 3, 3)], np.float32
-) / np.float32(6)
-"""Barycentric coordinates of the samples whose mean is the color of a face."""
 
 WHITE = (255, 255, 255)
 """Background of transparent surfaces if the caller gives none."""
@@ -118,6 +112,24 @@ class SurfaceColors:
         if self._colors is not None or self._is_textured.any() or self._emission:
             return True
         return bool((self._factor[:, np.unique(self._material)] != 1).any())
+
+    def get_materials(self, face: IntIndex) -> Int32:
+        """Return the material (k,) of each face, -1 for none."""
+        return self._material[face]
+
+    def measure_texels(self, face: IntIndex) -> Float32:
+        """Return the distances (k, 3) between the corners and the middles of faces, in pixels of their textures.
+
+        Args:
+            face: (k,) faces with a texture.
+        """
+        assert self._uv is not None
+        sizes = np.ones((2, len(self._factor[0])), np.float32)
+        for number, pixels in self._pixels.items():
+            sizes[:, number] = pixels.shape[1::-1]
+        corners = self._uv[:, :, face] * sizes[:, None, self._material[face]]
+        distances: Float32 = np.linalg.norm(corners - corners.mean(axis=1, keepdims=True), axis=0).T
+        return distances
 
     def sample(self, face: Int32 | IntIndex, weights: Float32) -> UInt8:
         """Return the colors of points.
@@ -294,52 +306,3 @@ def _wrap(position: Float32, mode: str, count: int) -> IntIndex:
         index %= 2 * count
         return np.minimum(index, 2 * count - 1 - index)
     return np.clip(index, 0, count - 1)
-
-
-def bake_textures(scene: Scene, *, by_face: bool = False) -> Scene:
-    """Replace textures by vertex colors; vertices are duplicated where faces with different colors meet.
-
-    Args:
-        scene: Any frame.
-        by_face: Give each face its mean color, instead of the colors of the texture at its corners.
-    Returns:
-        Scene whose textured parts have vertex colors and no material; other parts keep theirs.
-    """
-    surfaces = list(dict.fromkeys(Surface(part.mesh, part.material) for part in scene.parts))
-    colors = SurfaceColors(scene, surfaces)
-    first_face = np.cumsum([0, *(len(scene.meshes[surface.mesh].faces) for surface in surfaces)])
-    meshes = list(scene.meshes)
-    replaced: dict[Surface, int] = {}
-    for place, surface in enumerate(surfaces):
-        faces = np.arange(first_face[place], first_face[place + 1])
-        if colors.is_textured[faces].any():
-            replaced[surface] = len(meshes)
-            meshes.append(_bake_mesh(scene.meshes[surface.mesh], colors, faces, by_face=by_face))
-    parts = [
-        replace(part, mesh=replaced[surface], material=None) if surface in replaced else part
-        for part, surface in ((part, Surface(part.mesh, part.material)) for part in scene.parts)
-    ]
-    if replaced:
-        where = "for each triangle" if by_face else "at the vertices"
-        note("textures_as_colors", f"wrote the colors of textures {where}; dense meshes keep more of their detail")
-    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
-
-
-def _bake_mesh(mesh: Mesh, colors: SurfaceColors, faces: IntIndex, *, by_face: bool) -> Mesh:
-    """Return a mesh with the colors of the surface's `faces` (m,) at its vertices, and without materials."""
-    weights = _MEAN_SAMPLES if by_face else np.eye(3, dtype=np.float32)
-    samples = colors.sample(np.repeat(faces, len(weights)), np.tile(weights, (len(faces), 1)))
-    samples = samples.reshape(len(faces), len(weights), 3)
-    if by_face:
-        mean = encode_srgb(LINEAR_OF_BYTE[samples].mean(axis=1))
-        samples = np.rint(mean * 255).astype(np.uint8)[:, None].repeat(3, axis=1)
-    first, vertex = weld(np.concatenate([mesh.faces.reshape(-1, 1), samples.reshape(-1, 3)], axis=1, dtype=np.int32))
-    row = mesh.faces.ravel()[first]
-    return Mesh(
-        mesh.vertices[row],
-        vertex.reshape(-1, 3),
-        normals=None if mesh.normals is None else mesh.normals[row],
-        uv=None if mesh.uv is None else mesh.uv[row],
-        colors=np.column_stack([samples.reshape(-1, 3)[first], np.full(len(row), 255, np.uint8)]),
-        name=mesh.name,
-    )

@@ -19,32 +19,35 @@ MIN_SAMPLES, MAX_SAMPLES = 20_000, 200_000
 """Points at which the surface is measured; 200,000 take some seconds."""
 
 SPACING_RATIO = 0.4
-"""Distance of neighboring points, per limit, if MAX_SAMPLES allow it."""
+"""Distance between neighboring points, per limit, unless that needs more than MAX_SAMPLES points."""
 
 SMALL_FACE_COUNT = 8
-"""Points that a face would have, below which it is small: fewer miss the other side of a wall."""
+"""Points on a face below which the face is small, because so few points miss the other side of a wall."""
 
 MAX_SMALL_SAMPLES = 100_000
 """Points on small faces."""
 
 MAX_SMALL_RATIO = 0.25
-"""Area for which a point on a small face stands, per area of the others; more would find little more."""
+"""Area that a point on a small face stands for, per area of the other points, from which more points would find little
+more."""
 
 DETAIL_RATIO = 3.0
-"""Size of a detail per distance of points: its sides then have as many points as those of the smallest large face."""
+"""Size of a detail, per distance between points, from which its sides get as many points as the smallest large face."""
 
 MAX_TURN_DEG = 45.0
-"""Degrees by which the other side of a wall may be turned: sharper wedges are walls, other edges are not."""
+"""Degrees by which the sides of a wall may be inclined to each other: a sharper wedge is a wall, a blunter one an edge.
+"""
 
 MAX_BIN_TURN_DEG = 27.4
-"""Largest angle between a direction and the nearest of the 26 of a cube's neighbors."""
+"""Maximum angle between any direction and the nearest of the 26 directions from a cube to its neighbors."""
 
 MIN_CHORD_COSINE = np.cos(np.deg2rad(MAX_TURN_DEG / 2 + 7.5))
-"""Least cosine of the normal and the line between both contacts of a ball. For two planes, half the turn separates
-them; a point further aside belongs to something beside the wall."""
+"""Minimum cosine of the angle between the normal and the line through both contacts of a ball. Between two planes, this
+angle is half of the turn; a point farther to the side belongs to something beside the wall."""
 
 MIN_SHRINKING_COSINE = 0.3
-"""The same while a ball shrinks: it is still larger than the wall, and what it holds is farther aside."""
+"""The same while a ball shrinks. It is lower, because the ball is still larger than the wall, and points inside it may
+be farther to the side."""
 
 MAX_ROUNDS = 20
 """Rounds in which balls shrink; most need three."""
@@ -53,10 +56,10 @@ NEAREST = 4
 """Samples whose triangles are measured exactly for each ball."""
 
 TOLERANCE = 1e-6
-"""Relative change of a ball that is rounding."""
+"""Relative change of a ball up to which the change is rounding."""
 
 MAX_RAY_RATIO = 7.0
-"""Length of a ray behind the center of its ball, per radius: the walls of a wedge lie so far apart at most."""
+"""Length of a ray beyond the center of its ball, per radius; the sides of a wedge are at most this far apart."""
 
 _BATCH = 50_000
 """Balls that are measured together; bounds the memory."""
@@ -68,7 +71,7 @@ class Samples(NamedTuple):
     points:  (k, 3)
     normals: (k, 3) outward unit vectors
     faces:   (k,) face of each point
-    areas:   (k,) area for which each point stands; equal but for points on small faces, which may stand for less
+    areas:   (k,) area that each point stands for: the same for all points, but less for some on small faces
     detail:  size of the smallest details that have points on each side; 0 where no face is small
     """
 
@@ -80,7 +83,7 @@ class Samples(NamedTuple):
 
     @property
     def spacing(self) -> float:
-        """About the distance of neighboring points."""
+        """Approximate distance between neighboring points."""
         return float(np.sqrt(self.areas.max(initial=0.0)))
 
 
@@ -119,7 +122,7 @@ def sample_evenly(vertices: Float64, faces: Int32, limit: float) -> Samples:
 
 
 def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
-    """Return the number of groups of points (k, 3), and the group of each: a chain of steps of about a distance."""
+    """Group points (k, 3) that steps of about a distance connect; return the number of groups, and each group (k,)."""
     cells, label = np.unique(np.floor(points / distance).astype(np.int64), axis=0, return_inverse=True)
     pairs = cKDTree(cells).query_pairs(np.sqrt(3) + 0.1, output_type="ndarray")
     count, group = components(len(cells), pairs[:, 0], pairs[:, 1])
@@ -141,7 +144,7 @@ class _Tree(NamedTuple):
     """Samples of one density.
 
     samples: (k,) numbers of the samples in the tree
-    spacing: about the distance of neighboring ones
+    spacing: approximate distance between neighboring ones
     """
 
     tree: cKDTree
@@ -149,7 +152,7 @@ class _Tree(NamedTuple):
     spacing: float
 
     def find_near(self, points: Float64, reach: Float64 | float) -> tuple[IntIndex, IntIndex]:
-        """Return pairs of points (q, 3) and the nearest samples within a distance, that of each point or one of all."""
+        """Return pairs of points (q, 3) and their nearest samples; `reach` is the maximum distance of each or all."""
         bound = float(np.max(reach, initial=0.0))
         distance, near = self.tree.query(points, k=np.arange(1, NEAREST + 1), distance_upper_bound=bound)
         row, column = np.nonzero(distance < np.reshape(reach, (-1, 1)))
@@ -199,9 +202,9 @@ class OppositeSides:
         return Opposite(width, straight)
 
     def find_foils(self, distance: float) -> NDArray[np.bool_]:
-        """Return the mask of samples on walls without thickness: their other side is as close as a distance.
+        """Return the mask of samples on walls without thickness, whose other side is within a distance.
 
-        Bodies that touch have such a place, too, but material on both sides of it.
+        Bodies that touch also have such places, but with material on both sides.
         """
         is_close = np.zeros(len(self._samples.points), np.bool_)
         inward = -self._samples.normals
@@ -224,7 +227,7 @@ class OppositeSides:
     def _trees_of(self, number: int, *, gaps: bool) -> list[_Tree]:
         """Return samples that may be the other side: with normals along a direction for walls, against it for gaps.
 
-        Those on small faces have a tree of their own, because they would hide the others.
+        Samples on small faces have a separate tree, because they would hide the others.
         """
         key = 2 * number + gaps
         if key not in self._trees:
@@ -241,7 +244,7 @@ class OppositeSides:
     def _measure(
         self, trees: list[_Tree], points: Float64, inward: Float64, limit: float, *, gaps: bool
     ) -> tuple[Float64, Float64]:
-        """Let balls shrink until no point of the other side is inside; then follow the rays through their centers."""
+        """Shrink balls until no point of the other side is inside; then follow the rays through their centers."""
         radius = np.full(len(points), limit / 2)
         cosine = np.zeros(len(points))
         active = np.arange(len(points))

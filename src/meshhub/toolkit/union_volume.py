@@ -12,8 +12,8 @@ from meshhub.toolkit.supports import cross_columns
 def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     """Compute the volume that at least one body fills.
 
-    The signed volume counts overlaps once for each body. The lengths of columns inside and those that count alike have
-    the ratio of both volumes. Where nothing overlaps, both are the same, and the volume is exact.
+    The signed volume counts an overlap once for each body. Columns through the surface measure the share that remains
+    if each overlap counts once. Without overlaps, this share is 1, and the volume is exact.
 
     Args:
         vertices: (n, 3) positions, any length unit.

@@ -4,21 +4,27 @@ import { convert, preview, type Output } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, isCancelled, toFailure, type Failure } from "./failures";
-import { settings, settingsKey } from "./form";
-import { find, items, update, type Work } from "./items";
+import type { Settings } from "../settings";
+import { hasFreshOutput, settingsOf } from "./form";
+import { active, find, type Item, items, isTableShown, queued, update, type Work } from "./items";
 import { previewTriangles } from "./reading";
 import { forget, keepJob, keepOutput } from "./results";
 import { hasJobs } from "./service";
 
-/** Convert every model that was read and has no fresh output. */
-export async function convertAll(): Promise<void> {
-  for (const { id, state, output } of items.value) {
-    if (state === "ready" && output?.key !== settingsKey.value && !(await convertOne(id))) return;
+/** Convert the models that were read and have no fresh output, one after the other. */
+export async function convertAll(chosen: readonly Item[] = items.value): Promise<void> {
+  const waiting = chosen.filter((item) => item.state === "ready" && !hasFreshOutput(item));
+  const requested = waiting.map((item) => [item.id, settingsOf(item)] as const);
+  queued.value = new Set(waiting.map(({ id }) => id));
+  for (const [id, settings] of requested) {
+    queued.value = new Set([...queued.value].filter((other) => other !== id));
+    if (!(await convertOne(id, settings))) break;
   }
+  queued.value = new Set();
 }
 
 /** Convert a model. Returns false if the user canceled. */
-async function convertOne(id: number): Promise<boolean> {
+async function convertOne(id: number, settings: Settings): Promise<boolean> {
   const item = find(id);
   if (!item) return true;
   const { model } = item;
@@ -28,7 +34,7 @@ async function convertOne(id: number): Promise<boolean> {
   update(id, { outputError: null });
   announcement.value = t("convertingFile", { name: model.name });
   try {
-    const output = await convert(model, settings.value, {
+    const output = await convert(model, settings, {
       signal: work.abort.signal,
       onUpload: (uploaded) => show({ uploaded }),
       onLost: () => show({ isLost: true }),
@@ -47,7 +53,7 @@ async function convertOne(id: number): Promise<boolean> {
     update(id, { work: null, output: { ...output, job }, outputPicture: null, outputFacts: null });
     announcement.value = t("done", { name: output.file.name });
     notify({ output });
-    void readOutput(id, output);
+    if (id === active.value?.id && !isTableShown.value) void readOutput(id, output);
     return true;
   } catch (error) {
     const failure = isCancelled(error) ? null : toFailure(error);
@@ -64,7 +70,7 @@ export function cancelAll(): void {
 }
 
 /** Read the output back, to show what the conversion changed. */
-async function readOutput(id: number, output: Output): Promise<void> {
+export async function readOutput(id: number, output: Output): Promise<void> {
   try {
     await showOutput(id, output, output.model, new AbortController().signal);
   } catch {

@@ -1,27 +1,63 @@
-/** Settings of the next conversion. */
+/** Settings of the next conversion: those of all files, and own ones of some. */
 
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 
 import { chooseTarget, planChain } from "../chain";
+import type { Preset } from "../presets";
 import { base } from "../requests";
-import { changeRecipe, fromFragment, keyOf, toFragment, type Settings, type Value } from "../settings";
+import { changeRecipe, changeSettings, fromFragment, keyOf, toFragment, type Settings, type Value } from "../settings";
 import type { Format } from "../types";
 import { Undo } from "../undo";
-import { active, items } from "./items";
+import { active, type Item, items, scope, shownItems } from "./items";
 import { fields, supported } from "./service";
 
-export const settings = signal<Settings>({ target: "", options: {} });
-/** Id of the recipe whose options were set last; "" without one. */
-export const recipe = signal("");
+interface Choice {
+  settings: Settings;
+  /** Id of the recipe whose options were set last; "" without one. */
+  recipe: string;
+}
+
+/** What was chosen for all files. */
+const common = signal<Choice>({ settings: { target: "", options: {} }, recipe: "" });
+/** What was chosen for single files, by the id of their item. */
+const own = signal<ReadonlyMap<number, Choice>>(new Map());
+
+/** Items whose settings the form changes; null for those of all files. */
+export const chosenItems = computed<Item[] | null>(() => {
+  if (scope.value) return scope.value;
+  return active.value && own.value.has(active.value.id) ? [active.value] : null;
+});
+/** Everything that was chosen. */
+export const choices = computed((): Step => ({ common: common.value, own: own.value }));
+const choice = computed(() => choiceOf(chosenItems.value?.[0]?.id));
+export const settings = computed(() => choice.value.settings);
+export const recipe = computed(() => choice.value.recipe);
+
+function choiceOf(id: number | undefined): Choice {
+  return (id === undefined ? undefined : own.value.get(id)) ?? common.value;
+}
+
+export function settingsOf({ id }: Item): Settings {
+  return choiceOf(id).settings;
+}
+
+export function hasOwnSettings({ id }: Item): boolean {
+  return own.value.has(id);
+}
+
+/** Return whether the output of a model was made with its current settings. */
+export function hasFreshOutput(item: Item): boolean {
+  return item.output?.key === keyOf(settingsOf(item));
+}
 
 export const targetFormat = computed<Format | null>(() => supported.value?.formats[settings.value.target] ?? null);
-export const settingsKey = computed(() => keyOf(settings.value));
-/** Whether the output of the active model was made with the current settings. */
-export const isFresh = computed(() => active.value?.output?.key === settingsKey.value);
-/** Steps and losses for the active model; null until it is read. */
+export const isFresh = computed(() => active.value !== null && hasFreshOutput(active.value));
+/** Steps and losses for the shown models; null until one is read. */
 export const chain = computed(() => {
-  const features = active.value?.facts?.inspection.model.features;
-  return features && supported.value ? planChain(settings.value, supported.value, features) : null;
+  const read = shownItems.value.flatMap(({ facts }) => facts ?? []);
+  if (read.length === 0 || !supported.value) return null;
+  const features = new Set(read.flatMap(({ inspection }) => inspection.model.features));
+  return planChain(settings.value, supported.value, [...features]);
 });
 
 /** Whether the target was chosen, by the user or for the first file; it then changes only by the user. */
@@ -30,8 +66,8 @@ let isTargetChosen = false;
 const touched = new Set<string>();
 
 interface Step {
-  settings: Settings;
-  recipe: string;
+  common: Choice;
+  own: ReadonlyMap<number, Choice>;
 }
 
 const history = new Undo<Step>();
@@ -42,23 +78,50 @@ export const canRedo = computed(() => changeCount.value >= 0 && history.canRedo)
 
 /** Change the settings for the user, so that the change can be undone. */
 function change(next: Settings, topic: string, chosen = recipe.peek()): void {
-  history.record({ settings: settings.peek(), recipe: recipe.peek() }, topic);
-  restore({ settings: next, recipe: chosen });
+  const chosenNow = chosenItems.peek();
+  history.record(choices.peek(), topic && `${topic} ${chosenNow?.map(({ id }) => id).join() ?? ""}`);
+  if (!chosenNow) {
+    restore({ common: { settings: next, recipe: chosen }, own: own.peek() });
+    return;
+  }
+  // Files with different settings get the same change, and keep their differences.
+  const before = settings.peek();
+  const changed = chosenNow.map((item): [number, Choice] => [
+    item.id,
+    { settings: changeSettings(settingsOf(item), before, next), recipe: chosen },
+  ]);
+  restore({ common: common.peek(), own: new Map([...own.peek(), ...changed]) });
 }
 
 function restore(step: Step | undefined): void {
   if (!step) return;
-  settings.value = step.settings;
-  recipe.value = step.recipe;
-  changeCount.value++;
+  batch(() => {
+    common.value = step.common;
+    own.value = step.own;
+    changeCount.value++;
+  });
 }
 
 export function undo(): void {
-  restore(history.undo({ settings: settings.peek(), recipe: recipe.peek() }));
+  restore(history.undo(choices.peek()));
 }
 
 export function redo(): void {
-  restore(history.redo({ settings: settings.peek(), recipe: recipe.peek() }));
+  restore(history.redo(choices.peek()));
+}
+
+/** Let the chosen files follow the settings of all files again. */
+export function dropOwnSettings(): void {
+  const ids = new Set((chosenItems.peek() ?? []).map(({ id }) => id));
+  history.record(choices.peek(), "");
+  restore({ common: common.peek(), own: new Map([...own.peek()].filter(([id]) => !ids.has(id))) });
+}
+
+/** Set the target and all options of a preset. */
+export function applyPreset({ target, options }: Preset): void {
+  isTargetChosen = true;
+  for (const name of Object.keys(fields.value)) touched.add(name);
+  change({ target: supported.value?.formats[target] ? target : settings.value.target, options }, "", "");
 }
 
 export function setTarget(target: string): void {
@@ -102,21 +165,25 @@ export function suggest(): void {
 
 export function suggestTarget(): void {
   const writable = supported.value?.output_formats ?? [];
-  if (isTargetChosen && targetFormat.value) return;
+  if (isTargetChosen && supported.value?.formats[common.value.settings.target]) return;
   const inspection = items.value.find(({ facts }) => facts)?.facts?.inspection;
   const chosen = chooseTarget(writable, inspection?.source.format, inspection?.model.features ?? []);
   isTargetChosen = inspection !== undefined;
-  if (chosen) settings.value = { ...settings.value, target: chosen };
+  if (chosen) suggestSettings({ ...common.value.settings, target: chosen });
 }
 
 /** Switch repair on for a model with defects, until the user sets it. */
 function suggestRepair(): void {
   if (touched.has("repair") || fields.value["repair"]?.type !== "boolean") return;
   const needsRepair = items.value.some(({ facts }) => facts && !facts.inspection.model.watertight);
-  const options = { ...settings.value.options };
+  const options = { ...common.value.settings.options };
   if (needsRepair) options["repair"] = true;
   else delete options["repair"];
-  settings.value = { ...settings.value, options };
+  suggestSettings({ ...common.value.settings, options });
+}
+
+function suggestSettings(settings: Settings): void {
+  common.value = { ...common.value, settings };
 }
 
 /** Forget the settings of models that were all removed. */
@@ -125,8 +192,8 @@ export function resetForm(): void {
   history.clear();
   changeCount.value++;
   isTargetChosen = false;
-  recipe.value = "";
-  settings.value = { ...settings.value, options: {} };
+  common.value = { settings: { ...common.value.settings, options: {} }, recipe: "" };
+  own.value = new Map();
 }
 
 export function shareLink(): string {

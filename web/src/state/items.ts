@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals";
 import type { Output } from "../api";
 import type { Model } from "../intake";
 import type { Job } from "../job-events";
-import type { PreviewFacts, Verdict } from "../types";
+import type { PreviewFacts, Quote, Verdict } from "../types";
 import type { Picture } from "../viewer/picture";
 import type { Failure } from "./failures";
 
@@ -45,11 +45,31 @@ export interface Item {
   work: Work | null;
   /** Null until the user asks. */
   answer: Answer | null;
+  /** The last estimate and price, with what was asked; null without a rate card. */
+  quote: { key: string; checkKey: string; quote: Quote } | null;
+  /** Small picture as a data address; null until the table has drawn it, "" if it cannot. */
+  thumbnail: string | null;
 }
 
 export const items = signal<Item[]>([]);
 export const activeId = signal(0);
 export const active = computed(() => find(activeId.value) ?? items.value[0] ?? null);
+/** Whether the user looks at the list of files instead of a model. */
+export const isTableOpen = signal(false);
+export const isTableShown = computed(() => isTableOpen.value && items.value.length > 1);
+/** Ids of the items that are marked in the table. */
+export const marked = signal<ReadonlySet<number>>(new Set());
+/** Items that are marked in the table; null if none is, or if a model is shown. */
+export const scope = computed(() => {
+  const chosen = isTableShown.value ? items.value.filter(({ id }) => marked.value.has(id)) : [];
+  return chosen.length > 0 ? chosen : null;
+});
+/** Items that the settings and actions concern. */
+export const shownItems = computed(
+  () => scope.value ?? (isTableShown.value ? items.value : active.value ? [active.value] : []),
+);
+/** Ids of the items that wait for their conversion. */
+export const queued = signal<ReadonlySet<number>>(new Set());
 export const isBusy = computed(() => items.value.some(({ work }) => work !== null));
 export const isUploading = computed(() =>
   items.value.some(({ state, uploaded, work }) => (work ? work.uploaded < 1 : state === "reading" && uploaded < 1)),
@@ -81,6 +101,8 @@ export function addModels(models: Model[]): Item[] {
     outputError: null,
     work: null,
     answer: null,
+    quote: null,
+    thumbnail: null,
   }));
   if (added[0]) {
     items.value = [...items.value, ...added];
@@ -96,4 +118,5 @@ export function dropItem(id: number): void {
   item?.picture?.dispose();
   item?.outputPicture?.dispose();
   items.value = items.value.filter((other) => other.id !== id);
+  marked.value = new Set([...marked.value].filter((other) => other !== id));
 }

@@ -5,12 +5,12 @@ import { batch } from "@preact/signals";
 import { preview } from "../api";
 import { formatBytes, t, tOptional } from "../i18n";
 import { extensionOf, groupModels, type Model, type PathFile } from "../intake";
-import { toFields, type Settings } from "../settings";
+import { toFields } from "../settings";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
 import { banner, isCancelled, PageError, toFailure, toNotice } from "./failures";
-import { resetForm, settings, suggest } from "./form";
-import { addModels, dropItem, find, items, update } from "./items";
+import { choices, resetForm, settingsOf, suggest } from "./form";
+import { addModels, dropItem, find, isTableOpen, type Item, items, update } from "./items";
 import { plan, readerOptions, supported } from "./service";
 
 /** Triangles of a preview; a graphics card turns these without effort. */
@@ -22,6 +22,8 @@ const PREVIEW_TRIANGLES_PHONE = 60_000;
  * model, and 12 ms more for each 10,000 triangles: 30 frames per second on two cores.
  */
 const PREVIEW_TRIANGLES_CPU = 20_000;
+/** Files that are added at once to an empty page from which on the page lists them. */
+const TABLE_FROM = 5;
 /** Milliseconds without a change before models are read again with other options. */
 const REREAD_DELAY_MS = 600;
 
@@ -44,17 +46,21 @@ export async function addFiles(files: PathFile[]): Promise<void> {
     banner.value = toNotice(message, tOptional("advice_too_many_files") ?? "", "too_many_files");
     models = models.slice(0, room);
   }
+  if (items.value.length === 0) isTableOpen.value = models.length >= TABLE_FROM;
   for (const { id } of batch(() => addModels(models))) await read(id);
 }
 
 export function removeItem(id: number): void {
   reading.get(id)?.abort();
   reading.delete(id);
+  readWith.delete(id);
   dropItem(id);
   if (items.value.length === 0) resetForm();
 }
 
 const reading = new Map<number, AbortController>();
+/** Options with which models were read, by the id of the item. */
+const readWith = new Map<number, string>();
 
 /** Read a model. */
 export async function read(id: number): Promise<void> {
@@ -63,11 +69,13 @@ export async function read(id: number): Promise<void> {
   reading.get(id)?.abort();
   const abort = new AbortController();
   reading.set(id, abort);
+  const options = readerFields(item);
+  readWith.set(id, JSON.stringify(options));
   update(id, { state: "reading", error: null, uploaded: 0 });
   try {
     checkSize(item.model);
     const data = await preview(item.model, {
-      options: readerFields(item.model),
+      options,
       maxTriangles: previewTriangles(),
       signal: abort.signal,
       onUpload: (uploaded) => update(id, { uploaded }),
@@ -78,7 +86,7 @@ export async function read(id: number): Promise<void> {
       picture.dispose();
       return;
     }
-    item.picture?.dispose();
+    find(id)?.picture?.dispose();
     batch(() => {
       update(id, { state: "ready", uploaded: 1, picture, facts: picture.facts });
       suggest();
@@ -97,20 +105,20 @@ export function retryFailed(): void {
 
 let rereadTimer = 0;
 
-/** Read all models again soon after an option of a reader has changed. */
+/** Read models again soon after an option of their reader has changed. */
 export function watchReaderOptions(): void {
-  const keyOf = (current: Settings): string =>
-    JSON.stringify(toFields(current).filter(([name]) => readerOptions.peek().has(name)));
-  let last = keyOf(settings.peek());
-  settings.subscribe((current) => {
-    const key = keyOf(current);
-    if (key === last) return;
-    last = key;
+  choices.subscribe(() => {
     clearTimeout(rereadTimer);
-    rereadTimer = window.setTimeout(() => {
-      for (const { id } of items.peek()) void read(id);
-    }, REREAD_DELAY_MS);
+    rereadTimer = window.setTimeout(() => void rereadChanged(), REREAD_DELAY_MS);
   });
+}
+
+async function rereadChanged(): Promise<void> {
+  const isOutdated = (item: Item): boolean => {
+    const last = readWith.get(item.id);
+    return last !== undefined && last !== JSON.stringify(readerFields(item));
+  };
+  for (const { id } of items.peek().filter(isOutdated)) await read(id);
 }
 
 function checkSize(model: Model): void {
@@ -126,13 +134,13 @@ export function previewTriangles(): number {
 }
 
 /** Return the set options that concern the reading of a model. */
-export function readerFields(model: Model): [string, string][] {
-  const format = formatOf(model);
+export function readerFields(item: Item): [string, string][] {
+  const format = formatOf(item.model);
   const names = new Set([
     ...Object.keys(supported.value?.options.properties ?? {}),
     ...Object.keys(format?.options.properties ?? {}),
   ]);
-  return toFields(settings.value).filter(([name]) => names.has(name) && readerOptions.value.has(name));
+  return toFields(settingsOf(item)).filter(([name]) => names.has(name) && readerOptions.value.has(name));
 }
 
 function formatOf(model: Model): Format | undefined {

@@ -5,15 +5,18 @@ import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { readDrop } from "../intake";
 import { announcement, banner } from "../state/failures";
-import { items } from "../state/items";
+import { isTableShown, items } from "../state/items";
+import { linked } from "../state/linked-model";
 import { addFiles } from "../state/reading";
 import { isHistoryOpen, isKeyOpen } from "./dialogs";
 import { Header, KeyDialog } from "./header";
 import { FileStrip } from "./files";
+import { FileTable } from "./file-table";
 import { HistoryDialog } from "./history";
 import { Icon } from "./icons";
 import { LimitNotice } from "./limit-notice";
 import { Panel } from "./panel";
+import { Sheets } from "./sheet";
 import { Stage } from "./stage";
 import { Welcome } from "./welcome";
 
@@ -40,12 +43,18 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
         </div>
       )}
       <LimitNotice />
+      {linked.value && (
+        <div class="notice" role="status">
+          <span class="spinner" aria-hidden="true" />
+          <p>{t("linkLoading", linked.value)}</p>
+        </div>
+      )}
       {hasFiles ? (
         <main class="workspace">
           <h1 class="visually-hidden">meshhub</h1>
           <section class="viewing" aria-label={t("view")}>
             <FileStrip />
-            <Stage />
+            {isTableShown.value ? <FileTable /> : <Stage />}
           </section>
           <Panel />
         </main>
@@ -54,6 +63,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
       )}
       {isKeyOpen.value && <KeyDialog />}
       {isHistoryOpen.value && <HistoryDialog />}
+      <Sheets />
       {isDragging && (
         <div class="drop-veil" aria-hidden="true">
           <Icon name="upload" />

@@ -1,31 +1,30 @@
 import { formatBytes, formatNumber, formatSize, listFeatures, t } from "../i18n";
-import { active } from "../state/items";
+import type { Item } from "../state/items";
 import { plan } from "../state/service";
 import type { Finding, Plan, PreviewFacts } from "../types";
 import { isIncomplete } from "../verdict";
 import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
+import { PrintButton } from "./print-button";
 import { showPlace, shownPlace } from "./view-state";
 
-export function Facts({ facts }: { facts: PreviewFacts }) {
-  const { model, source, notes } = facts.inspection;
+export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
+  const { model, notes } = facts.inspection;
   const findings = model.findings ?? [];
-  const isPartial = isIncomplete(notes);
-  const isGood = model.watertight && findings.length === 0 && !isPartial;
-  const state = isPartial ? "partial" : findings.length > 0 ? "broken" : "openSurface";
+  const surface = describeSurface(facts);
   return (
     <section class="block" aria-label={t("facts")}>
-      {active.value?.output && (
+      {item.output && (
         <p class="original">
-          {t("before")}: {active.value.model.name}
+          {t("before")}: {item.model.name}
         </p>
       )}
-      <div class={`verdict ${isGood ? "good" : "poor"}`}>
-        <Icon name={isGood ? "check" : "warning"} />
+      <div class={`verdict ${surface.color}`}>
+        <Icon name={surface.color === "good" ? "check" : "warning"} />
         <div>
-          <h2>{t(isGood ? "closed" : state)}</h2>
-          <p>{t(isGood ? "closedDetail" : `${state}Detail`)}</p>
+          <h2>{surface.title}</h2>
+          <p>{surface.detail}</p>
         </div>
       </div>
       {findings.length > 0 && (
@@ -36,33 +35,57 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
         </ul>
       )}
       <dl class="facts">
-        <Fact name={t("size")} value={`${formatSize(model.size_mm)} mm`} isWide />
-        <Fact name={t("triangles")} value={formatNumber(model.faces, 0)} />
-        <Fact name={t("bodies")} value={formatNumber(model.bodies, 0)} />
-        <Fact name={t("watertight")} value={t(model.watertight ? "yes" : "no")} />
-        {model.holes > 0 && <Fact name={t("holes")} value={formatNumber(model.holes, 0)} />}
-        {model.parts > 1 && <Fact name={t("parts")} value={formatNumber(model.parts, 0)} />}
-        {model.volume_mm3 !== null && <Fact name={t("volume")} value={formatVolume(model.volume_mm3)} />}
-        <Fact
-          name={t("fileSize")}
-          value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`}
-        />
-        <Fact name={t("unit")} value={source.frame?.unit ?? t("notStated", { unit: "mm" })} />
-        <Fact name={t("features")} value={listFeatures(model.features) || t("shapeOnly")} isWide />
-        {plan.value && <Fact name={t("plan", { plan: plan.value.label })} value={describeLimits(plan.value)} isWide />}
+        {listFacts(item, facts).map(([name, value, isWide]) => (
+          <div key={name} class={isWide ? "wide" : ""}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+        {plan.value && (
+          <div class="wide">
+            <dt>{t("plan", { plan: plan.value.label })}</dt>
+            <dd>{describeLimits(plan.value)}</dd>
+          </div>
+        )}
       </dl>
       <NoteList notes={notes} />
+      <div class="row">
+        <PrintButton />
+      </div>
     </section>
   );
 }
 
-function Fact({ name, value, isWide = false }: { name: string; value: string; isWide?: boolean }) {
-  return value ? (
-    <div class={isWide ? "wide" : ""}>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  ) : null;
+/** Return the facts about a model: name, value, and whether the value may be long. */
+export function listFacts({ model: { file } }: Item, { inspection }: PreviewFacts): [string, string, boolean][] {
+  const { model, source } = inspection;
+  const count = (value: number): string => formatNumber(value, 0);
+  const rows: [string, string, boolean][] = [
+    [t("size"), `${formatSize(model.size_mm)} mm`, true],
+    [t("triangles"), count(model.faces), false],
+    [t("bodies"), count(model.bodies), false],
+    [t("watertight"), t(model.watertight ? "yes" : "no"), false],
+    [t("holes"), model.holes > 0 ? count(model.holes) : "", false],
+    [t("parts"), model.parts > 1 ? count(model.parts) : "", false],
+    [t("volume"), model.volume_mm3 === null ? "" : formatVolume(model.volume_mm3), false],
+    [t("fileSize"), `${source.format.toUpperCase()}, ${formatBytes(file.size)}`, false],
+    [t("unit"), source.frame?.unit ?? t("notStated", { unit: "mm" }), false],
+    [t("features"), listFeatures(model.features) || t("shapeOnly"), true],
+  ];
+  return rows.filter(([, value]) => value);
+}
+
+/** Return what the surface of a model is like. */
+export function describeSurface({ inspection: { model, notes } }: PreviewFacts): {
+  color: "good" | "poor";
+  title: string;
+  detail: string;
+} {
+  const hasDefects = (model.findings ?? []).length > 0;
+  const isPartial = isIncomplete(notes);
+  const isGood = model.watertight && !hasDefects && !isPartial;
+  const state = isGood ? "closed" : isPartial ? "partial" : hasDefects ? "broken" : "openSurface";
+  return { color: isGood ? "good" : "poor", title: t(state), detail: t(`${state}Detail`) };
 }
 
 function describeLimits({ limits }: Plan): string {

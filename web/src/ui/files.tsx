@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 
 import { t } from "../i18n";
 import { readPicked } from "../intake";
-import { active, activeId, type Item, items } from "../state/items";
+import { active, activeId, isTableOpen, isTableShown, type Item, items } from "../state/items";
 import { addFiles, removeItem } from "../state/reading";
 import { shownPlace } from "./view-state";
 import { Icon, type IconName } from "./icons";
@@ -47,13 +47,31 @@ export function FilePicker({ class: className, label, icon, isFolder = false, is
 export function FileStrip() {
   return (
     <nav class="file-strip" aria-label={t("files")}>
-      <ul>
-        {items.value.map((item) => (
-          <FileTab key={item.id} item={item} />
-        ))}
-      </ul>
+      {!isTableShown.value && (
+        <ul>
+          {items.value.map((item) => (
+            <FileTab key={item.id} item={item} />
+          ))}
+        </ul>
+      )}
       <FilePicker class="icon-button" icon="plus" label={t("addFiles")} isIconOnly />
+      {items.value.length > 1 && <TableSwitch />}
     </nav>
+  );
+}
+
+/** Switch between the view of one model and the table of all. */
+function TableSwitch() {
+  const isTable = isTableShown.value;
+  return (
+    <div class="segmented table-switch" role="group" aria-label={t("view")}>
+      <button aria-pressed={!isTable} onClick={() => (isTableOpen.value = false)}>
+        {t("picture")}
+      </button>
+      <button aria-pressed={isTable} onClick={() => (isTableOpen.value = true)}>
+        {t("table")}
+      </button>
+    </div>
   );
 }
 

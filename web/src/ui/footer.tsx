@@ -4,22 +4,18 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
 import { shareOf } from "../job-events";
-import { saveAll, saveFile } from "../save";
+import { canSaveIntoFolder, saveAll, saveFile, saveIntoFolder } from "../save";
 import { checkValue } from "../settings";
 import { cancelAll, convertAll } from "../state/converting";
-import { isFresh, settings, targetFormat } from "../state/form";
-import { active, isBusy, items, type Work } from "../state/items";
+import { announcement, banner, toNotice } from "../state/failures";
+import { hasFreshOutput, isFresh, settings, settingsOf, targetFormat } from "../state/form";
+import { active, isBusy, items, queued, shownItems, type Work } from "../state/items";
 import { fields } from "../state/service";
 import { Icon } from "./icons";
 
 export function Footer() {
   const ready = items.value.filter(({ state }) => state === "ready");
   const item = active.value;
-  const hasProblem = Object.entries(settings.value.options).some(([name, value]) => {
-    const field = fields.value[name];
-    return field ? checkValue(field, value) !== null : false;
-  });
-  const isLocked = !targetFormat.value?.allowed || !targetFormat.value.write;
   const format = settings.value.target.toUpperCase();
   const outputs = items.value.flatMap(({ output }) => output ?? []);
   if (isBusy.value) return <Progress />;
@@ -46,7 +42,7 @@ export function Footer() {
       ) : (
         <button
           class="button primary large grow"
-          disabled={ready.length === 0 || hasProblem || isLocked}
+          disabled={ready.length === 0 || !isConvertible()}
           onClick={() => void convertAll()}
         >
           {ready.length > 1
@@ -56,6 +52,63 @@ export function Footer() {
       )}
     </footer>
   );
+}
+
+/** Return whether the service would accept the settings. */
+function isConvertible(): boolean {
+  const hasProblem = Object.entries(settings.value.options).some(([name, value]) => {
+    const field = fields.value[name];
+    return field ? checkValue(field, value) !== null : false;
+  });
+  return !hasProblem && targetFormat.value?.allowed === true && targetFormat.value.write;
+}
+
+/** The next step for the marked files of the table, or for all. */
+export function TableFooter() {
+  if (isBusy.value) return <Progress />;
+  const chosen = shownItems.value;
+  const ready = chosen.filter((item) => item.state === "ready" && !hasFreshOutput(item));
+  const files = chosen.flatMap(({ output }) => output?.file ?? []);
+  const targets = new Set(ready.map((item) => settingsOf(item).target));
+  const format = targets.size === 1 ? [...targets].join().toUpperCase() : "";
+  return (
+    <footer class="panel-footer">
+      {files.length > 0 && (
+        <>
+          <button class="button" onClick={() => void saveAll(files)}>
+            <Icon name="download" />
+            {t("downloadAll", { n: files.length })}
+          </button>
+          {canSaveIntoFolder() && (
+            <button class="button" onClick={() => void intoFolder(files)}>
+              {t("saveIntoFolder")}
+            </button>
+          )}
+        </>
+      )}
+      {(ready.length > 0 || files.length === 0) && (
+        <button
+          class="button primary large grow"
+          disabled={ready.length === 0 || !isConvertible()}
+          onClick={() => void convertAll(ready)}
+        >
+          {format && ready.length > 1
+            ? t("convertMany", { n: ready.length, format })
+            : t("convertFiles", { n: ready.length })}
+        </button>
+      )}
+    </footer>
+  );
+}
+
+async function intoFolder(files: File[]): Promise<void> {
+  try {
+    const folder = await saveIntoFolder(files);
+    if (folder !== null) announcement.value = t("savedIntoFolder", { n: files.length, folder });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    banner.value = toNotice(t("folderFailed", { message }));
+  }
 }
 
 function DownloadButton({ file }: { file: File }) {
@@ -86,6 +139,7 @@ function Progress() {
     <footer class="panel-footer busy">
       <label class="grow stack tight">
         <span class="ellipsis">{item && work ? describeWork(item.model.name, work) : ""}</span>
+        {queued.value.size > 0 && <small>{t("moreWaiting", { n: queued.value.size })}</small>}
         <progress ref={bar} max="1" />
       </label>
       <button class="button" onClick={cancelAll}>

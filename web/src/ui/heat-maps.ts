@@ -51,7 +51,7 @@ const wanted = computed((): [Request | null, Request | null] => {
   if (!coloring.value || !item?.picture || item.state !== "ready") return [null, null];
   const mode = item.output && item.outputPicture ? viewOptions.value.mode : "before";
   return [
-    mode === "after" ? null : toRequest(item.model, readerFields(item.model), null),
+    mode === "after" ? null : toRequest(item.model, readerFields(item), null),
     mode === "before" || !item.output
       ? null
       : toRequest(item.output.model, [], { picture: item.picture, report: item.output.report }),

@@ -18,6 +18,11 @@ export function NoteList({ notes }: { notes: Note[] }) {
   );
 }
 
+/** Return what a note says, in the language of the page. */
+export function describeNoteText({ code, message }: Note): string {
+  return describeNote(code) ?? humanize(message, fields.value);
+}
+
 /** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */
 function NoteText({ note: { code, message } }: { note: Note }) {
   const original = humanize(message, fields.value);

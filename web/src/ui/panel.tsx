@@ -3,11 +3,11 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { active } from "../state/items";
+import { active, isTableShown } from "../state/items";
 import { read } from "../state/reading";
 import { Facts } from "./facts";
 import { Settings } from "./settings";
-import { Footer } from "./footer";
+import { Footer, TableFooter } from "./footer";
 import { Problem } from "./problem";
 import { Result } from "./result";
 import { VerdictBlock } from "./verdict";
@@ -21,13 +21,23 @@ export function Panel() {
     window.scrollTo({ top: 0 });
   }, [item?.id, item?.output?.file, item?.outputError]);
   if (!item) return null;
+  if (isTableShown.value) {
+    return (
+      <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
+        <div class="panel-scroll">
+          <Settings />
+        </div>
+        <TableFooter />
+      </aside>
+    );
+  }
   return (
     <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
       <div class="panel-scroll" ref={scroll}>
         {item.error && <Problem failure={item.error} onRetry={() => void read(item.id)} />}
         {item.outputError && <Problem failure={item.outputError} />}
         {item.output && <Result item={item} output={item.output} />}
-        {item.facts && <Facts facts={item.facts} />}
+        {item.facts && <Facts item={item} facts={item.facts} />}
         {item.facts && <VerdictBlock item={item} />}
         {item.state !== "failed" && <Settings />}
       </div>

@@ -6,11 +6,10 @@ import { useEffect } from "preact/hooks";
 import * as api from "../api";
 import { checkRequest } from "../check";
 import { formatNumber, language, t, type Key } from "../i18n";
-import type { Model } from "../intake";
 import { type Failure, isCancelled, toFailure } from "../state/failures";
-import type { Item } from "../state/items";
+import { type Item, update } from "../state/items";
 import { supported } from "../state/service";
-import type { Estimate, Price, Quote, Rates, Verdict } from "../types";
+import type { Estimate, Price, Rates, Verdict } from "../types";
 import { Problem } from "./problem";
 
 /** Milliseconds without a change before the price is asked for again; each answer counts as a request. */
@@ -28,9 +27,6 @@ const SUMMANDS = [
   "tax",
 ] as const;
 
-/** The last quote of each model, so that a model that is chosen again costs no request. */
-const known = new WeakMap<Model, { key: string; quote: Quote }>();
-
 export function QuoteBlock({ item, verdict }: { item: Item; verdict: Verdict }) {
   const rates = supported.value?.rates ?? null;
   if (rates) return <Quoted key={item.id} item={item} verdict={verdict} rates={rates} />;
@@ -42,8 +38,7 @@ function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates:
   const material = useSignal(rates.materials[0] ?? "");
   const failure = useSignal<Failure | null>(null);
   const attempt = useSignal(0);
-  const { model } = item;
-  const last = useSignal(known.get(model) ?? null);
+  const { id, model, quote: last } = item;
   const isValid = /^\d+$/.test(quantity.value) && Number(quantity.value) >= 1 && Number(quantity.value) <= MAX_QUANTITY;
   const fields: [string, string][] = [
     ...checkRequest.value,
@@ -51,27 +46,27 @@ function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates:
     ["material", material.value],
   ];
   const key = JSON.stringify(fields);
-  const isWaiting = isValid && last.value?.key !== key && !failure.value;
+  const isWaiting = isValid && last?.key !== key && !failure.value;
   const isReady = isValid && item.answer?.isAsking === false;
   useEffect(() => {
     failure.value = null;
-    if (!isReady || known.get(model)?.key === key) return;
+    if (!isReady || last?.key === key) return;
     const abort = new AbortController();
     const ask = async (): Promise<void> => {
       try {
-        last.value = { key, quote: await api.quote(model, fields, abort.signal) };
-        known.set(model, last.value);
+        const quote = await api.quote(model, fields, abort.signal);
+        update(id, { quote: { key, checkKey: JSON.stringify(checkRequest.peek()), quote } });
       } catch (error) {
         if (!isCancelled(error)) failure.value = toFailure(error);
       }
     };
-    const timer = setTimeout(() => void ask(), known.has(model) ? ASK_DELAY_MS : 0);
+    const timer = setTimeout(() => void ask(), last ? ASK_DELAY_MS : 0);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [model, key, isReady, attempt.value]);
-  const estimate = last.value?.quote.estimate ?? verdict.estimate;
+  const estimate = last?.quote.estimate ?? verdict.estimate;
   return (
     <>
       {estimate && <EstimateList estimate={estimate} />}
@@ -102,7 +97,7 @@ function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates:
           </select>
         </label>
       </div>
-      {last.value?.quote.price && <PriceList price={last.value.quote.price} isOutdated={last.value.key !== key} />}
+      {last?.quote.price && <PriceList price={last.quote.price} isOutdated={last.key !== key} />}
       {isWaiting && (
         <p class="row hint" role="status">
           <span class="spinner small" aria-hidden="true" />
@@ -143,16 +138,20 @@ function PriceList({ price, isOutdated }: { price: Price; isOutdated: boolean })
   );
 }
 
-function EstimateList({ estimate }: { estimate: Estimate }) {
+/** Return the lines of an estimate. */
+export function listEstimate(estimate: Estimate): [Key, string][] {
   const { weight_g: weight, support_weight_g: support, material, seconds, seconds_error: error } = estimate;
-  const rows: [Key, string][] = [
+  return [
     ["weight", `${withUnit(weight, "g")}${material ? ` ${material.toUpperCase()}` : ""}`],
     ...(support > 0 ? ([["supportWeight", withUnit(support, "g")]] as [Key, string][]) : []),
     ["printTime", seconds === null ? t("timeDepends") : formatTime(seconds, error)],
   ];
+}
+
+function EstimateList({ estimate }: { estimate: Estimate }) {
   return (
     <dl class="facts" aria-label={t("estimate")}>
-      {rows.map(([name, value]) => (
+      {listEstimate(estimate).map(([name, value]) => (
         <div key={name}>
           <dt>{t(name)}</dt>
           <dd>{value}</dd>

@@ -8,6 +8,9 @@ import {
   canRedo,
   canUndo,
   chain,
+  chosenItems,
+  dropOwnSettings,
+  hasOwnSettings,
   redo,
   undo,
   setOption,
@@ -17,12 +20,13 @@ import {
   recipe,
   setRecipe,
 } from "../state/form";
-import { active, items } from "../state/items";
+import { active, isTableShown, items } from "../state/items";
 import { readerOptions, supported } from "../state/service";
 import type { Capability, Field, Operation, Stage } from "../types";
 import { isKeyOpen } from "./dialogs";
 import { Icon } from "./icons";
 import { PaletteRow } from "./palette";
+import { Presets } from "./presets";
 
 export function Settings() {
   const capabilities = supported.value;
@@ -34,7 +38,9 @@ export function Settings() {
           <h2 id="prepare-title">{t("prepare")}</h2>
           <UndoButtons />
         </div>
+        <Scope />
         <Recipes />
+        <Presets />
         {GROUPS.map(([title, stages]) => (
           <OperationGroup
             key={title}
@@ -50,6 +56,22 @@ export function Settings() {
         <Chain />
       </section>
     </>
+  );
+}
+
+/** Which files the settings concern, if not all. */
+function Scope() {
+  const chosen = chosenItems.value;
+  if (!chosen) return isTableShown.value ? <p class="hint">{t("settingsOfAll")}</p> : null;
+  return (
+    <div class="row between scope">
+      <p>{isTableShown.value ? t("settingsOfMarked", { n: chosen.length }) : t("settingsOfOne")}</p>
+      {chosen.some(hasOwnSettings) && (
+        <button class="button small" onClick={dropOwnSettings}>
+          {t("followAll")}
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -464,10 +486,10 @@ function withFormats(name: string, field: Field): Field {
 /** What happens with the active model, from the capabilities of the service and the features of the file. */
 function Chain() {
   const planned = chain.value;
-  const source = active.value?.facts?.inspection.source.format;
-  if (!planned || !source) return null;
+  const source = isTableShown.value ? "" : active.value?.facts?.inspection.source.format;
+  if (!planned || source === undefined) return null;
   const format = settings.value.target.toUpperCase();
-  const steps = [source.toUpperCase(), ...planned.operations.map(({ label }) => label), format];
+  const steps = [source.toUpperCase(), ...planned.operations.map(({ label }) => label), format].filter(Boolean);
   return (
     <div class="chain" aria-live="polite">
       <h3 class="visually-hidden">{t("chain")}</h3>

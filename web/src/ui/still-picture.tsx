@@ -20,7 +20,7 @@ export function StillPicture({ item }: { item: Item }) {
     ["view", view],
     ...(hasDefects ? [["color_by", "defects"] as [string, string]] : []),
     // With operations, the server draws the model before and after them.
-    ...(canCompare && isComparing ? toFields(settings.value) : readerFields(item.model)),
+    ...(canCompare && isComparing ? toFields(settings.value) : readerFields(item)),
   ];
   const key = JSON.stringify(fields);
   useEffect(() => {

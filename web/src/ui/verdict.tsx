@@ -28,6 +28,22 @@ const WORDS: Record<Verdict["verdict"], [color: string, icon: IconName]> = {
   warn: ["poor", "warning"],
   fail: ["bad", "error"],
 };
+
+interface VerdictWords {
+  color: string;
+  icon: IconName;
+  title: string;
+  detail: string;
+}
+
+/** Return what a verdict says about a model; a pass says little about a file of which not all was read. */
+export function describeVerdict({ facts }: Item, { verdict, findings, notes }: Verdict): VerdictWords {
+  const isPartial = verdict === "pass" && isIncomplete([...notes, ...(facts?.inspection.notes ?? [])]);
+  const [color, icon] = WORDS[isPartial ? "warn" : verdict];
+  const title = t(isPartial ? "partial" : `verdict_${verdict}`);
+  return { color, icon, title, detail: countFindings(findings) || t(isPartial ? "partialDetail" : "passDetail") };
+}
+
 const SEVERITY_ICONS: Record<Severity, IconName> = { error: "error", warning: "warning", info: "info" };
 
 export function VerdictBlock({ item }: { item: Item }) {
@@ -127,9 +143,8 @@ interface FindingsProps {
 }
 
 function Findings({ item, verdict: answer, capabilities, onRemedy }: FindingsProps) {
-  const { verdict, findings } = answer;
-  const isPartial = verdict === "pass" && isIncomplete([...answer.notes, ...(item.facts?.inspection.notes ?? [])]);
-  const [color, icon] = WORDS[isPartial ? "warn" : verdict];
+  const { findings } = answer;
+  const { color, icon, title, detail } = describeVerdict(item, answer);
   const operations = listOperations(settings.value, capabilities);
   const isPlaceless = isMoved(settings.value, capabilities) && !(isFresh.value && item.outputPicture);
   // The places of another verdict are gone.
@@ -141,12 +156,8 @@ function Findings({ item, verdict: answer, capabilities, onRemedy }: FindingsPro
       <div class={`verdict ${color}`}>
         {item.answer?.isAsking ? <span class="spinner" aria-hidden="true" /> : <Icon name={icon} />}
         <div>
-          <h3>{t(isPartial ? "partial" : `verdict_${verdict}`)}</h3>
-          <p>
-            {item.answer?.isAsking
-              ? t("askingAgain")
-              : countFindings(findings) || t(isPartial ? "partialDetail" : "passDetail")}
-          </p>
+          <h3>{title}</h3>
+          <p>{item.answer?.isAsking ? t("askingAgain") : detail}</p>
           {operations.length > 0 && <p>{t("checkedAfter", { operations: operations.join(", ") })}</p>}
         </div>
       </div>
@@ -179,13 +190,8 @@ interface IssueRowProps {
 }
 
 function IssueRow({ issue, item, hasPlaces, capabilities, onRemedy }: IssueRowProps) {
-  const { severity, places = [], places_found: count = 0 } = issue;
+  const { severity, places = [] } = issue;
   const title = titleOf(issue, capabilities);
-  const figures = [
-    issue.unit ? formatAmount(issue.amount, issue.unit) : "",
-    issue.limit === undefined ? "" : t("limit", { value: formatAmount(issue.limit, issue.unit) }),
-    count > 0 ? t("places", { n: count }) : "",
-  ];
   return (
     <li class={`issue ${severity}`}>
       <h4>
@@ -194,7 +200,7 @@ function IssueRow({ issue, item, hasPlaces, capabilities, onRemedy }: IssueRowPr
         <span class="severity">{t(`severity_${severity}`)}</span>
       </h4>
       <p>{messageOf(issue)}</p>
-      <p class="hint figures-line">{figures.filter(Boolean).join(" · ")}</p>
+      <p class="hint figures-line">{listFigures(issue).join(" · ")}</p>
       <div class="row">
         {hasPlaces && places.length > 0 && <Places issue={issue} title={title} places={places} item={item} />}
         <ColoringButton issue={issue} item={item} />
@@ -204,15 +210,24 @@ function IssueRow({ issue, item, hasPlaces, capabilities, onRemedy }: IssueRowPr
   );
 }
 
+/** Return the worst value of a finding, its limit, and the number of its places. */
+export function listFigures({ amount, limit, unit, places_found: count = 0 }: Issue): string[] {
+  return [
+    unit ? formatAmount(amount, unit) : "",
+    limit === undefined ? "" : t("limit", { value: formatAmount(limit, unit) }),
+    count > 0 ? t("places", { n: count }) : "",
+  ].filter(Boolean);
+}
+
 /** Return the name of a finding; that of its check if the page has none, for example for a plug-in. */
-function titleOf({ code, check, amount, unit }: Issue, { checks = [] }: Supported): string {
+export function titleOf({ code, check, amount, unit }: Issue, { checks = [] }: Supported): string {
   const isCount = !unit && amount !== undefined;
   const name = tOptional(code, isCount ? { n: amount } : {});
   if (name !== null) return isCount ? `${formatNumber(amount, 0)} ${name}` : name;
   return checks.find(({ id }) => id === check)?.label ?? code;
 }
 
-function messageOf({ code, message, amount, limit, unit }: Issue): string {
+export function messageOf({ code, message, amount, limit, unit }: Issue): string {
   const values = { amount: formatAmount(amount, unit), limit: formatAmount(limit, unit) };
   return tFinding(code, values) ?? message.charAt(0).toUpperCase() + message.slice(1);
 }

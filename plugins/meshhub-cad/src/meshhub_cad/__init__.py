@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub import Feature, Format, Frame, Reader, hookimpl
+from meshhub import Feature, Format, Frame, Reader, Writer, hookimpl
 
 MESHHUB_API = "1.0"
 
@@ -94,6 +94,45 @@ class BrepOptions(Struct, frozen=True, kw_only=True):
     brep_angle_degrees: Angle = 11.46
 
 
+Surfaces = Annotated[
+    Literal["analytic", "freeform", "planar"],
+    Meta(
+        title="Surfaces of the file",
+        description=(
+            "analytic recognizes the planes, cylinders, cones, spheres and tori that the triangles approximate; "
+            "freeform also fits B-spline faces to other smooth regions; planar only merges coplanar triangles into "
+            "faces. As for STEP."
+        ),
+    ),
+]
+SurfaceTolerance = Annotated[
+    float,
+    Meta(
+        title="Tolerance of the surfaces in mm",
+        description=(
+            "Maximum distance of a mesh point from its recognized surface. Default: the rounding error of 32-bit "
+            "coordinates."
+        ),
+        ge=1e-6,
+        le=1.0,
+    ),
+]
+
+
+class IgesWriterOptions(Struct, frozen=True, kw_only=True):
+    """Kinds of surfaces to recognize for an IGES file, and how closely they must fit the mesh."""
+
+    iges_surfaces: Surfaces = "freeform"
+    iges_tolerance_mm: SurfaceTolerance | None = None
+
+
+class BrepWriterOptions(Struct, frozen=True, kw_only=True):
+    """Kinds of surfaces to recognize for a BREP file, and how closely they must fit the mesh."""
+
+    brep_surfaces: Surfaces = "freeform"
+    brep_tolerance_mm: SurfaceTolerance | None = None
+
+
 class DxfOptions(Struct, frozen=True, kw_only=True):
     """Height, unit and accuracy of an extruded DXF drawing."""
 
@@ -173,5 +212,33 @@ def meshhub_readers() -> list[Reader]:
             install="meshhub-cad",
             options=SvgOptions,
             frame=None,
+        ),
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> list[Writer]:
+    """Declare the writers, which recognize surfaces as the STEP writer does, and need OpenCASCADE."""
+    return [
+        Writer(
+            format=IGES,
+            run="meshhub_cad.kernel_files:write_iges",
+            needs=("OCP",),
+            install="meshhub-cad",
+            requires="pro",
+            keeps_state=True,
+            options=IgesWriterOptions,
+            carries=_CARRIES,
+            frame=Frame("mm", "z"),
+        ),
+        Writer(
+            format=BREP,
+            run="meshhub_cad.kernel_files:write_brep",
+            needs=("OCP",),
+            install="meshhub-cad",
+            requires="pro",
+            keeps_state=True,
+            options=BrepWriterOptions,
+            frame=Frame("mm", "z"),
         ),
     ]

@@ -1,23 +1,20 @@
 """Operation `arrange`: place objects side by side on the bed of a printer."""
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.errors import InvalidOption, quote
+from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.lengths import parse_lengths
 
 MIN_SIDE_MM = 10.0
 """Millimeters; shortest side of a bed."""
 
 MAX_SIDE_MM = 10_000.0
 """Millimeters; longest side of a bed."""
-
-_BED = re.compile(r"\d{1,6}(\.\d{1,6})?[x×]\d{1,6}(\.\d{1,6})?", re.ASCII)
-"""Width × depth."""
 
 
 class ArrangeOptions(Struct, frozen=True, kw_only=True):
@@ -85,17 +82,9 @@ class ArrangeOptions(Struct, frozen=True, kw_only=True):
             raise InvalidOption("objects need a bed: set '{arrange_bed}' to its size", options=("arrange_bed",))
         self.bed()
 
-    def bed(self) -> tuple[float, float]:
+    def bed(self) -> tuple[float, ...]:
         """Return width and depth of the bed in millimeters. Raises InvalidOption."""
-        text = self.arrange_bed or ""
-        sides = tuple(map(float, re.split("[x×]", text))) if _BED.fullmatch(text) else ()
-        if not sides or not MIN_SIDE_MM <= min(sides) <= max(sides) <= MAX_SIDE_MM:
-            raise InvalidOption(
-                f"option '{{arrange_bed}}' must be two lengths from {MIN_SIDE_MM:g} to {MAX_SIDE_MM:g} mm, such as "
-                f"220x220, got {quote(text)}",
-                options=("arrange_bed",),
-            )
-        return sides[0], sides[1]
+        return parse_lengths("arrange_bed", self.arrange_bed or "", "220x220", MIN_SIDE_MM, MAX_SIDE_MM)
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 
 MIN_SIZE_MM = 1.0
-"""Millimeters; lower capitals cannot be printed."""
+"""Millimeters; smaller capital letters cannot be printed."""
 
 MIN_HEIGHT_MM = 0.05
 """Millimeters; less than the thinnest layer of a printer."""

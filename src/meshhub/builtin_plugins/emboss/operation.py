@@ -18,16 +18,16 @@ from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface,
 from meshhub.toolkit.solids import is_valid_in_file
 
 MARGIN_RATIO = 0.2
-"""Distance of the text from the border of its region, per height of capitals."""
+"""Distance from the text to the border of its region, per height of capital letters."""
 
 SHRINK_RATIO = 0.95
-"""Size after which the next one is tried."""
+"""Ratio of each size that is tried to the size before it."""
 
 OVERLAP_MM = 0.05
 """Millimeters by which the letters reach into the model, or out of it when engraved: surfaces never coincide."""
 
 FLOOR_RATIO = 1.25
-"""Least thickness of the material below an engraved text, per depth of the text."""
+"""Minimum thickness of the wall that a text is engraved into, per depth of the text."""
 
 MAX_PROBES = 64
 """Places of the text where the thickness of the material is measured."""
@@ -53,7 +53,7 @@ def run(scene: Scene, options: EmbossOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `emboss_text` None leaves the scene unchanged.
     Returns:
-        Scene with the text, whose faces look like the nearest place of their mesh.
+        Scene with the text, whose faces look like the nearest faces of the mesh.
     Raises:
         ConversionFailed: A part is not a closed solid.
         InvalidOption: The text does not fit, is deeper than the model, or has characters that the font lacks.
@@ -102,7 +102,7 @@ class _Engraver:
     size: float = 0.0
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
-        """Return the mesh with the text; itself if it is not the chosen one."""
+        """Return the mesh with the text, or the mesh itself if it is not the chosen one."""
         self.number += 1
         if self.number != self.chosen:
             return mesh
@@ -135,7 +135,7 @@ class _Engraver:
         return result
 
     def _choose_place(self, solid: manifold3d.Manifold, regions: list[Region]) -> _Placement | None:
-        """Return the place where the text is largest, in the largest visible region in which it fits at its size."""
+        """Return the place in the largest visible region where the text fits at its size, else where it is largest."""
         best: _Placement | None = None
         for region in regions:
             place = self._fit(region)
@@ -200,7 +200,7 @@ class _Engraver:
 
 
 def _is_visible(solid: manifold3d.Manifold, place: _Placement) -> bool:
-    """Return whether nothing of the model is in front of the middle of a text, such as the roof of a cavity."""
+    """Return whether no part of the model, such as the roof of a cavity, is in front of the middle of a text."""
     left, low, right, high = place.letters.bounds()
     middle = place.frame @ [(left + right) / 2, (low + high) / 2, OVERLAP_MM, 1]
     box = np.array(solid.bounding_box()).reshape(2, 3)

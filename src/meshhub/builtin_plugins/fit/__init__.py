@@ -1,17 +1,16 @@
 """Operation `fit`: scale the whole scene to fill a box, such as the volume of a printer."""
 
-import re
 from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from meshhub.errors import InvalidOption, quote
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.lengths import parse_lengths
 
-_BOX = re.compile(r"\d{1,6}(\.\d{1,6})?([x×]\d{1,6}(\.\d{1,6})?){2}", re.ASCII)
-"""Width × depth × height."""
+MIN_SIDE_MM = 0.001
+"""Millimeters; shortest side of a box."""
 
 
 class FitOptions(Struct, frozen=True, kw_only=True):
@@ -39,13 +38,7 @@ class FitOptions(Struct, frozen=True, kw_only=True):
 
     def box(self) -> tuple[float, ...]:
         """Return width, depth and height of the box in millimeters. Raises InvalidOption."""
-        text = self.fit_mm or ""
-        if not _BOX.fullmatch(text) or not all(sides := tuple(map(float, re.split("[x×]", text)))):
-            raise InvalidOption(
-                f"option '{{fit_mm}}' must be three lengths over 0, such as 200x200x180, got {quote(text)}",
-                options=("fit_mm",),
-            )
-        return sides
+        return parse_lengths("fit_mm", self.fit_mm or "", "200x200x180", MIN_SIDE_MM)
 
 
 @hookimpl

@@ -57,7 +57,7 @@ class TextLines:
 
 @dataclass
 class ElementTable:
-    """Selected properties of an element, by name; `starts` has the position of each row, `lines` is that of a text."""
+    """Selected properties of an element, by name; `starts` has the position of each row, `lines` that in a text."""
 
     starts: Rows
     lines: TextLines | None

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from meshhub.builtin_plugins.print.printers import PRINTERS as PRINTERS
-from meshhub.builtin_plugins.print.printers import PrinterName
+from meshhub.builtin_plugins.print.printers import Printer, PrinterName
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Check
+from meshhub.toolkit.lengths import parse_lengths
 
 Process = Literal["fdm", "resin", "sls"]
 """Way of printing: melted filament, liquid resin, or sintered powder."""
@@ -19,6 +20,8 @@ MIN_WALLS_MM: dict[Process, float] = {"resin": 0.6, "sls": 0.7}
 MIN_GAPS_MM: dict[Process, float] = {"fdm": 0.3, "resin": 0.2, "sls": 0.5}
 """Least gap at which both sides stay apart."""
 
+MIN_SIDE_MM = 30.0
+"""Millimeters; shortest side of a printer."""
 
 LAYERS_MM: dict[Process, float] = {"fdm": 0.2, "resin": 0.05, "sls": 0.1}
 """Usual height of layers."""
@@ -132,6 +135,35 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         | None
     ) = None
 
+    print_volume_mm: (
+        Annotated[
+            str,
+            Meta(
+                title="Volume of the printer, mm",
+                description="Volume of a printer that is not in the list: width × depth × height in millimeters, such "
+                "as 250x210x220.",
+                max_length=64,
+                examples=["250x210x220"],
+                extra={"conflicts_with": ("print_printer",)},
+            ),
+        ]
+        | None
+    ) = None
+
+    print_filaments: (
+        Annotated[
+            int,
+            Meta(
+                title="Filaments of the printer",
+                description="Filaments that the printer has loaded, for models with colors. Default: those of one "
+                "changer for a printer of the list.",
+                ge=1,
+                le=64,
+            ),
+        ]
+        | None
+    ) = None
+
     print_material: (
         Annotated[
             Material,
@@ -190,6 +222,21 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         ),
     ] = 60.0
 
+    def check(self) -> None:
+        """Check the form of the volume. Raises InvalidOption."""
+        if self.print_volume_mm is not None:
+            self.printer()
+
+    def printer(self) -> Printer | None:
+        """Return the printer that the options name; None for any. Raises InvalidOption."""
+        if self.print_volume_mm is not None:
+            width, depth, height = parse_lengths("print_volume_mm", self.print_volume_mm, "250x210x220", MIN_SIDE_MM)
+            return Printer("printer", (width, depth, height), self.print_filaments)
+        if self.print_printer is None:
+            return None
+        printer = PRINTERS[self.print_printer]
+        return printer if self.print_filaments is None else structs.replace(printer, filaments=self.print_filaments)
+
     @property
     def layer_mm(self) -> float:
         """The height of a layer in mm."""
@@ -232,6 +279,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Holes, non-manifold edges, faces that are inside out, stray fragments.",
             options=PrintOptions,
             run=f"{package}.mesh:run",
+            concurrent=True,
         ),
         Check(
             id="overlaps",
@@ -239,6 +287,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Faces that cross, bodies that overlap or lie in others, and what is there twice.",
             options=PrintOptions,
             run=f"{package}.overlaps:run",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -248,6 +297,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Walls that are too thin for the process.",
             options=PrintOptions,
             run=f"{package}.walls:run_walls",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -257,6 +307,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Gaps within and between parts that fuse while they print.",
             options=PrintOptions,
             run=f"{package}.walls:run_gaps",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -266,6 +317,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Surfaces that need support, and about how much.",
             options=PrintOptions,
             run=f"{package}.standing:run_overhangs",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -275,6 +327,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Whether each body holds on the bed, and does not tip over.",
             options=PrintOptions,
             run=f"{package}.standing:run_standing",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -284,6 +337,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Printers on which the model fits, and more triangles than a printer shows.",
             options=PrintOptions,
             run=f"{package}.size:run",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -293,6 +347,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Places where a layer begins in the air.",
             options=PrintOptions,
             run=f"{package}.layering:run_islands",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -302,6 +357,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Long bridges, and layers that reach far into the air.",
             options=PrintOptions,
             run=f"{package}.layering:run_spans",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -311,6 +367,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Cavities that keep resin or powder, and hollows that pull at the film of a resin printer.",
             options=PrintOptions,
             run=f"{package}.layering:run_cups",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
         ),
@@ -320,6 +377,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="Material, weight, support and time of the print.",
             options=PrintOptions,
             run=f"{package}.estimate:run",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
             estimates="model",
@@ -330,6 +388,7 @@ def meshhub_checks() -> Iterable[Check]:
             description="The same, from PrusaSlicer, for the process fdm.",
             options=PrintOptions,
             run=f"{package}.slicer:run",
+            concurrent=True,
             needs=("scipy",),
             install="meshhub",
             requires="slicer",

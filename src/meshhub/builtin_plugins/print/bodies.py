@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from manifold3d import Manifold, Mesh64
@@ -15,13 +14,15 @@ from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
+from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_topology import SceneTopology, analyze
 
 MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
 
 MIN_COMMON_RATIO = 1e-3
-"""Volume of a common solid per volume of the smaller body; less is rounding, and all but so much is the whole body."""
+"""Volume of a common solid per volume of the smaller body. A smaller one is rounding; if less than this is missing, the
+common solid is the whole body."""
 
 
 class Bodies(NamedTuple):
@@ -30,7 +31,7 @@ class Bodies(NamedTuple):
     corners: (m, 3, 3) corners of all faces but those that collapsed
     body:    (m,) body of each face
     part:    (m,) part of each face
-    face:    (m,) each face in the topology
+    face:    (m,) index of each face in the topology
     parts:   (b,) part of each body
     solid:   (b,) mask of bodies that are closed and face outward
     hollow:  (b,) mask of cavities
@@ -46,27 +47,17 @@ class Bodies(NamedTuple):
 
 
 class CommonSolid(NamedTuple):
-    """Solid that two bodies have in common; `is_nested` if it is one of them, and both are in the same part."""
+    """Solid that two bodies have in common; `is_nested` if one body is inside the other, and both are in one part."""
 
     pair: tuple[int, int]
     place: Place
     is_nested: bool
 
 
-_topologies: WeakKeyDictionary[Scene, SceneTopology] = WeakKeyDictionary()
-"""Topology of the scene that is checked, because several checks need it."""
-
-
-_oriented: WeakKeyDictionary[Scene, Scene] = WeakKeyDictionary()
-"""Scenes with bodies that were turned outward, so that all checks share what is computed for one."""
-
-
+@OncePerScene
 def topology_of(scene: Scene) -> SceneTopology:
     """Return the topology of the meshes of a scene."""
-    known = _topologies.get(scene)
-    if known is None:
-        known = _topologies[scene] = analyze(scene.meshes)
-    return known
+    return analyze(scene.meshes)
 
 
 def find_inverted_bodies(scene: Scene) -> NDArray[np.bool_]:
@@ -81,13 +72,17 @@ def oriented(scene: Scene) -> Scene:
 
     Faces and parts keep their order. Slicers orient bodies that are inside out, too.
     """
-    known = _oriented.get(scene)
-    if known is not None:
-        return known
+    turned = _turn_inverted_bodies(scene)
+    return scene if turned is None else turned
+
+
+@OncePerScene
+def _turn_inverted_bodies(scene: Scene) -> Scene | None:
+    """Return the scene with closed bodies oriented outward, so that all checks share it; None if they are already."""
     topology = topology_of(scene)
     inverted = find_inverted_bodies(scene)
     if not inverted.any():
-        return scene
+        return None
     joined = topology.joined
     is_flipped = np.zeros(len(joined.faces), np.bool_)
     is_flipped[~joined.collapsed] = inverted[topology.shells.label]
@@ -96,12 +91,11 @@ def oriented(scene: Scene) -> Scene:
         Mesh(mesh.vertices, np.where(mask[:, None], mesh.faces[:, ::-1], mesh.faces))
         for mesh, mask in zip(scene.meshes, masks, strict=True)
     )
-    result = _oriented[scene] = replace(scene, meshes=meshes)
-    return result
+    return replace(scene, meshes=meshes)
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
-    """Return the bodies of all parts of a scene; `topology` is that of its meshes."""
+    """Return the bodies of all parts of a scene, from the topology of its meshes."""
     shells = topology.shells
     ends = np.cumsum(np.bincount(topology.owner, minlength=len(scene.meshes)))
     faces = topology.joined.faces[~topology.joined.collapsed]
@@ -134,12 +128,13 @@ def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:
 def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[CommonSolid]:
     """Find the solids that closed bodies have in common where their faces do not cross.
 
-    Edges that meet edges cross no face: boxes that overlap along a common side, a body inside another.
+    Their faces do not cross if edges only meet edges, as in boxes that overlap along a common side, or if one body is
+    inside another.
 
     Args:
         bodies: Bodies in millimeters.
         known: (p, 2) pairs of bodies that are known to overlap.
-        depth: Thickness in millimeters that counts.
+        depth: Thickness in millimeters from which an overlap counts.
     """
     solids = _Solids(bodies)
     skipped = set(map(tuple, np.sort(known, axis=1).tolist()))
@@ -169,7 +164,7 @@ def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[Co
 def find_contacts(bodies: Bodies, chosen: NDArray[np.bool_], distance: float) -> tuple[IntIndex, IntIndex]:
     """Find the bodies that touch chosen ones; a cavity belongs to the bodies of its part around it.
 
-    Open surfaces touch if their boxes do, and so do bodies after the first MAX_PAIRS pairs.
+    Open surfaces, and bodies after the first MAX_PAIRS pairs, count as touching if their bounding boxes touch.
 
     Args:
         bodies: Bodies in millimeters.
@@ -231,7 +226,7 @@ def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
 
 
 class _Solids:
-    """Solids of bodies, made when they are needed."""
+    """Solids of bodies, created on demand."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -267,7 +262,7 @@ class _Solids:
         return self._solids[body]
 
     def is_host(self, body: int, cavity: int) -> bool:
-        """Return whether a body is the one whose cavity this is: a body of its part around it."""
+        """Return whether a cavity may belong to a body: both are in one part, and its box is inside the body's."""
         return bool(
             self._bodies.parts[body] == self._bodies.parts[cavity]
             and (self._low[body] <= self._low[cavity]).all()
@@ -282,12 +277,12 @@ class _Solids:
         return volume, self._low[cavity], self._high[cavity]
 
     def empty(self, cavity: int, others: list[int]) -> Manifold:
-        """Return what bodies leave empty of a cavity; cavities of these bodies count by themselves."""
+        """Return the space of a cavity that other bodies leave empty; their own cavities are counted separately."""
         room = self.get(cavity)
         of_part = self._bodies.hollow & (np.arange(len(self._bodies.parts)) != cavity)
         for other in others:
             if self._bodies.hollow[other]:
-                # of two cavities in each other, the smaller one counts by itself
+                # of two nested cavities, the smaller one is counted separately
                 if self.get(other).volume() < room.volume():
                     room -= self.get(other)
                 continue
@@ -300,7 +295,7 @@ class _Solids:
         return room
 
     def intersect(self, a: int, b: int) -> Manifold:
-        """Return the material that two bodies have in common: without the cavities of their parts."""
+        """Return the material that two bodies have in common, without the cavities of their parts."""
         common = self.get(a) ^ self.get(b)
         low, high = np.array(common.bounding_box()).reshape(2, 3)
         is_near = (self._low <= high).all(axis=1) & (self._high >= low).all(axis=1)

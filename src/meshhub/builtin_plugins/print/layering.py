@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -17,6 +16,7 @@ from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, slice_layers
+from meshhub.toolkit.once_per_scene import OncePerScene
 
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""
@@ -45,18 +45,16 @@ TILTS_DEG = ((110.0, 20.0), (20.0, 110.0), (70.0, 20.0), (20.0, 70.0), (30.0, 20
 TURN_LAYERS = 4.0
 """Layers per layer of the slices that try a turn; a hollow closes over many layers."""
 
-_layers: WeakKeyDictionary[Scene, tuple[float, float, Layers]] = WeakKeyDictionary()
-"""Layers of the scene that is checked, because several checks need them."""
-
 
 def layers_of(scene: Scene, options: PrintOptions) -> Layers:
     """Return the layers of a scene as the process builds it."""
-    cell, height = CELL_RATIO * options.print_nozzle_mm, options.layer_mm
-    known = _layers.get(scene)
-    if known is None or known[:2] != (cell, height):
-        known = (cell, height, slice_layers(*soup(oriented(scene)), cell, height))
-        _layers[scene] = known
-    return known[2]
+    return _slice(scene, CELL_RATIO * options.print_nozzle_mm, options.layer_mm)
+
+
+@OncePerScene
+def _slice(scene: Scene, cell: float, height: float) -> Layers:
+    """Return the layers of a scene in cells, both in millimeters."""
+    return slice_layers(*soup(oriented(scene)), cell, height)
 
 
 def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -145,6 +143,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         scene: Millimeters, Z up.
         options: Process, nozzle and layers.
     """
+    scene = oriented(scene)
     bodies = list_bodies(scene, topology_of(scene))
     volumes, cavities = find_cavities(bodies)
     trapped = float(volumes.sum())

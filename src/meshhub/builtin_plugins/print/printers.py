@@ -25,12 +25,12 @@ class Printer(Struct, frozen=True):
     """Printer.
 
     volume_mm: width, depth and height in which it prints
-    filaments: filaments of one print, with one changer of its maker
+    filaments: filaments of one print, with one changer of its maker; None if not known
     """
 
     label: str
     volume_mm: tuple[float, float, float]
-    filaments: int = 1
+    filaments: int | None = 1
 
     def fits(self, sides: Sequence[float], height: float) -> bool:
         """Return whether a box fits, also turned by 90°.

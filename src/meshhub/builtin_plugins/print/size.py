@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from meshhub.builtin_plugins.print import PRINTERS, PrintOptions
-from meshhub.builtin_plugins.print.printers import Printer, PrinterName
+from meshhub.builtin_plugins.print.printers import Printer
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
@@ -46,10 +46,10 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
     yield from _find_unit_doubt(float((high - low).max()))
-    yield from _find_misfits(scene, options.print_printer)
-    printer = PRINTERS[options.print_printer] if options.print_printer is not None else None
-    if printer is not None and options.print_process == "fdm":
-        yield from _find_colors(scene, printer)
+    printer = options.printer()
+    yield from _find_misfits(scene, printer)
+    if printer is not None and printer.filaments is not None and options.print_process == "fdm":
+        yield from _find_colors(scene, printer.label, printer.filaments)
     length = _typical_edge(vertices, faces)
     if len(faces) > 100_000 and length < FINE_RATIO * options.print_nozzle_mm:
         yield Finding(
@@ -65,18 +65,18 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         )
 
 
-def _find_misfits(scene: Scene, name: PrinterName | None) -> Iterator[Finding]:
+def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
     """Find objects that do not fit on a printer, or on any known one, and beds on which too much stands."""
     boxes = bounds_of_parts(scene)
     number = {id(part): index for index, part in enumerate(scene.parts)}
     objects = [[number[id(part)] for part in parts] for parts in find_objects(scene)[0]]
     alone = _join_boxes(boxes, objects)
     beds = _join_boxes(boxes, _find_beds(scene, objects, alone))
-    fitting = [key for key, printer in PRINTERS.items() if _fit(np.concatenate([alone, beds]), printer)]
+    boxes_to_fit = np.concatenate([alone, beds])
+    fitting = [key for key, known in PRINTERS.items() if _fit(boxes_to_fit, known)]
     did(printers=list(fitting))
-    if name in fitting or (name is None and fitting):
+    if _fit(boxes_to_fit, printer) if printer is not None else fitting:
         return
-    printer = None if name is None else PRINTERS[name]
     known = list(PRINTERS.values()) if printer is None else [printer]
     large = [index for index, box in enumerate(alone) if not any(_fit(box[None], each) for each in known)]
     shown = alone[large] if large else beds
@@ -198,8 +198,8 @@ def _find_unit_doubt(extent: float) -> Iterator[Finding]:
     )
 
 
-def _find_colors(scene: Scene, printer: Printer) -> Iterator[Finding]:
-    """Find more colors than the printer has filaments; textures, and faces whose vertices differ, have shades."""
+def _find_colors(scene: Scene, printer: str, filaments: int) -> Iterator[Finding]:
+    """Find more colors than a printer has filaments; textures, and faces whose vertices differ, have shades."""
     colors: set[tuple[object, int]] = set()
     has_shades = False
     for surface in {Surface(part.mesh, part.material) for part in scene.parts}:
@@ -214,19 +214,18 @@ def _find_colors(scene: Scene, printer: Printer) -> Iterator[Finding]:
             has_shades = has_shades or (number >= 0 and scene.materials[number].base_color_image is not None)
     count = len(colors)
     did(colors=count)
-    if count <= printer.filaments and not has_shades:
+    if count <= filaments and not has_shades:
         return
     words = "shades of a texture or of vertex colors" if has_shades else f"{count:,} colors"
-    filaments = "1 filament" if printer.filaments == 1 else f"{printer.filaments} filaments"
     yield Finding(
         code="too_many_colors",
         severity="info",
-        message=f"the model has {words}, and the {printer.label} prints {filaments} at once; "
-        f"use {{reduce_colors={printer.filaments}}}",
+        message=f"the model has {words}, and the {printer} prints {filaments} "
+        f"{'filament' if filaments == 1 else 'filaments'} at once; use {{reduce_colors={filaments}}}",
         options=("reduce_colors",),
         amount=None if has_shades else count,
-        limit=printer.filaments,
-        remedy={"reduce_colors": printer.filaments},
+        limit=filaments,
+        remedy={"reduce_colors": filaments},
     )
 
 

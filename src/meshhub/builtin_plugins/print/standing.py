@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, topology_of
+from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, topology_of
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Scene
@@ -45,7 +45,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """
     if options.print_process == "sls":
         return
-    vertices, faces = soup(scene)
+    vertices, faces = soup(oriented(scene))
     normals = face_normals(vertices, faces)
     doubled = np.linalg.norm(normals, axis=1)
     bed = float(vertices[:, 2].min())
@@ -88,6 +88,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """
     if options.print_process == "sls":
         return
+    scene = oriented(scene)
     bodies = list_bodies(scene, topology_of(scene))
     if len(bodies.corners) == 0:
         return

@@ -41,8 +41,8 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Filaments",
                 description="Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the "
-                "content of a file with filaments: text, CSV, JSON or settings of a slicer. Default: the colors that "
-                "suit the model.",
+                "content of a file with filaments: text, CSV, JSON or settings of a slicer. On a service, @inventory "
+                "is the list that its operator keeps for you. Default: the colors that suit the model.",
                 examples=["#FFFFFF,#000000,Fire red=#D01020,Sky blue=#3090D0"],
                 extra={"file_extensions": (".txt", ".csv", ".json", ".ini", ".config")},
             ),

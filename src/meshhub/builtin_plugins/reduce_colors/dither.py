@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64
 
 TILE_SIZE = 64
-"""Cells per side of the tile; so many make its repetition invisible."""
+"""Cells per side of the tile; with this many, its repetition is invisible."""
 
 FILTER_ROUNDS = 24
 """Rounds that remove low frequencies from the noise."""

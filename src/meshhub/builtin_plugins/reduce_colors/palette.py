@@ -28,10 +28,10 @@ MAX_ROUNDS = 60
 """Maximum rounds of the clustering; most end after 20."""
 
 LIGHTNESS_WEIGHT = 0.6
-"""Weight of lightness against hue and chroma in the clusters; more splits shades into filaments of their own."""
+"""Weight of lightness against hue and chroma in the clusters; with a larger one, shades get separate filaments."""
 
 SEED_POWERS = (0.5, 0.75)
-"""Powers of the areas by which clusters are found: with small ones, small regions of a distinct color get one, too."""
+"""Powers of the areas that weight the search for clusters; a small one also finds small regions of a distinct color."""
 
 MAX_DELTA_E_GROWTH = 1.0
 """Growth of the mean CIEDE2000 difference for small regions; beyond it, large regions would share a filament."""

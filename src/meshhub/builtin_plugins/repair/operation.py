@@ -43,7 +43,7 @@ FIGURES = (
 """Figures that count actions, reported even if they are 0."""
 
 MAX_SHRINKING_RATIO = 0.99
-"""Diagonal of a part after its repair per diagonal before; a part that lost more lost something visible."""
+"""Ratio of a part's diagonal after its repair to that before, below which the part has lost something visible."""
 
 SOLID_FIGURES = ("inner_faces_removed", "inner_shells_removed", "floating_shells_removed")
 """Figures of `repair_solid`."""
@@ -62,7 +62,7 @@ def run(scene: Scene, options: RepairOptions) -> Scene:
 
     Args:
         scene: Millimeters, Z up.
-        options: What to do in addition: wrap, remove small shells, unite bodies, make solid, in this order.
+        options: Additional actions, in this order: wrap, remove small shells, unite bodies, make solid.
     Returns:
         Repaired scene; instances stay shared, and a valid mesh stays the same object.
     Raises:
@@ -130,7 +130,7 @@ def _change_bodies(
     if options.repair_solid:
         mesh = make_solid(mesh, tally)
         outer = remove_inner_walls(mesh, _find_farthest(original, parts), tally, name)
-        # shells in the void between the walls are inside now
+        # shells in the void between the walls are inside the outer wall now
         mesh = outer if outer is mesh else make_solid(outer, tally)
     if mesh is result.mesh:
         return result
@@ -147,7 +147,7 @@ def _wrap(mesh: Mesh, parts: list[Part], options: RepairOptions, index: int) -> 
     if wrap is None:
         note(
             "not_wrapped",
-            f"{name} has no valid wrap for this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
+            f"{name} cannot be wrapped with this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
             options=("repair_wrap_mm",),
         )
         return None
@@ -163,7 +163,7 @@ def _wrap(mesh: Mesh, parts: list[Part], options: RepairOptions, index: int) -> 
 
 
 def _find_scale(parts: list[Part]) -> float:
-    """Return the millimeters of a unit of a mesh in its largest instance."""
+    """Return the length in mm of one unit of a mesh in its largest instance."""
     return max(abs(float(np.linalg.det(part.transform[:3, :3]))) ** (1 / 3) for part in parts) or 1.0
 
 

@@ -1,20 +1,17 @@
 """Operation `split-for-bed`: cut parts that are larger than the bed of a printer into pieces that fit."""
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.errors import InvalidOption, quote
+from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.lengths import parse_lengths
 
 MIN_SIDE_MM = 30.0
 """Minimum millimeters of the sides of a bed; leaves room for connectors."""
-
-_BED = re.compile(r"\d{1,6}(\.\d{1,6})?([x×]\d{1,6}(\.\d{1,6})?){2}", re.ASCII)
-"""Width × depth × height."""
 
 
 class SplitForBedOptions(Struct, frozen=True, kw_only=True):
@@ -64,14 +61,7 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
 
     def bed(self) -> tuple[float, ...]:
         """Return width, depth and height of the bed in millimeters. Raises InvalidOption."""
-        text = self.split_for_bed or ""
-        if not _BED.fullmatch(text) or min(sides := tuple(map(float, re.split("[x×]", text)))) < MIN_SIDE_MM:
-            raise InvalidOption(
-                f"option '{{split_for_bed}}' must be three lengths from {MIN_SIDE_MM:g} mm, such as 220x220x250, got "
-                f"{quote(text)}",
-                options=("split_for_bed",),
-            )
-        return sides
+        return parse_lengths("split_for_bed", self.split_for_bed or "", "220x220x250", MIN_SIDE_MM)
 
 
 @hookimpl

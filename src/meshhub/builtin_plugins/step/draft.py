@@ -1,7 +1,8 @@
 """Choice of the surfaces that a model is written with.
 
-Candidates form a ladder, from the most curved to planar facets. A candidate is assembled and checked; surfaces that
-fail return to simpler ones. Where it is unclear which surfaces make a body invalid, halves of them are tried.
+Candidates form a ladder, from the most curved surfaces to planar facets. Each candidate is assembled and checked, and
+simpler surfaces replace those that fail. Where it is unclear which surfaces make a body invalid, halves of them are
+tried.
 """
 
 # why this way: docs/decisions/0033-step-passes.md
@@ -42,16 +43,17 @@ from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16
-"""Models of a candidate whose faulty surfaces are known; bounds the time."""
+"""Maximum models of one candidate, each without the faulty surfaces of the one before; bounds the time."""
 
 _MAX_CHEAP_ROUNDS_COUNT = 64
 """The same if surfaces are rejected before a model is assembled."""
 
 _MAX_TRIALS_COUNT = 24
-"""Models with parts of the surfaces of a body; finds one bad surface among thousands, or four among forty."""
+"""Maximum models with a part of the surfaces of a body: enough to find one bad surface among thousands, or four among
+forty."""
 
 _MIN_TRIALS_COUNT = 4
-"""The same for the largest meshes, of which a model takes seconds."""
+"""The same for the largest meshes, because each of their models takes seconds."""
 
 _MAX_TRIANGLES_COUNT = 500_000
 """Triangles of all these models together; bounds the time."""
@@ -64,7 +66,7 @@ class Candidate:
     """A mesh, and the surfaces to write it with.
 
     bodies:  roles of the shells
-    simpler: surfaces to which free-form ones return; None for facets
+    simpler: surfaces that replace free-form ones; None: facets replace them
     """
 
     skin: Skin
@@ -90,9 +92,9 @@ class Candidate:
         return replace(self, segments=segments)
 
     def reject(self, regions: Regions, misfits: list[Misfits]) -> Candidate:
-        """Return the candidate without some of its regions, or without their facets at the corners that are at fault.
+        """Return the candidate without some of its regions, or without their facets at the faulty corners.
 
-        A region that has facets cut by a boolean operation loses only these; it is tried again without them.
+        A region with facets that a boolean operation has cut loses only these facets, and is tried again.
         """
         region = np.empty(self.faceted.faces, np.intp)
         region[self.faceted.region] = regions.region
@@ -143,7 +145,7 @@ class Rejections:
     """Curved regions that failed a check.
 
     reasons:      number of regions by the reason, without wrong guesses
-    pieces_count: number of those that lost some of their facets only
+    pieces_count: number of regions that lost only some of their facets
     guesses:      facets of wrong guesses; they are flat
     """
 
@@ -152,11 +154,11 @@ class Rejections:
     guesses: frozenset[int]
 
     def add(self, reason: str, count: int) -> Rejections:
-        """Return the rejections, and those of some whole regions."""
+        """Return these rejections and those of some whole regions."""
         return replace(self, reasons=self.reasons + Counter({reason: count}))
 
     def add_misfits(self, attempt: _Attempt, faceted: FacetedSkin) -> Rejections:
-        """Return the rejections, and those of an attempt."""
+        """Return these rejections and those of an attempt."""
         result = self
         for misfit in attempt.misfits:
             regions = np.unique(misfit.regions)
@@ -172,7 +174,7 @@ class Rejections:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A model that passes the checks without a kernel, as far as any does."""
+    """Model that passes the checks without a kernel, if any model does."""
 
     candidate: Candidate
     model: BrepModel
@@ -216,7 +218,7 @@ class Drafting:
     def keep_valid(
         self, draft: Draft, shells: IntIndex, reason: str, accept: Callable[[BrepModel], bool], deadline: float
     ) -> Draft:
-        """Return a draft in which another check accepts a body, with as many of its surfaces as possible.
+        """Return a draft with as many surfaces of a body as another check accepts.
 
         Args:
             draft: Draft that the check rejects.
@@ -237,7 +239,7 @@ class Drafting:
         return kept or self._flatten(draft, shells, reason)
 
     def _flatten(self, draft: Draft, shells: IntIndex, reason: str) -> Draft:
-        """Return a draft with flat facets in some shells; in all of them if it fails the checks."""
+        """Return a draft with flat facets in some shells, or in all shells if that draft fails the checks."""
         lost = draft.find_curved(shells)
         candidate = replace(draft.candidate, simpler=None).without(draft.list_facets(lost))
         attempt = self._try(candidate)
@@ -262,7 +264,7 @@ class Drafting:
 
     @cached_property
     def _unusual(self) -> IntIndex:
-        """Shells whose planar faces, too, have another genus than their triangles: a false alarm."""
+        """Shells whose genus differs from that of their triangles even with planar faces, so it indicates no defect."""
         return find_other_genus(self._planar)
 
     def _settle(self, candidate: Candidate, rejected: Rejections) -> tuple[Draft | None, Rejections]:
@@ -363,8 +365,8 @@ def _keep_good(
 ) -> Draft | None:
     """Return a draft without the surfaces of some shells that make them fail; None if they fail without any, too.
 
-    The surfaces return to simpler ones or, if the shells fail with these, to facets. Groups of surfaces are added, and
-    those with which the shells fail are halved. After a number of trials, the others stay as simple as they are.
+    Simpler surfaces replace the surfaces or, if the shells still fail, facets do. Then groups of surfaces are added
+    again, and a group with which the shells fail is halved. Surfaces that are left after the last trial stay simple.
 
     Args:
         draft: Draft that fails.

@@ -271,9 +271,9 @@ def _count_faces(products: list[WrittenProduct | None]) -> int:
 def _find_faults(
     writer: _SceneWriter, products: list[WrittenProduct | None], verdict: Verdict | None, deadline: float
 ) -> list[Fault]:
-    """Return the bodies that OpenCASCADE rejects, all bodies if it is unclear which; none without a verdict.
+    """Return the bodies that OpenCASCADE rejects: all of them if it is unclear which, none without a verdict.
 
-    A file with several instances does not show which shape is at fault: each shape is then read by itself.
+    A file with several instances does not show which shape is at fault, so each shape is then read separately.
     """
     numbered = [(number, product) for number, product in enumerate(products) if product]
     bodies = [body for _, product in numbered for body in product.bodies]

@@ -127,7 +127,7 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
         note("wrong_count", f"the header declares {declared} triangles: read all {complete_count} in the file")
         return complete_count
     extra_bytes = (complete_count - declared) * RECORD_BYTES + rest_bytes
-    note("trailing_bytes", f"ignored {extra_bytes} bytes after the last of {declared} triangles: not triangles")
+    note("trailing_bytes", f"ignored {extra_bytes} bytes after the last of {declared} triangles; they hold none")
     return declared
 
 

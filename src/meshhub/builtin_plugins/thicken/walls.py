@@ -132,7 +132,7 @@ def make_layers(points: Float64, faces: Int32, thickness: Float64, target: float
 
 
 def _separate_regions(faces: Int32, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the chosen (m,) faces without those that meet others only at a point: their layers would share an edge."""
+    """Drop chosen faces (m,) that meet others only at a point, because their layers would share an edge."""
     chosen = chosen.copy()
     while True:
         rows = np.flatnonzero(chosen)

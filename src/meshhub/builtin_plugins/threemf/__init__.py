@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from meshhub.builtin_plugins.threemf.printers import PRINTERS, PrinterId
+from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
 
@@ -79,6 +81,18 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = "standard"
+    threemf_printer: (
+        Annotated[
+            PrinterId,
+            Meta(
+                title="Printer of the project when writing 3MF",
+                description="Printer for which a project of BambuStudio or OrcaSlicer opens, with its standard "
+                "settings for PLA; default: bambu-p1s. A project of the same slicer keeps everything except "
+                "settings that belong to its old printer; notes name them.",
+            ),
+        ]
+        | None
+    ) = None
     threemf_paint_cell_mm: Annotated[
         float,
         Meta(
@@ -89,6 +103,20 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
             le=100,
         ),
     ] = 0.4
+
+    def check(self) -> None:
+        """Raise InvalidOption for a printer that the slicer does not know."""
+        if self.threemf_printer is None or self.threemf_profile in PRINTERS[self.threemf_printer].programs:
+            return
+        programs = PRINTERS[self.threemf_printer].programs
+        if self.threemf_profile == "prusa":
+            problem = "PrusaSlicer takes no printer from a project without all of its settings"
+        else:
+            problem = f"printer {self.threemf_printer} needs a project of its slicer"
+        raise InvalidOption(
+            f"option '{{threemf_printer}}': {problem}; set {' or '.join(f'{{threemf_profile={p}}}' for p in programs)}",
+            options=("threemf_printer", "threemf_profile"),
+        )
 
 
 @hookimpl
@@ -120,7 +148,9 @@ def meshhub_writers() -> list[Writer]:
             max_colors={"threemf_profile": MAX_FILAMENTS},
             preload=(
                 "meshhub.builtin_plugins.threemf.writing.bambu_project",
+                "meshhub.builtin_plugins.threemf.writing.project_settings",
                 "meshhub.builtin_plugins.threemf.writing.prusa_project",
+                "meshhub.builtin_plugins.threemf.writing.retargeting",
                 "meshhub.toolkit.rendering.picture",
             ),
         )

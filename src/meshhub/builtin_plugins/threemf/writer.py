@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
+from meshhub.builtin_plugins.threemf.printers import DEFAULT_PRINTER, PRINTERS
+from meshhub.builtin_plugins.threemf.reading.filament_settings import MAX_FILAMENT, read_filament_types
+from meshhub.builtin_plugins.threemf.reading.package import Package
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
@@ -54,6 +57,11 @@ _CONTENT_TYPES = b"""<?xml version="1.0" encoding="UTF-8"?>
 _MODEL_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
 _TEXTURE_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dtexture"
 _THUMBNAIL_RELATIONSHIP = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/thumbnail"
+_COVER_RELATIONSHIPS = (
+    "http://schemas.bambulab.com/package/2021/cover-thumbnail-middle",
+    "http://schemas.bambulab.com/package/2021/cover-thumbnail-small",
+)
+"""Pictures of a project in the lists of BambuStudio and OrcaSlicer."""
 _THUMBNAIL = RenderOptions(size="256x256", edges="none", background="transparent")
 """Picture of the plate; slicers draw theirs in about this size. It takes 0.15 s."""
 _MAX_COORDINATE_MM = 1e9
@@ -63,12 +71,13 @@ _MAX_COORDINATE_MM = 1e9
 def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     """Write a scene: an object per mesh, which its instances share, and a group per path.
 
-    A project of the slicer that the profile names is written unchanged.
+    A project of the slicer that the profile names is written unchanged, or for another printer.
 
     Raises:
         ConversionFailed: The file would exceed 4 GB.
+        InvalidOption: A sliced project cannot get another printer.
     """
-    if scene.project is not None and _keep_project(scene.project, target, options):
+    if scene.project is not None and _keep_project(scene, scene.project, target, options):
         return
     ids = itertools.count(1)
     profile = options.threemf_profile
@@ -77,16 +86,19 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     if profile != "standard":
         from meshhub.builtin_plugins.threemf.writing.filaments import DIALECTS, FilamentWriter
 
-        filaments = FilamentWriter(scene, DIALECTS[profile], options.threemf_paint_cell_mm)
+        types = [] if scene.project is None else _read_filament_types(scene.project)
+        filaments = FilamentWriter(scene, DIALECTS[profile], options.threemf_paint_cell_mm, types)
+    printer = PRINTERS[options.threemf_printer or DEFAULT_PRINTER]
     tree = build_object_tree(scene)
     if profile in ("bambu", "orca"):
         from meshhub.builtin_plugins.threemf.writing.bambu_project import place_on_plate
 
-        place_on_plate(tree, scene)
+        place_on_plate(tree, scene, printer)
     objects = list(_write_objects(scene, tree, _ObjectWriters(properties, filaments), ids))
     links = [("/" + _MODEL_PART, _MODEL_RELATIONSHIP)]
     if filaments is not None:
-        links.append(("/" + filaments.dialect.thumbnail, _THUMBNAIL_RELATIONSHIP))
+        kinds = [_THUMBNAIL_RELATIONSHIP, *(_COVER_RELATIONSHIPS if profile != "prusa" else ())]
+        links += [("/" + filaments.dialect.thumbnail, kind) for kind in kinds]
     entries: list[tuple[str, list[Chunk]]] = [
         ("[Content_Types].xml", [_CONTENT_TYPES]),
         ("_rels/.rels", [_format_relationships(links)]),
@@ -107,8 +119,10 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     if filaments is not None:
         from meshhub.builtin_plugins.threemf.writing import bambu_project, prusa_project
 
-        project = prusa_project if profile == "prusa" else bambu_project
-        entries += project.format_entries(tree, filaments)
+        if profile == "prusa":
+            entries += prusa_project.format_entries(tree, filaments)
+        else:
+            entries += bambu_project.format_entries(tree, filaments, printer)
         entries.append((filaments.dialect.thumbnail, [_draw_thumbnail(scene)]))
     if properties.images:
         links = [("/" + name, _TEXTURE_RELATIONSHIP) for name in properties.images]
@@ -118,11 +132,17 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
         write_zip(file, entries)
 
 
-def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions) -> bool:
+def _keep_project(scene: Scene, project: Project, target: Target, options: ThreeMFWriteOptions) -> bool:
     """Write the file of a project if the profile names its slicer; otherwise, note the losses."""
     if options.threemf_profile in project.kinds:
+        data = project.source.read()
+        if options.threemf_printer is not None:
+            from meshhub.builtin_plugins.threemf.writing.retargeting import retarget
+
+            with Package(project.source) as package:
+                data = retarget(scene, package, PRINTERS[options.threemf_printer])
         with target.open() as file:
-            file.write(project.source.read())
+            file.write(data)
         return True
     repeat(project.notes)
     if project.notes:
@@ -133,6 +153,11 @@ def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions
             options=("threemf_profile",),
         )
     return False
+
+
+def _read_filament_types(project: Project) -> list[str]:
+    with Package(project.source) as package:
+        return read_filament_types(package, MAX_FILAMENT)
 
 
 def _draw_thumbnail(scene: Scene) -> bytes:

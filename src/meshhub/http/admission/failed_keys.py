@@ -16,9 +16,9 @@ _MAX_VALID_KEYS_COUNT = 10_000
 class FailedKeys:
     """Count of invalid keys by address; an address may send as many per minute as requests without a key.
 
-    Counts are stored where request counts are. A key that was valid since the service started is always looked up,
-    so that a customer can go on while another caller at the same address guesses keys. A remembered key grants
-    nothing: the database still decides whether it is valid.
+    The store of request counts also holds these counts. A key that was valid since the service started is always looked
+    up, so that a customer can go on while another caller at the same address guesses keys. A remembered key grants
+    nothing, because the database still decides whether it is valid.
     """
 
     def __init__(self, rates: RateLimits, per_minute: int | None) -> None:

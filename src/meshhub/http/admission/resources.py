@@ -22,6 +22,7 @@ class Resources:
         folders: Folders of requests.
         disk: Disk space for them.
         slots: Slots for conversions.
+        inventories_folder: Folder of the lists that the operator keeps for callers; None without one.
         workers: Maximum number of parallel conversions.
         receiving: Requests whose body arrives.
         is_closing: Whether the service accepts no new requests.
@@ -38,6 +39,7 @@ class Resources:
         self.folders = Folders(settings.temporary_folder, self.threads)
         self.disk = Disk(lambda: self.folders.root, settings.keep_free_bytes)
         self.slots = SlotQueue(slots or settings.slot_limits, settings.queue)
+        self.inventories_folder = settings.inventories_folder
         self.workers = settings.worker_count
         self.receiving: set[Context] = set()
         self.is_closing = False

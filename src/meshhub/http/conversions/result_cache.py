@@ -36,7 +36,7 @@ SWEEP_S = 5.0
 """Seconds between two removals of old entries, without requests too."""
 
 MAX_ENTRY_COUNT = 10_000
-"""Maximum entries; each sweep lists all of them, which takes 0.1 s for so many."""
+"""Maximum entries; each sweep lists all of them, which takes 0.1 s."""
 
 KEPT_RATIO = 0.9
 """Share of a full cache that a sweep keeps, so that the next results do not each need another one."""
@@ -236,7 +236,7 @@ def _unpack(entry: BinaryIO, files: Mapping[str, int], target: Target) -> None:
 
 
 def _copy(source: BinaryIO, sink: BinaryIO, size: int) -> None:
-    """Copy so many bytes. Raises EOFError if the source has fewer."""
+    """Copy a number of bytes. Raises EOFError if the source has fewer."""
     while size:
         chunk = source.read(min(size, _CHUNK_BYTES))
         if not chunk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -53,7 +54,11 @@ FILE_OPTIONS = {
 def list_check_structs(registry: Registry, own: type[Struct] = VerdictOptions) -> list[OwnedOptions]:
     """Return the options of checks, and those of their request."""
     checks = registry.declarations.checks
-    return [(None, own), *((check.capability.label, check.capability.options) for check in checks)]
+    users = Counter(check.capability.options for check in checks)
+    # options that several checks share belong to none of them
+    shared = [(None, options) for options, count in users.items() if count > 1]
+    single = [(check.capability.label, check.capability.options) for check in checks]
+    return [(None, own), *shared, *(each for each in single if users[each[1]] == 1)]
 
 
 def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:

@@ -51,6 +51,9 @@ _TAGS = {
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
 
+_OF_DECODING = {"default", "minimum", "maximum"}
+"""Keywords that matter only to a program that decodes."""
+
 _LANGUAGE_PARAMETERS = [
     {
         "name": "language",
@@ -161,14 +164,15 @@ def _simplify(schema: Any) -> Any:
     """Return a response's schema with the keywords that client generators support.
 
     A tuple becomes an array, because openapi-python-client fails on `items: false`, and openapi-generator ignores
-    `prefixItems`; this is correct, because all tuples of responses hold one type. Defaults are left out, because they
-    matter only for decoding.
+    `prefixItems`; this is correct, because all tuples of responses hold one type. Defaults
+    and bounds are left out, because they matter only for decoding; openapi-generator makes a strict type of a number
+    with a bound, which rejects the response.
     """
     if isinstance(schema, list):
         return [_simplify(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {word: _simplify(value) for word, value in schema.items() if word != "default"}
+    plain = {word: _simplify(value) for word, value in schema.items() if word not in _OF_DECODING}
     if "prefixItems" in plain:
         plain["items"] = plain.pop("prefixItems")[0]
     if isinstance(plain.get("enum"), list):

@@ -17,7 +17,7 @@ async def explain(request: AnyRequest) -> Response[bytes]:
     """Return the chain of each conversion, its possible losses, and what the caller's plan does not allow."""
     state = state_of(request)
     async with Reception(request, state.resources, None) as reception:
-        files = parse_explanation(await reception.receive())
+        files = parse_explanation(await reception.receive(state.registry))
         # off the event loop, because reviews of plug-ins are called, and in turns of the callers
         explanation = await state.resources.threads.run_entitlement(
             reception.context.identity, explain_files, state.registry, files, caller_of(request)

@@ -61,7 +61,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
         raise ServiceError("Idempotency-Key must have 1 to 255 printable ASCII characters")
     await state.jobs.check_capacity(caller, context.identity, is_repetition=idempotency_key is not None)
     async with Reception(request, state.resources, "any") as reception:
-        form = await reception.receive()
+        form = await reception.receive(state.registry)
         kind = _parse_kind(form.texts.pop("kind", ""))
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:

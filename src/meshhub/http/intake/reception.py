@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 from litestar import Request
 
 from meshhub.engine.task_slots import shutdown_error
@@ -16,6 +18,8 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.intake.conversion_requests import CompleteOptions, ConversionRequest, parse_form
+from meshhub.http.intake.file_options import FIELD, parse_file_options
+from meshhub.http.intake.inventories import INVENTORY, fill_inventories
 from meshhub.http.intake.uploads import MEGABYTE, FileFields, Form, FormParser, max_body_bytes, too_large
 from meshhub.model.chain import Purpose
 from meshhub.registry import Registry
@@ -81,10 +85,13 @@ class Reception:
         if error is not None:
             self.context.cleanup.close()
 
-    async def receive(self) -> Form:
+    async def receive(self, registry: Registry) -> Form:
         """Receive the form, with its files in the folder; disk space is reserved as bytes arrive.
 
-        Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
+        Args:
+            registry: Knows the options for which the operator may keep a list.
+
+        Raises ServiceError, InvalidOption, ServerBusy, ShuttingDown, ClientGone.
         """
         parser = FormParser(self.request.headers.get("content-type", ""), self._main, self._limits, self.folder)
         context, resources = self.context, self._resources
@@ -107,7 +114,18 @@ class Reception:
         if resources.disk.is_rejected(context):
             raise resources.disk.no_space()
         self.form = parser.finish()
+        self._fill_inventories(registry)
         return self.form
+
+    def _fill_inventories(self, registry: Registry) -> None:
+        """Replace the lists that options name by those that the operator keeps for the caller. Raises InvalidOption."""
+        texts = self.form.texts
+        if not any(INVENTORY in text for text in texts.values()):
+            return
+        fields = registry.declarations.fields()
+        fill = partial(fill_inventories, self._resources.inventories_folder, self.context.key_id, fields)
+        own = {key: fill(options) for key, options in parse_file_options(texts.get(FIELD, "")).items()}
+        self.form.texts = fill(texts) | ({FIELD: msgspec.json.encode(own).decode()} if own else {})
 
     async def receive_conversion(
         self, registry: Registry, purpose: Purpose = "convert", complete: CompleteOptions = dict
@@ -119,7 +137,7 @@ class Reception:
             purpose: Purpose of the request.
             complete: Adds the options of the operator to those of the form, except those of a conversion.
         """
-        await self.receive()
+        await self.receive(registry)
         return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose, complete)
 
     async def _receive_body(self, parser: FormParser) -> None:

@@ -47,30 +47,35 @@ class PageFile:
     headers: Mapping[str, str]
 
 
-def load_page(folder: Path, frame_ancestors: Iterable[str]) -> dict[str, PageFile]:
+def load_page(folder: Path, headers: Mapping[str, str]) -> dict[str, PageFile]:
     """Return the files of a built page by path, "/" for its index; empty if no page is built there.
 
     Args:
-        frame_ancestors: Origins whose pages may embed the page.
+        headers: Headers of every file.
     """
     if not (folder / INDEX).is_file():
         return {}
-    policy = page_headers(frame_ancestors)
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix not in _COPIES and not path.name.startswith("."):
             name = path.relative_to(folder).as_posix()
             cache = FOREVER if name.startswith(_HASHED) else _REVALIDATE
-            files["/" if name == INDEX else f"/{name}"] = load_file(path, {**policy, "Cache-Control": cache})
+            files["/" if name == INDEX else f"/{name}"] = load_file(path, {**headers, "Cache-Control": cache})
     return files
 
 
-def page_headers(frame_ancestors: Iterable[str]) -> dict[str, str]:
-    """Return the security headers of every file of the page."""
+def page_headers(frame_ancestors: Iterable[str], model_origins: Iterable[str]) -> dict[str, str]:
+    """Return the security headers of every file of the page.
+
+    Args:
+        frame_ancestors: Origins whose pages may embed the page.
+        model_origins: Origins from which the page may load models.
+    """
     ancestors = " ".join(frame_ancestors) or "'none'"
+    sources = " ".join(["'self'", "blob:", *model_origins])
     policy = (
         "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; "
-        "connect-src 'self' blob:; worker-src 'self' blob:; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
+        f"connect-src {sources}; worker-src 'self' blob:; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
         f"form-action 'none'; frame-ancestors {ancestors}"
     )
     return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}

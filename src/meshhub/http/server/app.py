@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -53,7 +54,7 @@ from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses import page_files
-from meshhub.http.responses.page_files import load_page
+from meshhub.http.responses.page_files import PageFile, load_page, page_headers
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.model.chain import Request
@@ -180,6 +181,9 @@ def create_app(
 
 
 def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None) -> ServiceState:
+    folder = settings.inventories_folder
+    if folder is not None and not Path(folder).is_dir():
+        raise InvalidSettings(f"inventories_folder: {folder!r} is not a folder")
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)
@@ -214,9 +218,13 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         schema_page=PAGE,
         page_files={
             **load_assets(),
-            **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
+            **(_load_page(settings) if settings.page == "on" else {}),
         },
     )
+
+
+def _load_page(settings: Settings) -> dict[str, PageFile]:
+    return load_page(page_files.FOLDER, page_headers(settings.frame_ancestors, settings.model_origins))
 
 
 def _load_rate_card(settings: Settings, registry: Registry) -> RateCard | None:

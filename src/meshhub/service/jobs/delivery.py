@@ -31,11 +31,12 @@ _HEARTBEAT_S = 1.0
 """Seconds between two heartbeats of a worker."""
 
 _STALLED_S = 4.0
-"""Seconds without a heartbeat after which a delivery is repeated; its default finds lost ones after 30 s or never."""
+"""Seconds without a heartbeat after which a delivery is repeated. By default, Procrastinate finds lost ones after 30 s
+or never."""
 
 _POLL_S = 0.25
-"""Seconds between two looks for deliveries. Procrastinate forgets a notification that arrives during a look, as happens
-between two short jobs; a worker then waits for the next look, which costs 2 ms of processor time.
+"""Seconds between polls for deliveries. Procrastinate loses a notification that arrives during a poll, which happens
+between short jobs, so the worker waits for the next poll. A poll costs 2 ms of processor time.
 """
 
 _POOL_TIMEOUT_S = 1.0
@@ -68,11 +69,11 @@ def create_tables(connection: sql.Connection) -> None:
 def check_open(connection: psycopg.BaseConnection[Any]) -> None:
     """Raise psycopg.Error if the server has closed an idle connection.
 
-    It only looks at data that has arrived, because a statement for each use of a connection would cost a third of a
+    It reads only data that has arrived, because a statement for each use of a connection would cost a third of a
     millisecond.
     """
     for _ in range(2):
-        # the first look may only read the last message of the server, and the second one the end of the connection
+        # the first read may return only the last message of the server, and the second one the end of the connection
         connection.pgconn.consume_input()
 
 
@@ -81,7 +82,7 @@ async def _check_open(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 class JobDelivery:
-    """Queues of all workers; for one event loop. The first call connects. Methods raise JobStoreUnavailable."""
+    """Queues of all workers, for use in one event loop. The first call connects. Methods raise JobStoreUnavailable."""
 
     def __init__(self, url: str) -> None:
         """Use a database.

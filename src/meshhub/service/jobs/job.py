@@ -98,7 +98,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     """Maximum unfinished jobs of the caller, including this one."""
 
     idempotency_key: str | None = None
-    """A second job of the caller with the same key is the same job."""
+    """Key of the caller for this job; a second request with the same key returns the same job."""
 
     fingerprint: str = ""
     """Hash of the request, which distinguishes another request with the same idempotency key."""

@@ -1,9 +1,8 @@
 """Placement of jobs on the workers of a cluster, inside a transaction.
 
-Callers take turns, and share the slots of each worker, as on one machine; the slots of a caller on all workers count. A
-job goes to the worker with the most free slots among those with enough free slots and memory. The oldest job that fits
-on no worker now keeps one for itself after a while, because smaller jobs could otherwise take its slots and memory
-forever.
+Callers take turns, and share the slots of each worker, as on one machine; a caller's slots on all workers count. Among
+the workers with enough free slots and memory, a job goes to the one with the most free slots. After a while, one worker
+is kept for the oldest job that fits on none, because smaller jobs could otherwise take its slots and memory forever.
 """
 
 # why this way: docs/decisions/0027-cluster.md
@@ -31,7 +30,7 @@ _MAX_PLACED_COUNT = 200
 """Maximum jobs that one placement considers; bounds the duration of its transaction."""
 
 _FORGET_S = 60.0
-"""Seconds after its lease until the row of a worker is deleted."""
+"""Seconds from the end of its lease until the row of a worker is deleted."""
 
 _CORES = sql.func.coalesce(JOBS.c.cores, DEFAULT_CORES)
 _MEMORY = sql.func.coalesce(JOBS.c.memory_bytes, DEFAULT_MEMORY_BYTES)
@@ -91,7 +90,7 @@ class _Room:
 
 
 def announce(connection: sql.Connection, node: WorkerNode, now: float) -> None:
-    """Record that a worker lives."""
+    """Record that a worker is alive."""
     values = {"slots": node.slots, "memory_bytes": node.memory_bytes, "lease_until": now + LEASE_S}
     statement = postgresql.insert(WORKERS).values(worker=node.worker, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=[WORKERS.c.worker], set_=values))
@@ -168,7 +167,7 @@ def _measure_rooms(connection: sql.Connection, now: float) -> tuple[list[_Room],
     ):
         room = rooms.get(job.worker)
         if room is None:
-            # its lease is about to be lost
+            # its lease is about to expire
             continue
         room.add(job)
         room.long += room.count_slots(job) if job.is_long else 0
@@ -198,7 +197,7 @@ class _Turns:
     """Queued jobs in turns of their callers: the lowest pass first, then the largest weight."""
 
     def __init__(self, connection: sql.Connection, count: int) -> None:
-        """Read as many jobs of as many callers as can be placed."""
+        """Read at most as many jobs, of at most as many callers, as can be placed."""
         self._connection = connection
         self._charged: dict[str, float] = {}
         self._jobs: dict[str, deque[Any]] = {}

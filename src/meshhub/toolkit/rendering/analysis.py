@@ -27,13 +27,14 @@ OVERHANG_LIMIT_DEG = 45.0
 """Default limit of overhangs: printers build steeper ones without support."""
 
 THICKNESS_RANGE_RATIO = 4.0
-"""Greatest thickness of the scale, per limit; what is thicker is thick enough."""
+"""Greatest thickness of the scale, per limit; thicker walls are thick enough."""
 
 SPACING_RATIO = 2.5
-"""Distance of measured points, per distance that checks use: a picture shows a mean, not the thinnest spot."""
+"""Distance between measured points, per distance that checks use; it may be larger, because a picture shows a mean, not
+the thinnest spot."""
 
 NEIGHBORS_COUNT = 4
-"""Measured points of which a sample shows the mean."""
+"""Measured points whose mean a sample of the picture shows."""
 
 LAYER_MM, CELL_MM = 0.2, 0.2
 """Layers and cells in which islands are found: those of a nozzle of 0.4 mm."""
@@ -78,12 +79,12 @@ class Shapes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What a picture shows of a scene in place of its colors.
+    """Values or marks that a picture shows in place of the colors of a scene.
 
     scale:   scale of the values; None if there are only marks
     field:   values; None if there are only marks
     detail:  length within which the values hardly change; infinite if each face has one value
-    entries: of the legend
+    entries: entries of the legend
     shapes:  marks
     """
 
@@ -116,7 +117,7 @@ def measure_surface(triangles: PlacedTriangles, measure: Measure, limit: float |
 
     Args:
         triangles: Millimeters, Z up.
-        measure: What is measured.
+        measure: Quantity to measure.
         limit: Limit that the scale marks; None: the default of the measure.
     """
     if measure == "thickness":
@@ -130,7 +131,7 @@ def _measure_thickness(triangles: PlacedTriangles, limit: float) -> Analysis:
     samples = sample_evenly(vertices, faces, SPACING_RATIO * limit)
     sides = OppositeSides(vertices, faces, samples)
     thickness = np.minimum(sides.measure(np.arange(len(samples.points)), top).straight, top)
-    # points of the other side of a thin wall are as near, so each direction has its own tree
+    # points on the other side of a thin wall can be nearer than those on this side, so each direction has its own tree
     direction = _find_directions(samples.normals)
     trees = {}
     for number in np.unique(direction).tolist():

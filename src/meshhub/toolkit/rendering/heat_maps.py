@@ -22,21 +22,22 @@ EVEN_SHARE = 0.5
 """Share of the triangles that divide the surface evenly; the others divide it where the values change."""
 
 MIN_STEP_RATIO = 0.04
-"""Change of a value along an edge, per value at the end of the scale, from which the edge is divided; about what an eye
-can distinguish."""
+"""Change of the value along an edge, as a share of the scale, above which the edge is divided; about the smallest
+visible change."""
 
 NORMAL_RATIO = 0.05
-"""Distance of opposite normals, per size of the model, where triangles of a reduced scene are looked up."""
+"""Weight of the normals in the search for the measured triangle of a reduced one: opposite normals count like positions
+at this distance, per size of the model."""
 
 LOOKUP_DETAIL_MM = 0.01
-"""Detail of the points of that lookup: so fine that their number is the greatest that is allowed."""
+"""Millimeters; detail of the points of this search, so fine that the maximum number of points is used."""
 
 
 class HeatMap(NamedTuple):
     """Scene in the colors of a measure.
 
-    scene: the parts of the scene of before, each with a mesh of its own with colors
-    scale: what the colors mean
+    scene: the same parts, each with its own colored mesh
+    scale: meaning of the colors
     """
 
     scene: Scene
@@ -61,14 +62,14 @@ class _Surface(NamedTuple):
 
 
 def map_measure(scene: Scene, shown: Scene, measure: Measure, limit: float | None, max_faces: int) -> HeatMap:
-    """Color a scene by a measure. Large triangles are divided, because colors are those of vertices.
+    """Color a scene by a measure. Large triangles are divided, because colors belong to vertices.
 
     Args:
         scene: Scene to measure. Millimeters, Z up.
         shown: Scene to color: the same, or a reduced one with the same parts.
-        measure: What is measured.
+        measure: Quantity to measure.
         limit: Limit that the scale marks; None: the default of the measure.
-        max_faces: Maximum number of triangles; not exceeded by divisions.
+        max_faces: Number of triangles that divisions do not exceed.
     """
     triangles = place_triangles(scene)
     analysis = measure_surface(triangles, measure, limit)
@@ -82,7 +83,7 @@ def map_measure(scene: Scene, shown: Scene, measure: Measure, limit: float | Non
 
 
 def _find_origins(triangles: PlacedTriangles, drawn: PlacedTriangles) -> IntIndex:
-    """Return the (m,) triangle that each drawn one stands for: the nearest one in about the same direction."""
+    """Return the measured triangle (m,) that each drawn one stands for: the nearest that faces about the same way."""
     samples = sample_evenly(triangles.vertices, triangles.faces, LOOKUP_DETAIL_MM)
     if len(samples.points) == 0:
         return np.zeros(len(drawn.faces), np.intp)
@@ -95,7 +96,7 @@ def _find_origins(triangles: PlacedTriangles, drawn: PlacedTriangles) -> IntInde
 
 
 def _evaluate(analysis: Analysis, vertices: Float64, faces: Int32, origin: IntIndex) -> Float64:
-    """Return the (m, 3) values at the corners of faces."""
+    """Return the values (m, 3) at the corners of faces."""
     assert analysis.field is not None
     key = origin[:, None].astype(np.int64) * len(vertices) + faces
     distinct, place = np.unique(key, return_inverse=True)
@@ -105,7 +106,7 @@ def _evaluate(analysis: Analysis, vertices: Float64, faces: Int32, origin: IntIn
 
 
 def _divide(analysis: Analysis, surface: _Surface, max_faces: int) -> _Surface:
-    """Halve long edges, the longest first: all of them, and with the second share of triangles where values change."""
+    """Halve long edges, the longest first: up to `EVEN_SHARE` of the triangles everywhere, then where values change."""
     assert analysis.scale is not None
     step = MIN_STEP_RATIO * analysis.scale.top
     even_faces = max(len(surface.faces), int(EVEN_SHARE * max_faces))
@@ -121,7 +122,7 @@ def _divide(analysis: Analysis, surface: _Surface, max_faces: int) -> _Surface:
                 break
             chosen = np.flatnonzero(lengths > max(analysis.detail, longest / 2))
             chosen = chosen[np.argsort(-lengths[chosen], kind="stable")]
-            # an edge adds a triangle for each of its triangles
+            # a halved edge adds a triangle for each triangle beside it
             fits = np.cumsum(mesh_edges.size[chosen]) <= limit - len(surface.faces)
             vertices, faces, origin = halve_edges(surface.vertices, surface.faces, mesh_edges, chosen[fits])
             own = surface.origin[origin]

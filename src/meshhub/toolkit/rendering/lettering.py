@@ -14,7 +14,7 @@ ADVANCE = 6
 """Pixels from one letter to the next."""
 
 _BORDER = 0.4
-"""Value at the border of a letter, between 0 outside and 1 inside; at a half, slanted lines would be thin."""
+"""Value at the border of a letter, between 0 outside and 1 inside; with 0.5, slanted lines would be too thin."""
 
 # five columns of each printable ASCII character, the lowest bit on top
 _COLUMNS = np.frombuffer(
@@ -52,13 +52,13 @@ def draw_text(text: str, scale: int) -> NDArray[np.float64]:
     bits = ((columns.reshape(-1)[None, :] >> np.arange(GLYPH_HEIGHT, dtype=np.uint8)[:, None]) & 1).astype(np.float64)
     if scale == 1:
         return bits
-    # values between the middles of the font's pixels make corners round, and steps slanted lines
+    # interpolation between the centers of the font's pixels rounds corners, and turns steps into slanted lines
     values = _interpolate(_interpolate(bits, scale).T, scale).T
     return np.clip((values - _BORDER) * scale + 0.5, 0.0, 1.0)
 
 
 def _interpolate(rows: NDArray[np.float64], scale: int) -> NDArray[np.float64]:
-    """Enlarge an array along its first axis, linearly between the middles of its rows."""
+    """Enlarge an array along its first axis, with linear interpolation between the centers of its rows."""
     places = (np.arange(len(rows) * scale) + 0.5) / scale - 0.5
     before = np.floor(places).astype(int)
     share = (places - before)[:, None]
@@ -72,7 +72,7 @@ def blend_text(area: UInt8, coverage: NDArray[np.float64], color: tuple[int, int
 
     Args:
         area: (height, width, 4) sRGB with alpha, not larger than the text.
-        coverage: As `draw_text` returns it; what is beyond the area is cut off.
+        coverage: As `draw_text` returns it; cut off at the edge of the area.
         color: sRGB of the text.
     """
     share = coverage[: area.shape[0], : area.shape[1], None]

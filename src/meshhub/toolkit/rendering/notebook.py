@@ -15,8 +15,7 @@ from meshhub.toolkit.rendering.options import RenderOptions
 from meshhub.toolkit.rendering.picture import render
 
 MAX_DRAWN_FACES_COUNT = 2_000_000
-"""Maximum number of triangles to draw; so many take about two seconds, and the output of a cell should not take longer.
-"""
+"""Maximum number of triangles to draw; they take about two seconds, and the output of a cell should not take longer."""
 
 _OPTIONS = RenderOptions(size="400x300", background="transparent")
 

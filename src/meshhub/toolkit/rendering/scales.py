@@ -25,7 +25,7 @@ NEUTRAL = np.array([205, 208, 213], np.uint8)
 class Scale(NamedTuple):
     """Scale of a measure.
 
-    title:   what is measured
+    title:   measured quantity
     unit:    unit of the values
     top:     value of the last color; greater values have it too
     limit:   value that the legend marks
@@ -39,7 +39,7 @@ class Scale(NamedTuple):
     is_open: bool
 
     def colors(self, values: Float64) -> UInt8:
-        """Return the (k, 3) colors of values (k,); NaN has none and becomes `NEUTRAL`."""
+        """Return the colors (k, 3) of values (k,); `NEUTRAL` for NaN."""
         with np.errstate(invalid="ignore"):
             place = np.clip(values / self.top, 0, 1) * (len(ANCHORS) - 1)
         place = np.nan_to_num(place)

@@ -11,8 +11,8 @@ from meshhub.model.scene import Float64
 _MAX_DISTANCE_RATIO = 1024.0
 """Distance from the origin, in extents of the mesh, beyond which the distance moves from the vertices to the node.
 
-At this ratio, 10 of the 24 bits of float32 store the distance. Below it, vertices keep their origin, because touching
-parts round alike only while they share an origin.
+At this ratio, 10 of the 24 bits of float32 store the distance. Nearer meshes keep their origin, because the vertices of
+touching parts are rounded to equal positions only if the parts share an origin.
 """
 
 _MAX_SHEAR = 1e-9
@@ -71,7 +71,7 @@ def decompose_transform(matrix: Float64) -> dict[str, Any] | None:
 
 
 def _quaternion(rotation: Float64) -> Float64:
-    """Return the (4,) quaternion x y z w, with w >= 0, of a (3, 3) rotation.
+    """Return the quaternion (4,) x y z w, with w >= 0, of a rotation (3, 3).
 
     Source:
         Shepperd, "Quaternion from rotation matrix", 1978: divide by the largest component.

@@ -29,7 +29,7 @@ class Bodies(NamedTuple):
 
 
 def shell_origins(skin: Skin) -> Float64:
-    """Return (s, 3) the first point of each shell: volumes about it lose least to rounding."""
+    """Return the first point (s, 3) of each shell, about which volumes lose least to rounding."""
     origins: Float64 = skin.points[skin.faces[first_members(skin.shell, len(skin.closed)), 0]]
     return origins
 
@@ -75,5 +75,5 @@ def group_bodies(skin: Skin) -> Bodies:
 
 
 def _hosts(skin: Skin, volume: Float64) -> IntIndex:
-    """Return (s,) for each cavity the smallest outward shell around it, -1 for all other shells."""
+    """Return the smallest outward shell (s,) around each cavity; -1 for all other shells."""
     return hosts_of(skin.points[skin.faces], skin.shell, skin.closed, volume)

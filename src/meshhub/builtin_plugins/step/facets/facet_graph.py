@@ -19,7 +19,7 @@ MAX_SMOOTH_TURN_RAD = np.radians(30.5)
 """Radians; a ring of twelve facets turns by 30° at each edge and is round, one of eleven turns by 32.7° and is not."""
 
 _MIN_STRONG_RATIO = 0.5
-"""Part of the longest smooth edge of a facet from which another edge of it counts as long."""
+"""Share of the length of a facet's longest smooth edge from which its other edges also count as long."""
 
 _MAX_FACET_CORNERS = 4
 """Corners of a facet of a tessellated surface; a facet with more is a flat face, or was cut."""
@@ -82,7 +82,7 @@ class FacetGraph:
         )  # fmt: skip
 
     def expand(self, facet: IntIndex) -> tuple[IntIndex, IntIndex]:
-        """Return all points of (n,) facets: for each its position in `facet`, and the point."""
+        """List the points of facets (n,): for each point, the position of its facet in `facet`, and the point."""
         owner, place = expand_ranges(self.begin[facet], self.begin[facet + 1] - self.begin[facet])
         return owner, self.point[place]
 
@@ -128,7 +128,7 @@ def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:
 
 
 def _extents(points: Float64, begin: IntIndex) -> Float64:
-    """Return the (f,) diagonals of the bounding boxes of (k, 3) points; the points of each facet begin at `begin`."""
+    """Return the diagonal (f,) of each facet's bounding box; the points (k, 3) of each facet start at `begin`."""
     extents: Float64 = lengths(np.maximum.reduceat(points, begin) - np.minimum.reduceat(points, begin))
     return extents
 

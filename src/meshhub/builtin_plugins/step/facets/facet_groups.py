@@ -49,14 +49,14 @@ def find_pieces(
 
 
 def have_even_areas(graph: FacetGraph) -> Mask:
-    """Return (e,) which neighbors differ little in area; those of a cylinder and of a fillet at its rim differ much."""
+    """Return the mask (e,) of neighbors that differ little in area; a cylinder and a fillet at its rim differ much."""
     one, other = graph.area[graph.left], graph.area[graph.right]
     result: Mask = np.maximum(one, other) <= _MAX_AREA_RATIO * np.minimum(one, other)
     return result
 
 
 def turn_little(graph: FacetGraph) -> Mask:
-    """Return (e,) which neighbors turn by little; two cones of a turned part may meet at a larger angle, yet smoothly.
+    """Return the mask (e,) of neighbors with a small turn; cones of a turned part may meet smoothly at a larger angle.
 
     The normals of slivers are noise.
     """
@@ -83,7 +83,7 @@ def collect_surroundings(graph: FacetGraph, seeds: IntIndex, is_free: Mask, ring
 
 
 def reach_surroundings(graph: FacetGraph, facets: Mask, rings: int) -> Mask:
-    """Return (f,) the facets whose surroundings of some rings can include any of some facets."""
+    """Return the mask (f,) of facets whose surroundings, of some rings, can include any of some facets."""
     for _ in range(rings):
         reached = facets.copy()
         reached[graph.right[facets[graph.left]]] = True

@@ -16,7 +16,7 @@ from meshhub.toolkit.topology import cycles, following
 Mask = NDArray[np.bool_]
 
 _MAX_SPLIT_ROUNDS = 32
-"""Rounds of splitting loops at points that they pass twice; each round halves a loop, so 2³² such points fit."""
+"""Maximum rounds of splitting loops at points that they pass twice; each halves a loop, so 2³² points can be split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ def trace_outline(
         skin: Mesh.
         region: (m,) region of each face.
         curved: (r,) whether the surface of a region is not a plane.
-        tolerance: Millimeters that a point may lie off the line between its neighbors.
-        kept: (p,) points that are corners in any case.
+        tolerance: Maximum distance in millimeters of a point from the line between its neighbors.
+        kept: (p,) points that are always corners.
     """
     half, loop_begin = _trace_loops(skin, region)
     if len(half) == 0:
@@ -149,7 +149,7 @@ def _split_loops(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArr
 
 
 def _find_corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tolerance: float) -> Mask:
-    """Return (p,) the points where an outline has a corner; each loop has at least one."""
+    """Return the mask (p,) of the points where an outline has a corner; each loop has at least one."""
     twin = skin.twin[half]
     is_first = (twin < 0) | (half < twin)
     count = len(skin.points)
@@ -188,7 +188,7 @@ def _order_from_corners(loop_begin: IntIndex, is_corner: Mask) -> IntIndex:
 def _points_off_chords(skin: Skin, half: IntIndex, starts: IntIndex, bends: Mask, tolerance: float) -> IntIndex:
     """Return the farthest point of each straight chain that has a point too far off its chord.
 
-    A chain that is a whole loop has no chord: its point that is farthest from the start becomes a corner.
+    A chain that is a whole loop has no chord, so its point that is farthest from the start becomes a corner.
     """
     stops = np.append(starts[1:], len(half))
     point = skin.begin[half]
@@ -205,7 +205,7 @@ def _points_off_chords(skin: Skin, half: IntIndex, starts: IntIndex, bends: Mask
 
 
 def _points_of_thin_loops(skin: Skin, half: IntIndex, starts: IntIndex, loop_begin: IntIndex, bends: Mask) -> IntIndex:
-    """Return all points of the straight loops that have less than three corners."""
+    """Return all points of the straight loops that have fewer than three corners."""
     corners = np.diff(np.searchsorted(starts, loop_begin))
     is_thin = ~np.logical_or.reduceat(bends, loop_begin[:-1]) & (corners < 3)
     is_missing = np.repeat(is_thin, np.diff(loop_begin))

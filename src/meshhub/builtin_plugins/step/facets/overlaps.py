@@ -54,7 +54,7 @@ def find_overlapping(skin: Skin, planes: Planes, outline: Outline, tolerance: fl
 
 
 def _flatten(skin: Skin, planes: Planes, outline: Outline) -> Float64:
-    """Return (k, 2) the first corner of each chain, in coordinates of the plane of its region."""
+    """Return the first corner (k, 2) of each chain, in coordinates of the plane of its region."""
     u = perpendicular(planes.normal)[outline.region]
     v = np.cross(planes.normal[outline.region], u)
     offset = skin.points[outline.start] - planes.center[outline.region]
@@ -62,7 +62,7 @@ def _flatten(skin: Skin, planes: Planes, outline: Outline) -> Float64:
 
 
 def _are_convex(flat: Float64, after: IntIndex, outline: Outline, regions: int) -> NDArray[np.bool_]:
-    """Return (r,) whether the outline of a region is one convex loop, which cannot cross itself."""
+    """Return the mask (r,) of regions whose outline is one convex loop, which cannot cross itself."""
     loop_size = np.diff(outline.loop_begin)
     loop = np.repeat(np.arange(len(loop_size)), loop_size)
     side = normalize(np.concatenate([flat[after] - flat, np.zeros((len(flat), 1))], axis=1))

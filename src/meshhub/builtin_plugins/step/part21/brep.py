@@ -78,7 +78,7 @@ def _write_edges(file: Part21Writer, model: BrepModel) -> _EdgeIds:
 
 
 def _write_bounds(file: Part21Writer, model: BrepModel, edges: _EdgeIds) -> IntIndex:
-    """Return (l,) the id of the face bound of each loop; 0 for a loop that is part of another bound."""
+    """Return the id (l,) of the face bound of each loop; 0 for a loop that is part of another bound."""
     outline = model.outline
     loop_count = len(outline.loop_begin) - 1
     ids = edges.curve[outline.edge]
@@ -101,7 +101,7 @@ def _write_bounds(file: Part21Writer, model: BrepModel, edges: _EdgeIds) -> IntI
 
 
 def _find_outer_loops(model: BrepModel) -> np.ndarray:
-    """Return (l,) whether a loop is the outer bound of its face.
+    """Return the mask (l,) of the loops that are the outer bound of their face.
 
     That is the counter-clockwise loop of a flat face, and the only loop of a curved face. A face has at most one
     FACE_OUTER_BOUND (ISO 10303-42).

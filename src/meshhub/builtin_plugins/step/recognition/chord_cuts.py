@@ -144,7 +144,7 @@ class _CutSearch:
             before = depths
 
     def _depths(self) -> Float64:
-        """Return the (s,) signed distance of the deepest facet of each surface."""
+        """Return the signed distance (s,) of the deepest facet of each surface."""
         facet = np.flatnonzero((self.segment >= 0) & ~self.graph.is_sliver)
         owner = self.segment[facet]
         gap, _ = gradients(self.surfaces.take(owner), self.graph.center[facet])

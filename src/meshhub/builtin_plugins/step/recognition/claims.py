@@ -137,7 +137,7 @@ class Claims:
         return index[good], triangle[good]
 
     def _depths(self, index: IntIndex, facet: IntIndex) -> Float64:
-        """Return the (n,) distance of a point of facet `facet[i]` from surface `index[i]`."""
+        """Return the distance (n,) of a point of facet `facet[i]` from surface `index[i]`."""
         return np.abs(gradients(self.surfaces.take(index), self.graph.probe[facet])[0])
 
     def release_flats(self) -> None:
@@ -185,7 +185,7 @@ class Claims:
 
 
 def find_deepest(graph: FacetGraph, surfaces: SurfaceArray, segment: IntIndex) -> Float64:
-    """Return the (s,) distance of the deepest facet of each surface, millimeters.
+    """Return the distance (s,) of the deepest facet of each surface, millimeters.
 
     Args:
         graph: Facets of the mesh.
@@ -207,7 +207,7 @@ def explains(
     facet: IntIndex,
     min_cosine: float | Float64 = MIN_STEADY_COSINE,
 ) -> Mask:
-    """Return (n,) whether surface `index[i]` holds all points of facet `facet[i]`, in the direction of the facet.
+    """Return whether surface `index[i]` holds all points of facet `facet[i]`, in the direction of the facet (n,).
 
     Args:
         graph: Facets of the mesh.

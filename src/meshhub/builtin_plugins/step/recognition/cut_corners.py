@@ -148,7 +148,7 @@ def _project_onto_all(
 
 
 def _find_folded(before: Skin, after: Skin, regions: Regions) -> Mask:
-    """Return (m,) the flat triangles that turned over: there, the outline of their region crosses itself.
+    """Return the mask (m,) of flat triangles that turned over, because the outline of their region crosses itself.
 
     Planes beside curved regions are left out. Needles that reach from a far corner to a moved one turn over although
     the outline stays simple, and the model is checked for outlines with arcs that cross.

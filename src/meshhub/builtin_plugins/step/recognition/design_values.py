@@ -84,7 +84,7 @@ def _center_origins(surfaces: SurfaceArray, index: IntIndex, corner: Float64) ->
 
 
 def _farthest(surfaces: SurfaceArray, index: IntIndex, corner: Float64) -> Float64:
-    """Return the (s,) distance of the farthest corner of each surface in millimeters."""
+    """Return the distance (s,) of the farthest corner of each surface in millimeters."""
     farthest = np.zeros(len(surfaces))
     np.maximum.at(farthest, index, np.abs(distances(surfaces.take(index), corner)))
     return farthest

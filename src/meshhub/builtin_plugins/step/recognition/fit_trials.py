@@ -1,4 +1,4 @@
-"""Trials of groups of facets as surfaces of one kind: a fit, and the decision whether it is that surface."""
+"""Try groups of facets as surfaces of one kind: fit the surface, and decide whether the group is on it."""
 
 from __future__ import annotations
 
@@ -24,66 +24,71 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _EXTENT_RATIO = 1e-5
-"""Part of the extent of a group that its points may lie off their surface, if that is more than rounding explains."""
+"""Distance that the points of a group may have from their surface, as a share of the extent of the group, if that is
+more than rounding explains."""
 
 TOLERANCE_RATIO = 4.0
-"""Tolerances that the points of a group may lie off their surface, as off a plane."""
+"""Distance that the points of a group may have from their surface, in tolerances; the same as for a plane."""
 
 _SCARCE_DEPTH_RATIO = 0.005
-"""Part of the depth that the points of a group may lie off, where the facets are less than twice the minimum."""
+"""Distance that the points of a group may have from their surface, as a share of the depth, if the group has fewer than
+twice the minimum of facets."""
 
 MIN_STEADY_COSINE = float(np.cos(np.radians(20.0)))
-"""Cosine of 20°: angle between a facet and its surface; a chord that turns by 30.5° leans by half of that."""
+"""Cosine of 20°: maximum angle between a facet and its surface. It exceeds half of 30.5°, the angle at which the chord
+of the widest facet leans."""
 
 MIN_LEANING_COSINE = float(np.cos(np.radians(80.0)))
-"""Cosine of 80°: angle between a surface and a triangle whose corners are all on an oblique rim."""
+"""Cosine of 80°: maximum angle between a surface and a triangle whose corners are all on an oblique rim."""
 
 _MAX_LEANING_RATIO = 0.1
-"""Part of the facets of a group that may lean."""
+"""Share of the facets of a group that may lean."""
 
 MAX_BROAD_DEPTH_RATIO = 4.0
-"""Depth over that of the other facets from which a broad facet is a flat end."""
+"""Ratio of the depth of a broad facet to that of the other facets, from which the broad facet is a flat end."""
 
 _MAX_RADIUS_RATIO = 20.0
-"""Radius over extent above which a surface is nearly flat, and any slightly bent group fits."""
+"""Ratio of radius to extent above which a surface is nearly flat, so that any slightly bent group fits it."""
 
 _MIN_TUBE_RATIO = 1e-3
-"""Tube radius of a torus over the extent of the group."""
+"""Minimum ratio of the tube radius of a torus to the extent of the group."""
 
 _MIN_RING_RATIO = 0.02
-"""Larger radius of a torus over its tube radius; a torus below that is a sphere."""
+"""Minimum ratio of the larger radius of a torus to its tube radius; below it, the torus is a sphere."""
 
 _MIN_HORN_GAP_RATIO = 0.01
-"""Difference of the two radii of a torus over its tube radius; equal radii pinch the torus to a point at its axis."""
+"""Minimum difference of the two radii of a torus, per tube radius; equal radii pinch the torus to a point at its axis.
+"""
 
 _MIN_LATITUDE_COUNT = 5
-"""Latitudes of a torus. Three rims of a chamfered pin always lie on one, and so do the four of a hole with two equal
-chamfers; fewer latitudes must have even steps."""
+"""Latitudes from which a torus may have uneven steps. Fewer latitudes can lie on a torus by chance: the three rims of a
+chamfered pin always do, and so do the four of a hole with two equal chamfers."""
 
 _MAX_EVEN_STEP_RATIO = 1.25
-"""Largest over smallest step of a torus with few latitudes; a tessellator makes equal steps."""
+"""Maximum ratio of the largest to the smallest step of a torus with few latitudes; tessellators make equal steps."""
 
 _MAX_STEP_RATIO = 4.0
-"""Latitudes that a facet of a torus spans over the median; a straight wall between two rounded ends spans more."""
+"""Maximum ratio of the latitudes that a facet of a torus spans to the median; a straight wall between two rounded ends
+spans more."""
 
 _MIN_STEP_RATIO = 0.25
-"""Step over the median span of the facets below which two latitudes count as one."""
+"""Ratio of a step to the median span of the facets, below which two latitudes count as one."""
 
 _MIN_TRIANGLE_COUNT = 12
-"""Triangles of a cylinder that has no other facets and turns by less than `_MIN_TRIANGLE_TURN_RAD`."""
+"""Minimum triangles of a cylinder that has no other facets and turns by less than `_MIN_TRIANGLE_TURN_RAD`."""
 
 _MIN_TRIANGLE_TURN_RAD = np.radians(30.0)
 """Radians; a piece of a chamfer at an edge of radius 365 mm fits a cylinder of radius 520 mm that leans by 45°. True
 cylinders that turn by less have facets with four corners."""
 
 _MIN_SLOPE, _MAX_SLOPE = 1e-3, 100.0
-"""Slopes of a cone (0.06° and 89.4° from the axis); others are cylinders and planes."""
+"""Slopes of a cone (0.06° and 89.4° from the axis); outside of this range, it is a cylinder or a plane."""
 
 _GLANCE_COUNT = 1024
 """Facets of a large piece that are fitted first."""
 
 _MIN_LARGE_COUNT = 4 * _GLANCE_COUNT
-"""Facets above which a piece is large; fitting a part of a smaller one saves little."""
+"""Facets above which a piece is large; fitting only a part of a smaller piece saves little."""
 
 Mask = NDArray[np.bool_]
 
@@ -92,7 +97,7 @@ class TrialResults(NamedTuple):
     """Results of the trials of groups of facets.
 
     surfaces: (g,) fitted surfaces; planes for groups that were not fitted
-    limit:    (g,) millimeters that the points of a group may lie off
+    limit:    (g,) maximum distance of the points of a group from its surface, mm
     good:     (g,) whether the group is on its surface
     lost:     (g,) whether no surface of that kind fits the points, nor those of a larger group that includes them
     """
@@ -108,8 +113,9 @@ class Trials:
 
     Args:
         graph: Facets of the mesh.
-        tolerance: Millimeters that rounding explains.
-        requested: Millimeters that points may lie off, instead of what rounding explains; `step_tolerance_mm`.
+        tolerance: Distance in millimeters that rounding explains.
+        requested: Distance in millimeters that points may have from their surface, instead of `tolerance`: the option
+            `step_tolerance_mm`.
     """
 
     def __init__(self, graph: FacetGraph, tolerance: float, requested: float | None) -> None:
@@ -182,9 +188,9 @@ class Trials:
         return TrialResults(surfaces, limit, good, lost)
 
     def select_certain(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> Mask:
-        """Select groups that do not fit a surface by chance; few triangles that hardly turn fit a cylinder and a cone.
+        """Select groups that do not fit by chance, as a few triangles that hardly turn fit a cylinder or a cone.
 
-        With a requested tolerance, all groups are selected: noise triangulates each strip.
+        With a requested tolerance, all groups are selected, because noise triangulates each strip.
 
         Args:
             kind: Kind of the surfaces.
@@ -207,7 +213,7 @@ class Trials:
         return result
 
     def allowed_distances(self, size: Float64) -> Float64:
-        """Return the (g,) millimeters that points of groups with (g,) extents may always lie off their surfaces."""
+        """Return the distance (g,) in mm that the points of groups of these extents (g,) may always have from them."""
         if self.requested is not None:
             return np.full(len(size), self.requested)
         return np.maximum(self.tolerance * TOLERANCE_RATIO, _EXTENT_RATIO * size)
@@ -217,7 +223,7 @@ class Trials:
         allowed = self.allowed_distances(size)
         if self.requested is not None:
             return FitLimits(allowed, np.full(len(size), DEPTH_RATIO), np.zeros(len(size)))
-        # few facets may fit by chance: only rounding may separate them from the surface
+        # few facets may fit by chance, so only rounding may separate them from the surface
         is_scarce = facets < 2 * TRIALS[kind].min_facets
         return FitLimits(
             allowed,
@@ -231,7 +237,7 @@ class Trials:
         """Check that the facets of each group follow its surface, all on one side of it.
 
         Returns:
-            (g,) millimeters that the points of a group may lie off, and (g,) whether its facets agree.
+            Maximum distance (g,) of the points of each group in mm, and the mask (g,) of groups whose facets agree.
         """
         graph, group, count = self.graph, samples.normal_group, samples.groups
         gap, normal = gradients(surfaces.take(group), graph.probe[facet])
@@ -263,14 +269,14 @@ def _select(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Sample
 
 
 def is_plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, size: Float64, limit: Float64) -> Mask:
-    """Return which surfaces are plausible in a CAD design: not nearly flat, not folded over at an axis or a tip.
+    """Return which surfaces are plausible in a CAD design: neither nearly flat nor folded over at an axis or a tip.
 
     Args:
         kind: Kind of all surfaces.
         surfaces: (g,) surfaces.
         samples: Points of the (g,) groups.
         size: (g,) `group_extents` of the groups.
-        limit: (g,) millimeters that points may lie off.
+        limit: (g,) maximum distance of points from their surface, mm.
     """
     good: Mask = (surfaces.radius > 0) & (surfaces.radius < _MAX_RADIUS_RATIO * size)
     if kind == SurfaceKind.TORUS:
@@ -324,9 +330,10 @@ def has_even_steps(graph: FacetGraph, tori: SurfaceArray, group: IntIndex, facet
 
 
 def _separate(ascending: Float64, step: float) -> Float64:
-    """Return the first of (n,) ascending numbers, and then each first one that is over a step above the last.
+    """Return the first of some ascending numbers (n,), and then each next one that exceeds the last by over a step.
 
-    The corners of irregular triangles lie close together: their own differences are all below a step.
+    Differences between neighbors do not suffice, because those between corners of irregular triangles are all below a
+    step.
     """
     chosen = [0]
     while (following := int(np.searchsorted(ascending, ascending[chosen[-1]] + step, "right"))) < len(ascending):
@@ -335,7 +342,7 @@ def _separate(ascending: Float64, step: float) -> Float64:
 
 
 def _tube_angles(tori: SurfaceArray, points: Float64) -> Float64:
-    """Return the (n,) angles of points around the tubes of their tori, radians."""
+    """Return the angles (n,) of points around the tubes of their tori, radians."""
     height, distance, _ = cylindrical(tori, points)
     angles: Float64 = np.arctan2(height, distance - tori.radius)
     return angles
@@ -357,7 +364,7 @@ def _are_chords(bulge: Float64, group: IntIndex, begin: IntIndex) -> Mask:
 def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntIndex) -> Mask:
     """Return which groups have a broad facet much deeper below the surface than the other facets.
 
-    The corners of a flat end lie on the surface that it closes, for example a shallow cone; its middle does not.
+    Unlike its corners, the middle of a flat end is not on the surface that it closes, for example a shallow cone.
 
     Args:
         depth: (n,) depths of the facets.

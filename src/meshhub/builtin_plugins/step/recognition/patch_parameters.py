@@ -268,7 +268,7 @@ def _border_angles(piece: Piece) -> Float64:
 def unroll_ring(piece: Piece) -> Float64 | None:
     """Return parameters (p, 2) of a piece with two loops: around it, and from one loop to the other, both 0…1.
 
-    A point of each loop has the parameter 0 around the piece.
+    The parameter around the piece is 0 at one point of each loop.
 
     Source:
         Discrete conformal maps: Pinkall and Polthier, "Computing discrete minimal surfaces and their conjugates",

@@ -185,7 +185,7 @@ class _Search:
                 yield facets
 
     def _measure_largest(self, label: IntIndex, own: Mask) -> Float64:
-        """Return (f,) the largest area of one surface in each piece, mm²; `own` are the facets on surfaces (f,)."""
+        """Return the largest area (f,) of one surface in the piece of each facet, mm²; `own`: facets on surfaces."""
         facets, largest = np.flatnonzero(own), np.zeros(self._graph.count)
         count = len(self._segments.surfaces)
         keys, part = np.unique(label[facets] * count + self._segments.segment[facets], return_inverse=True)
@@ -193,7 +193,7 @@ class _Search:
         return largest
 
     def _find_large(self, usable: Mask) -> Mask:
-        """Return (f,) the usable facets of surfaces with much of the area of their pieces: faces by themselves."""
+        """Return the mask (f,) of usable facets whose surface has much of the area of its piece: a face by itself."""
         graph, segment = self._graph, self._segments.segment
         label, count = self._label(usable), len(self._segments.surfaces)
         own = np.flatnonzero((segment >= 0) & usable)
@@ -232,20 +232,20 @@ class _Search:
         label[filled] = low[island[filled]]
 
     def _label(self, usable: Mask) -> IntIndex:
-        """Return (f,) labels of the smooth pieces of usable facets."""
+        """Return the label (f,) of the smooth piece of each usable facet."""
         graph = self._graph
         joins = usable[graph.left] & usable[graph.right]
         return components(graph.count, graph.left[joins], graph.right[joins])[1].astype(np.intp)
 
     def _find_bands(self) -> Mask:
-        """Return (f,) the facets of surfaces of revolution."""
+        """Return the mask (f,) of the facets on surfaces of revolution."""
         segment = self._segments.segment
         bands = segment >= 0
         bands[bands] = self._segments.surfaces.kind[segment[bands]] != SurfaceKind.PATCH
         return bands
 
     def _find_weak(self) -> Mask:
-        """Return (f,) the facets of surfaces that can be parts of patches."""
+        """Return the mask (f,) of the facets on surfaces that can be parts of patches."""
         graph, segments = self._graph, self._segments
         owner = np.flatnonzero(segments.segment >= 0)
         segment, count = segments.segment[owner], len(segments.surfaces)
@@ -259,7 +259,7 @@ class _Search:
         return weak
 
     def _find_walls(self, usable: Mask) -> Mask:
-        """Return (f,) the facets that are flat faces."""
+        """Return the mask (f,) of the facets that are flat faces."""
         graph = self._graph
         corners = np.bincount(self._faceted.outline.region, minlength=graph.count)
         others = np.zeros(graph.count)

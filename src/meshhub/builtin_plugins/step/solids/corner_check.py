@@ -17,7 +17,7 @@ _CUSP_COS = np.cos(np.radians(0.5))
 
 
 def find_pinches(regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, IntIndex]:
-    """Return (k,) curved regions and (k,) corners where an outline touches itself, such as between two touching holes.
+    """Return curved regions (k,) whose outline touches itself, and the corners (k,), such as between touching holes.
 
     CAD programs accept polygons that touch in a corner, but report that touching arcs cross.
     """
@@ -72,7 +72,7 @@ def find_cusps(
 
 
 def _edge_tangents(skin: Skin, outline: Outline, curves: Curves) -> tuple[Float64, Float64]:
-    """Return (e, 3) each, the unit directions in which edges begin and end."""
+    """Return the unit directions in which edges begin and end, (e, 3) each."""
     chain = outline.edge_chain
     start, stop = skin.points[outline.start[chain]], skin.points[outline.stop[chain]]
     begin, end = stop - start, stop - start

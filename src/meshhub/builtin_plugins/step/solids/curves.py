@@ -75,7 +75,7 @@ class Curves:
 
 
 def edge_regions(outline: Outline) -> tuple[IntIndex, IntIndex]:
-    """Return (e,) each, the regions on the two sides of each edge; the same twice for an edge on the border."""
+    """Return the regions on the two sides of each edge, (e,) each; the same twice for an edge on the border."""
     chain = outline.edge_chain
     left = outline.region[chain].astype(np.intp)
     right = left.copy()
@@ -151,14 +151,14 @@ def _fit_paths(path: Paths, sides: Sides, limit: Float64, max_sagitta_mm: float)
 
 
 def _are_straight(paths: Paths, sides: Sides, limit: Float64) -> Mask:
-    """Return (n,) whether the points of a path lie on its chord, and the chord on both surfaces."""
+    """Return the mask (n,) of paths whose points lie on their chord, and the chord on both surfaces."""
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
     result: Mask = _are_on_chords(paths, limit) & (_measure_chords(sides, start, stop) <= limit)
     return result
 
 
 def _are_on_chords(paths: Paths, limit: Float64) -> Mask:
-    """Return (n,) whether the points of a path lie on its chord."""
+    """Return the mask (n,) of paths whose points lie on their chord."""
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
     chord = stop - start
     direction = normalize(chord)
@@ -170,7 +170,7 @@ def _are_on_chords(paths: Paths, limit: Float64) -> Mask:
 
 
 def _measure_chords(sides: Sides, start: Float64, stop: Float64) -> Float64:
-    """Return the (n,) largest distances (mm) of points on chords from both surfaces of their paths."""
+    """Return the largest distance (n,) in mm of points on each chord from both surfaces of its path."""
     points = start + FRACTIONS[:, None, None] * (stop - start)
     owner = np.tile(np.arange(len(start)), len(FRACTIONS))
     largest: Float64 = sides.distances(points.reshape(-1, 3), owner).reshape(len(FRACTIONS), -1).max(axis=0)
@@ -178,7 +178,7 @@ def _measure_chords(sides: Sides, start: Float64, stop: Float64) -> Float64:
 
 
 def _can_be_straight(paths: Paths, sides: Sides, limit: Float64) -> Mask:
-    """Return (n,) whether both surfaces contain lines in the direction of a chord, or the chord is as good as on them.
+    """Return the mask (n,) of chords that are as good as on both surfaces, or in whose direction both contain lines.
 
     The chord of a short arc lies within the limit of the surfaces, too, but CAD programs fail to fillet edges that do
     not lie on their faces.
@@ -190,7 +190,7 @@ def _can_be_straight(paths: Paths, sides: Sides, limit: Float64) -> Mask:
 
 
 def _contain_lines(surfaces: SurfaceArray, start: Float64, stop: Float64, limit: Float64) -> Mask:
-    """Return (n,) whether cylinders, cones, spheres and tori may contain the lines between points (n, 3).
+    """Return the mask (n,) of cylinders, cones, spheres and tori that may contain the lines between points (n, 3).
 
     The lines of a cylinder are parallel to its axis, and those of a cone lead to its apex.
     """
@@ -209,7 +209,7 @@ def _contain_lines(surfaces: SurfaceArray, start: Float64, stop: Float64, limit:
 
 
 def _are_near_surfaces(paths: Paths, sides: Sides, max_sagitta_mm: float) -> Mask:
-    """Return (n,) whether the straight segments of a path are close enough to both surfaces to stay straight.
+    """Return the mask (n,) of paths whose straight segments are close enough to both surfaces to stay straight.
 
     Where a facet that stays planar meets a curved surface nearly tangentially, the intersection deviates far from the
     edge of the mesh. The edge deviates from the surface only by its sagitta.

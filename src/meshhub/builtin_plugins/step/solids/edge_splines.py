@@ -61,7 +61,7 @@ def refine_splines(paths: Paths, sides: Sides, selected: Mask) -> Paths:
 
 
 def _interpolate_middles(points: Float64) -> Float64:
-    """Return (k - 1, 3) the points of the cubic spline through (k, 3) points in the middle between them."""
+    """Return the middle points (k - 1, 3) between points (k, 3) on the cubic spline through them."""
     chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(points, axis=0)))])
     curve = make_interp_spline(chord, points, k=3)
     return np.asarray(curve((chord[:-1] + chord[1:]) / 2), np.float64)

@@ -31,5 +31,5 @@ def find_undefined_regions(regions: Regions, outline: Outline, curves: Curves, s
 
 
 def _are_finite(*columns: Float64) -> np.ndarray:
-    """Return (n,) whether all numbers of a row are finite; each column is (n,) or (n, 3)."""
+    """Return the mask (n,) of rows whose numbers are all finite; each column is (n,) or (n, 3)."""
     return np.asarray(np.isfinite(np.column_stack(columns)).all(axis=1))

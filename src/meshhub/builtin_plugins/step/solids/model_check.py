@@ -36,16 +36,18 @@ MIN_EDGE_MM = 1e-5
 MAX_VOLUME_RATIO = 1e-3
 """Share of a solid's volume by which the volume of its faces may differ; integration over arcs has this error."""
 THIN_VOLUME_RATIO = 1e-7
-"""Share of a solid's area to the power of 1.5; allowed, too, for solids with almost no volume."""
+"""Share of a solid's area to the power of 1.5 by which its volume may also differ, for solids with almost no volume."""
 
 _MAX_AREA_CHANGE_RATIO = 0.05
-"""Share of the area of its triangles by which a curved face may differ; a chord of 30.5° is 1.2 % shorter."""
+"""Share of the area of its triangles by which that of a curved face may differ; a chord of 30.5° is 1.2 % shorter than
+its arc."""
 _MAX_FLAT_AREA_CHANGE_RATIO = 1e-3
-"""The same for planes, for corners that are moved onto arcs."""
+"""The same for planes, whose corners may be moved onto arcs."""
 _MAX_GAIN_CHANGE_RATIO = 0.05
-"""Share of the volume between mesh and surfaces by which moved corners may change it; 0.03 on a flat cap of a ball."""
+"""Share by which moved corners may change the volume between mesh and surfaces; it is 0.03 on a flat cap of a ball."""
 _OFF_RATIO = 1.5
-"""Distance of a corner over the limit of its region; the corners of accepted surfaces lie within the limit."""
+"""Distance of a corner from its surface, in limits of its region, above which the corner is off the mesh; corners of
+accepted surfaces lie within one limit."""
 _CHUNK_SEGMENTS_COUNT = 1 << 15
 """Segments of several faces that are projected at once; bounds the memory."""
 _CHUNK_PAIRS_COUNT = 1 << 18
@@ -59,17 +61,18 @@ _MIN_LENGTH_MM = 1e-300
 def find_invalid_regions(
     model: BrepModel, segments: EdgeSegments, faces: TrimmedFaces, size: Float64, *, is_strict: bool = False
 ) -> IntIndex:
-    """Return curved regions that are off the mesh, whose outlines cross themselves, or beside bad edges.
+    """Return the curved regions that are off the mesh, have outlines that cross themselves, or border bad edges.
 
-    Bad edges are short, cross others of a plane, or bound a plane of another area than its triangles.
+    An edge is bad if it is short, crosses another edge of a plane, or bounds a plane whose area differs from that of
+    its triangles.
 
     Args:
         model: Regions with their surfaces, curves and seams.
         segments: Its edges as segments.
         faces: Areas within these edges.
-        size: (r,) area of each region. Of several curved neighbors of a bad edge the smallest is returned.
-        is_strict: Whether to return also what CAD programs may reject: arcs that only touch, and faces all around an
-            axis that have holes but no seam.
+        size: (r,) area of each region. Of several curved neighbors of a bad edge, the smallest is returned.
+        is_strict: Whether to return also regions that CAD programs may reject: those with arcs that only touch, and
+            faces all around an axis that have holes but no seam.
     """
     outline, curves = model.outline, model.curves
     left, right = edge_regions(outline)
@@ -97,7 +100,7 @@ def find_invalid_regions(
 
 
 def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
-    """Return (r,) whether a face has another area than its triangles and the arcs around them, or its arcs reverse it.
+    """Return which faces (r,) differ in area from their triangles with the arcs around them, or are reversed by arcs.
 
     Args:
         model: Regions with their outlines.
@@ -118,7 +121,7 @@ def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
 
 
 def _are_off_mesh(model: BrepModel) -> np.ndarray:
-    """Return (r,) whether a corner of a triangle lies farther from its surface than the region allows."""
+    """Return which regions (r,) have a triangle with a corner that is farther from the surface than they allow."""
     regions, skin = model.regions, model.skin
     curved = np.flatnonzero(regions.curved[regions.region])
     surfaces = regions.surfaces.take(regions.region[curved])
@@ -130,7 +133,7 @@ def _are_off_mesh(model: BrepModel) -> np.ndarray:
 
 
 def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
-    """Return closed shells that are torn or have another volume than their triangles.
+    """Return the closed shells that are torn, or whose volume differs from that of their triangles.
 
     A shell is torn if an edge is not used once in each direction, or if a flat face is reversed. Its volume is measured
     within its curves and may differ from that of the triangles and the arcs over them (not tested for shells with
@@ -161,7 +164,7 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
 
 
 def _regions_of_unpaired_edges(model: BrepModel) -> IntIndex:
-    """Return a region of each edge that is not used once in each direction."""
+    """Return, for each edge that is not used once in each direction, one of its regions."""
     outline = model.outline
     chain = outline.edge_chain
     is_used_twice = np.bincount(outline.edge, minlength=len(chain)) == 2
@@ -174,16 +177,16 @@ def _regions_of_unpaired_edges(model: BrepModel) -> IntIndex:
 
 
 def _shells_of_regions(model: BrepModel) -> IntIndex:
-    """Return (r,) the shell of each region."""
+    """Return the shell (r,) of each region."""
     shell = np.empty(len(model.regions.surfaces), np.intp)
     shell[model.regions.region] = model.skin.shell
     return shell
 
 
 def find_other_genus(model: BrepModel) -> IntIndex:
-    """Return the closed shells whose faces have another Euler characteristic than their triangles.
+    """Return the closed shells whose faces differ from their triangles in the Euler characteristic.
 
-    It is not tested for shells with tori, and a flat face whose loops touch in several corners has another one, too.
+    Shells with tori are not tested. A flat face whose loops touch in several corners differs without a defect.
 
     Source:
         Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
@@ -244,10 +247,10 @@ def _collect_tested_segments(
 
 
 def _project_to_faces(model: BrepModel, segments: EdgeSegments, row: IntIndex, face: IntIndex) -> _FaceSegments:
-    """Return (k,) segments in the parameters of (k,) faces."""
+    """Return segments (k,) in the parameters of their faces (k,)."""
     a, b, period = _parameterize(model, face, segments.begin[row], segments.end[row])
     for axis in range(2):
-        # what begins near the low end of a period is compared at its high end, too
+        # segments that begin near the low end of a period are also compared at its high end
         reach = np.abs(b - a)[:, axis].max()
         is_near = np.flatnonzero((period[:, axis] > 0) & (np.minimum(a, b)[:, axis] < reach - period[:, axis] / 2))
         shift = np.zeros((len(is_near), 2))
@@ -328,9 +331,9 @@ def _wrap(angle: Float64) -> Float64:
 def _find_crossings(
     model: BrepModel, segments: EdgeSegments, left: IntIndex, right: IntIndex, *, is_strict: bool
 ) -> tuple[IntIndex, IntIndex]:
-    """Return (n,) faces and (n, 2) pairs of their edges that cross by more than the error of their samples.
+    """Return pairs of edges that cross by more than the error of their samples: faces (n,) and pairs (n, 2).
 
-    With `is_strict`, also pairs that touch.
+    With `is_strict`, return also pairs that touch.
     """
     tested_row, tested_face = _collect_tested_segments(model, segments, left, right)
     faces, pairs = [np.empty(0, np.intp)], [np.empty((0, 2), np.intp)]
@@ -343,7 +346,7 @@ def _find_crossings(
 
 
 def _split_by_face(face: IntIndex) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that hold whole faces, and few rows if they hold several."""
+    """Yield ranges of rows that hold whole faces; a range with several faces has few rows."""
     bounds = np.append(np.flatnonzero(np.diff(face, prepend=-1)), len(face))
     start = 0
     while start < len(face):
@@ -404,7 +407,7 @@ def _find_near_pairs(segments: EdgeSegments, projected: _FaceSegments, size: Int
     pairs = [(np.empty(0, np.intp), np.empty(0, np.intp))]
     first = 0
     while first < len(size):
-        # at least one segment, and as many as have a chunk of pairs together
+        # as many segments as together have a chunk of pairs, but at least one
         last = max(first + 1, int(np.searchsorted(stop, stop[first] - size[first] + _CHUNK_PAIRS_COUNT)))
         owner, j = expand_ranges(np.arange(first, last) + 1, size[first:last])
         i = first + owner
@@ -423,7 +426,7 @@ def _find_near_pairs(segments: EdgeSegments, projected: _FaceSegments, size: Int
 
 
 def _are_separated(a: Float64, b: Float64, c: Float64, d: Float64, limit: Float64) -> np.ndarray:
-    """Return (k,) whether c and d lie on different sides of the line a–b, each farther away than `limit`.
+    """Return whether c and d lie on different sides of the line a–b, each farther away than `limit`, as a mask (k,).
 
     Args:
         a, b, c, d: (k, 2) mm.

@@ -117,7 +117,7 @@ def _orient_spheres(
 
 
 def _choose_poles(skin: Skin, regions: Regions, outline: Outline, spheres: IntIndex, away: Float64) -> Float64:
-    """Return (b, 3) axes of spheres whose poles are outside the faces and farthest from the outlines.
+    """Return axes (b, 3) of spheres whose poles are outside the faces and farthest from the outlines.
 
     CAD programs fail to trim a face if a pole lies on its outline.
 
@@ -148,6 +148,6 @@ def _choose_poles(skin: Skin, regions: Regions, outline: Outline, spheres: IntIn
 
 
 def _sum_vectors(regions: Regions, weight: Float64, vectors: Float64) -> Float64:
-    """Return (r, 3) the weighted sum over the triangles of each region."""
+    """Return the weighted sum (r, 3) over the triangles of each region."""
     count = len(regions.surfaces)
     return np.stack([sum_by_label(regions.region, weight * vectors[:, k], count) for k in range(3)], axis=1)

@@ -40,7 +40,7 @@ class _Edges(NamedTuple):
     turn: Float64
 
     def contain(self, points: Float64) -> Mask:
-        """Return (k,) whether points on the whole lines and circles (k, 3) lie between both ends."""
+        """Return the mask (k,) of points (k, 3) on the whole lines and circles that lie between both ends."""
         along = np.einsum("ij,ij->i", points - self.begin, self.along)
         x_axis = normalize(self.begin - self.center)
         y_axis = np.cross(self.axis, x_axis)
@@ -51,14 +51,14 @@ class _Edges(NamedTuple):
         return is_between
 
     def distances(self, points: Float64) -> Float64:
-        """Return the (k,) distances (mm) of points (k, 3) from the whole lines and circles."""
+        """Return the distances (k,) in mm of points (k, 3) from the whole lines and circles."""
         away = np.cross(points - self.begin, self.along)
         apart: Float64 = np.where(self.is_arc, np.abs(lengths(points - self.center) - self.radius), lengths(away))
         return apart
 
 
 def find_touching(model: BrepModel, one: IntIndex, other: IntIndex, limit: Float64) -> Mask:
-    """Return (k,) which pairs of edges of flat faces touch or cross; False for pairs with a spline or a common corner.
+    """Return which pairs (k,) of edges of flat faces touch or cross; False for pairs with a spline or a common corner.
 
     Args:
         model: Edges and their curves.
@@ -100,7 +100,7 @@ def _take_edges(model: BrepModel, edge: IntIndex) -> _Edges:
 
 
 def _common_points(arc: _Edges, second: _Edges, limit: Float64) -> tuple[Float64, Float64]:
-    """Return (k, 3) each: both points at which a circle meets a line or circle; NaN where they are apart.
+    """Return both points (k, 3) at which a circle meets a line or circle; NaN where they are apart.
 
     Within `limit` of a tangent, both are the point at which they touch.
     """

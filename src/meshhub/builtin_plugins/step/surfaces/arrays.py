@@ -81,7 +81,7 @@ def expand_ranges(begin: IntIndex, size: IntIndex) -> tuple[IntIndex, IntIndex]:
 
 
 def select_separate(rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Return (n,) which of (n, k) rows of numbers have no number in common with the rows before them."""
+    """Return the mask (n,) of rows (n, k) that have no number in common with the rows before them."""
     _, first = np.unique(rows, return_index=True)
     is_first = np.zeros(rows.size, np.bool_)
     is_first[first] = True

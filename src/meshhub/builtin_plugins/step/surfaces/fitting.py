@@ -36,22 +36,24 @@ _FINAL_STEPS = 4
 """Further steps of the remaining groups."""
 
 _HOPELESS_RATIO = 1000.0
-"""Distance in limits beyond which a group is dropped after the first steps."""
+"""Distance, in limits of the group, above which a group is dropped after the first steps."""
 
 _MAX_MISS_RATIO = 2.0
-"""Actual over predicted distance up to which a step behaved linearly, so that its next prediction can be trusted."""
+"""Ratio of actual to predicted distance up to which a step was linear, so that the next prediction is reliable."""
 
 _STUCK_RATIO = 2.25
-"""Predicted root mean square in limits above which a group is dropped; the largest distance is at least as large."""
+"""Predicted root mean square, in limits of the group, above which a group is dropped, because its largest distance is
+at least as large."""
 
 _MIN_TIP_DISTANCE_RATIO = 1e-3
-"""Distance from the axis, in sizes of the group, up to which a point counts as the tip of a cone."""
+"""Distance from the axis, as a share of the size of the group, up to which a point counts as the tip of a cone."""
 
 _TINY = 1e-300
 """Smallest divisor, for groups of one point and points on an axis."""
 
 DEPTH_RATIO = 0.05
-"""Part of the depth of its facets within which points must lie on a surface: points on chords fail by far."""
+"""Distance that points may have from a surface, as a share of the depth of its facets; points on chords are far beyond
+it."""
 
 
 class FitLimits(NamedTuple):
@@ -69,7 +71,7 @@ class FitLimits(NamedTuple):
     floor: Float64
 
     def for_depth(self, depth: Float64) -> Float64:
-        """Return the (g,) limits for groups whose deepest facets have the (g,) depths."""
+        """Return the limits (g,) for groups whose deepest facets have these depths (g,)."""
         by_depth = np.maximum(self.share * depth, np.minimum(self.floor, DEPTH_RATIO * depth))
         result: Float64 = np.minimum(self.allowed, by_depth)
         return result
@@ -118,7 +120,7 @@ def fit_surfaces(
 def _largest_distances(
     samples: Samples, surfaces: SurfaceArray, groups: Groups, scale: tuple[Float64, Float64]
 ) -> Float64:
-    """Return the (g,) largest distance of a point of each group in millimeters; infinite except for `groups`.
+    """Return the largest distance (g,) of a point of each group in millimeters; infinite except for `groups`.
 
     Args:
         samples: Points by group.
@@ -195,18 +197,18 @@ def _refine(
 
 
 def _distances(points: Float64, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """Return the (n, g) signed distances of (3, n, g) points from the surfaces of their groups."""
+    """Return the signed distances (n, g) of points (3, n, g) from the surfaces of their groups."""
     return PROFILES[kind](ProfilePoints(*axis_coordinates(points, surfaces), surfaces.radius, surfaces.second))[0]
 
 
 def _max_distances(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """Return the (g,) distance of the farthest point of each group."""
+    """Return the distance (g,) of the farthest point of each group."""
     off: Float64 = np.abs(_distances(block.point, surfaces, kind)).max(axis=0)
     return off
 
 
 def _max_depths(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """Return the (g,) distance of the farthest middle of a facet of each group."""
+    """Return the distance (g,) of the farthest middle of a facet of each group."""
     depth: Float64 = np.abs(_distances(block.center, surfaces, kind)).max(axis=0)
     return depth
 

@@ -119,7 +119,7 @@ def _fit_circles(block: Block, x: Float64, y: Float64) -> tuple[Float64, Float64
 
 
 def _smallest_directions(moments: Float64) -> Float64:
-    """Return (g, 3) the direction in which each of the (3, 3, g) moments is smallest."""
+    """Return the direction (g, 3) in which each moment (3, 3, g) is smallest."""
     directions: Float64 = np.linalg.eigh(np.nan_to_num(moments.transpose(2, 0, 1)))[1][:, :, 0]
     return directions
 

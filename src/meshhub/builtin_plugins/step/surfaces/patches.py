@@ -294,7 +294,7 @@ def _chunks(count: int) -> list[slice]:
 
 
 def _leads_out(parameter: Float64, slope: Float64) -> NDArray[np.bool_]:
-    """Return (n,) whether parameters are at an end of 0…1, and steps against the slope lead beyond it."""
+    """Return the mask (n,) of parameters at an end of 0…1 from which steps against the slope lead beyond it."""
     result: NDArray[np.bool_] = ((parameter <= 0) & (slope > 0)) | ((parameter >= 1) & (slope < 0))
     return result
 
@@ -302,7 +302,7 @@ def _leads_out(parameter: Float64, slope: Float64) -> NDArray[np.bool_]:
 def _principal_curvatures(
     u: Float64, v: Float64, normal: Float64, second: tuple[Float64, Float64, Float64]
 ) -> tuple[Float64, Float64]:
-    """Return (n,) and (n,) principal curvatures from derivatives (n, 3); positive away from the normal.
+    """Return both principal curvatures (n,) from derivatives (n, 3); positive away from the normal.
 
     Source:
         do Carmo, Differential Geometry of Curves and Surfaces, 1976, §3-3.

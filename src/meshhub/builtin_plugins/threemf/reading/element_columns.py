@@ -65,7 +65,7 @@ _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
 PaintCodes = dict[bytes, int]
-"""Number of each different text of slicer paint in a model part; the empty text is 0."""
+"""Numbers of the texts of slicer paint in a model part, by text; 0 is the empty text."""
 
 
 def extract_columns(data: bytes, codes: PaintCodes) -> tuple[bytes, dict[int, Columns]]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.threemf.reading.filament_settings import MAX_FILAMENT, PRUSA_SETTINGS, read_colors
 from meshhub.builtin_plugins.threemf.reading.model_document import (
     ModelDocument,
     ModelObject,
@@ -31,12 +30,6 @@ from meshhub.toolkit.safe_xml import Attributes, parse_xml
 
 _VOLUMES = ("Metadata/Slic3r_PE_model.config", "Metadata/model_settings.config")
 _CHANGES = ("Metadata/Prusa_Slicer_custom_gcode_per_print_z.xml", "Metadata/custom_gcode_per_layer.xml")
-_PRUSA_SETTINGS = "Metadata/Slic3r_PE.config"
-_BAMBU_SETTINGS = "Metadata/project_settings.config"
-_COLOR_SETTING = re.compile(rb"^; (extruder_colour|filament_colour) = (.*)$", re.MULTILINE)
-_COLOR = re.compile(r"#([0-9A-Fa-f]{6})(?:[0-9A-Fa-f]{2})?")
-_MAX_FILAMENT = 64
-"""Largest number of a filament; slicers have at most 32."""
 
 _SETTINGS = {
     "metadata/slic3r_pe.config": "print settings",
@@ -110,12 +103,6 @@ class _Settings:
     changes: int = 0
 
 
-class _BambuSettings(msgspec.Struct):
-    """Print settings of BambuStudio and OrcaSlicer that are read."""
-
-    filament_colour: list[str] = []
-
-
 class SlicerProject:
     """Project of a slicer around a model.
 
@@ -176,7 +163,7 @@ class SlicerProject:
             self._settings.filaments.get(placed, 0),
             *(self._cura_filaments.get(owner, 0) for owner in owners),
         )
-        return next((filament for filament in candidates if 1 <= filament <= _MAX_FILAMENT), 1)
+        return next((filament for filament in candidates if 1 <= filament <= MAX_FILAMENT), 1)
 
     def count_paint(self, mesh: TriangleMesh) -> None:
         """Count the painted triangles of a mesh that becomes a part of the scene."""
@@ -229,7 +216,7 @@ def find_project_kinds(package: Package, metadata: Mapping[str, str]) -> tuple[s
 
     OrcaSlicer opens the projects of BambuStudio, which does not read the settings of others.
     """
-    if package.find(_VOLUMES[0]) or package.find(_PRUSA_SETTINGS):
+    if package.find(_VOLUMES[0]) or package.find(PRUSA_SETTINGS):
         return ("prusa",)
     if not package.find(_VOLUMES[1]):
         return ()
@@ -240,34 +227,10 @@ def _format_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def read_colors(package: Package) -> list[str]:
-    """Return the colors of the filaments."""
-    texts: list[str] = []
-    path = package.find(_BAMBU_SETTINGS)
-    if path is not None:
-        with contextlib.suppress(UnreadableFile, msgspec.MsgspecError, RecursionError):
-            texts = msgspec.json.decode(package.read(path), type=_BambuSettings).filament_colour
-    path = package.find(_PRUSA_SETTINGS)
-    if not texts and path is not None:
-        with contextlib.suppress(UnreadableFile):
-            settings = dict(_COLOR_SETTING.findall(package.read(path)))
-            rows = [
-                settings.get(name, b"").decode("ascii", "replace") for name in (b"extruder_colour", b"filament_colour")
-            ]
-            extruders, filaments = (row.replace('"', "").strip().split(";") for row in rows)
-            # an extruder without a color has the color of its filament
-            texts = [
-                extruder if _COLOR.fullmatch(extruder) else filament
-                for extruder, filament in itertools.zip_longest(extruders, filaments, fillvalue="")
-            ]
-    matches = [_COLOR.fullmatch(text.strip()) for text in texts[:_MAX_FILAMENT]]
-    return [match.group(1) if match else "" for match in matches]
-
-
 def _assign_filaments(model_object: ModelObject, volumes: list[_Volume]) -> None:
     """Set the filament of the triangles of each volume."""
     mesh = model_object.mesh
-    spans = [volume for volume in volumes if 1 <= volume.filament <= _MAX_FILAMENT and volume.span[0] >= 0]
+    spans = [volume for volume in volumes if 1 <= volume.filament <= MAX_FILAMENT and volume.span[0] >= 0]
     if mesh is None or not spans:
         return
     mesh.filament = np.zeros(len(mesh.triangles), np.int32)

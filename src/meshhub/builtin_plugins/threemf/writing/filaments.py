@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -33,9 +34,9 @@ class Dialect:
     declarations: attributes of the model element
     metadata:     further metadata elements
     paint:        name of the attribute of a painted triangle
-    max_filament: largest filament that the slicer paints with
+    max_filament: greatest number of a filament that the slicer paints with
     thumbnail:    name of the picture in the package
-    max_slicing_cost: cost up to which paint keeps its narrow strips; None: not measured
+    max_slicing_cost: slicing cost up to which narrow strips of paint are kept; None: not measured
     """
 
     name: str
@@ -102,18 +103,22 @@ class FilamentWriter:
     Attributes:
         dialect: Slicer that reads the file.
         objects: Mesh objects of the file, in its order.
+        title: Name of the scene, for objects without one.
     """
 
-    def __init__(self, scene: Scene, dialect: Dialect, cell: float) -> None:
+    def __init__(self, scene: Scene, dialect: Dialect, cell: float, types: Sequence[str] = ()) -> None:
         """Number the filaments: as the reader named them, otherwise in the order of the materials.
 
         Args:
             scene: Scene whose materials become filaments.
             dialect: Slicer that reads the file.
             cell: Size of the details of paint inside triangles, in millimeters.
+            types: Materials of the filaments, such as "PETG"; PLA for the others.
         """
         self.dialect = dialect
         self.objects: dict[MeshObject, PaintedObject] = {}
+        self.title = scene.name
+        self._types = types
         self._scene = scene
         self._cell = cell
         self._face_count = sum(len(scene.meshes[index].faces) for index in {part.mesh for part in scene.parts})
@@ -186,6 +191,11 @@ class FilamentWriter:
         return [
             "#{:02X}{:02X}{:02X}".format(*self._colors.get(number, (255, 255, 255))) for number in range(1, count + 1)
         ]
+
+    def types(self) -> list[str]:
+        """Return the material of each filament that `colors` lists; such as "PETG"."""
+        count = len(self.colors())
+        return [*self._types, *["PLA"] * count][:count]
 
     def names(self) -> list[str]:
         """Return the names of the filaments that `colors` lists, "" for none or a mere number."""

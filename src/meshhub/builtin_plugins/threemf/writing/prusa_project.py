@@ -14,12 +14,13 @@ _NOZZLE_MM = 0.4
 def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[str, list[Chunk]]]:
     """Return the project files. Each mesh object has one volume."""
     rows = []
-    for item in tree.meshes:
+    for number, item in enumerate(tree.meshes, 1):
+        name = item.name or filaments.title or f"Object {number}"
         painted = filaments.objects[item]
         rows.append(
             f'<object id="{item.id}"><metadata type="object" key="extruder" value="{painted.filament}"/>\n'
             f'<volume firstid="0" lastid="{painted.count - 1}">'
-            f'<metadata type="volume" key="name"{format_attribute("value", item.name)}/>'
+            f'<metadata type="volume" key="name"{format_attribute("value", name)}/>'
             '<metadata type="volume" key="volume_type" value="ModelPart"/></volume></object>\n'
         )
     model = '<?xml version="1.0" encoding="UTF-8"?>\n<config>\n' + "".join(rows) + "</config>\n"
@@ -29,6 +30,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
         for name, value in (
             ("extruder_colour", ";".join(colors)),
             ("filament_colour", ";".join(colors)),
+            ("filament_type", ";".join(filaments.types())),
             ("filament_settings_id", ";".join(map(_quote, filaments.names()))),
             ("nozzle_diameter", ",".join([f"{_NOZZLE_MM}"] * len(colors))),
         )
