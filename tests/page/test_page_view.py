@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from meshhub import Registry
-from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.scene import Material, Mesh, Part, Scene
 from page_visits import Visit, convert, download, draw, pick
 
 pytestmark = pytest.mark.once
@@ -195,6 +195,66 @@ def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("row", name="Size 40 × 20 × 10 mm 10 × 20 × 40 mm").wait_for()
 
 
+def drag(page: Any, handle: Any, x: float, y: float) -> None:
+    """Drag a handle of the view by pixels."""
+    place = handle.bounding_box()
+    start = (place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + x / 2, start[1] + y / 2)
+    page.mouse.move(start[0] + x, start[1] + y)
+    page.mouse.up()
+
+
+def test_the_height_is_dragged_in_the_view(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    look(page, "Orthographic", "Front")
+    face = find_face(page)
+    page.get_by_role("button", name="Dimensions").click()
+    handle = page.get_by_role("slider", name="Target height in mm")
+    assert handle.get_attribute("aria-valuetext") == "10 mm"
+    draw(page)
+    # the handle is at the upper side of the box, of 10 mm; another 10 mm further up
+    drag(page, handle, 0, face.top - face.bottom)
+    height = page.get_by_label("Target height in mm", exact=True).and_(page.locator("input"))
+    assert float(height.input_value()) == pytest.approx(20, abs=0.3)
+    draw(page)
+    labels = [float(text.removesuffix(" mm")) for text in page.locator(".label").all_inner_texts()]
+    assert sorted(labels) == pytest.approx([20, 40, 80], rel=0.02)
+    # one step of the history
+    page.get_by_role("button", name="Undo").click()
+    assert handle.get_attribute("aria-valuetext") == "10 mm"
+    handle.focus()
+    page.keyboard.press("PageUp")
+    page.keyboard.press("ArrowDown")
+    assert height.input_value() == "19"
+    # the handle follows the field
+    height.fill("30")
+    page.wait_for_function("document.querySelector('.handle').ariaValueText === '30 mm'")
+
+
+def test_the_plane_of_a_cut_is_dragged_in_the_view(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    look(page, "Orthographic", "Front")
+    plain, face = draw(page), find_face(page)
+    page.get_by_role("switch", name="Cut at planes").check()
+    field = page.get_by_label("Cut at planes", exact=True).and_(page.locator("input[type=text]"))
+    assert field.input_value() == "z=50%"
+    assert count_changed(plain, draw(page)) > 1_000
+    field.fill("x=10")
+    handle = page.get_by_role("slider", name="Position of the cut along X")
+    assert handle.get_attribute("aria-valuetext") == "X 10 mm"
+    draw(page)
+    drag(page, handle, (face.right - face.left) / 4, 0)
+    assert float(field.input_value().removeprefix("x=")) == pytest.approx(20, abs=0.5)
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    assert float(field.input_value().removeprefix("x=")) == pytest.approx(21, abs=0.5)
+    # a plane stays inside of the model
+    drag(page, handle, 2 * (face.right - face.left), 0)
+    assert field.input_value() == "x=40"
+
+
 def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:
     page = open_box(visit, tmp_path)
 
@@ -216,25 +276,62 @@ def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:
     assert count_cut() == 0
 
 
-def test_parts_are_listed_and_hidden(visit: Visit, tmp_path: Path) -> None:
-    path = tmp_path / "pair.3mf"
-    parts = (Part(0, np.eye(4), name="left box"), Part(1, np.eye(4), name="right box"))
-    Registry().write(Scene(meshes=(box(), box(60.0)), parts=parts), path)
+def open_pair(visit: Visit, folder: Path) -> Any:
+    """Open two boxes, a red one on the left and a blue one, from the front."""
+    path = folder / "pair.3mf"
+    red = Material(name="red", base_color=(0.8, 0.0, 0.0, 1.0))
+    blue = Material(name="blue", base_color=(0.0, 0.2, 0.8, 1.0))
+    parts = (Part(0, np.eye(4), name="left box", material=0), Part(1, np.eye(4), name="right box", material=1))
+    Registry().write(Scene(meshes=(box(), box(60.0)), parts=parts, materials=(red, blue)), path)
     page = visit.open()
     pick(page, path)
     look(page, "Orthographic", "Front")
+    return page
+
+
+def test_parts_are_listed_and_hidden(visit: Visit, tmp_path: Path) -> None:
+    page = open_pair(visit, tmp_path)
     both = draw(page)
     page.get_by_role("button", name="Parts").click()
-    labels = page.get_by_role("group", name="Parts").locator("label")
-    texts = [" ".join(text.split()) for text in labels.all_inner_texts()]
+    sheet = page.get_by_role("group", name="Parts")
+    texts = [" ".join(text.split()) for text in sheet.locator(".part").all_inner_texts()]
     assert {"left box 12", "right box 12"} <= set(texts)
-    page.get_by_role("checkbox", name="right box").uncheck()
-    page.get_by_role("group", name="Parts").get_by_role("button", name="Close").click()
+    sheet.get_by_role("checkbox", name="right box").uncheck()
+    sheet.get_by_role("button", name="Close").click()
     one = draw(page)
     changed = np.abs(both - one).max(axis=2) > 40
     width = changed.shape[1]
     assert changed[:, width // 2 :].sum() > 2_000
     assert changed[:, : width // 2].sum() < 100
+
+
+def test_a_clicked_part_is_described_hidden_and_isolated(visit: Visit, tmp_path: Path) -> None:
+    page = open_pair(visit, tmp_path)
+    both = draw(page)
+    left, top, width, height = (page.locator("canvas").bounding_box()[name] for name in ("x", "y", "width", "height"))
+    page.mouse.click(left + width / 4, top + height / 2)
+    card = page.get_by_role("group", name="Selected part")
+    card.get_by_role("heading", name="left box").wait_for()
+    card.get_by_text("40 × 20 × 10 mm").wait_for()
+    assert card.get_by_role("img").get_attribute("aria-label") == "#cc0000"
+    # the mark of the selection
+    assert count_changed(both, draw(page)) > 2_000
+    card.get_by_role("button", name="Isolate").click()
+    page.keyboard.press("Escape")
+    isolated = draw(page)
+    half = isolated.shape[1] // 2
+    assert count_changed(both[:, half:], isolated[:, half:]) > 2_000
+    # with the keyboard
+    canvas = page.locator("canvas")
+    canvas.press("a")
+    assert count_changed(isolated[:, half:], draw(page)[:, half:]) > 2_000
+    page.mouse.click(left + 3 * width / 4, top + height / 2)
+    card.get_by_role("heading", name="right box").wait_for()
+    canvas.press("h")
+    canvas.press("Escape")
+    card.wait_for(state="detached")
+    # inside of the focus ring
+    assert count_changed(isolated[8:-8, half:-8], draw(page)[8:-8, half:-8]) < 100
 
 
 def test_a_picture_is_saved(visit: Visit, tmp_path: Path) -> None:

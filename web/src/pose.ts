@@ -21,9 +21,14 @@ const ANGLE_DIGITS = 4;
 
 type Options = Record<string, Value | undefined>;
 
+/** Return whether the page can show how options turn the model: the server does not choose the rotation. */
+export function isPoseKnown(options: Options): boolean {
+  return !AUTOMATIC_TURNS.some((name) => isSet(options[name]));
+}
+
 /** Return the pose that options request; null if they keep the model as it is, or the server chooses. */
 export function readPose(options: Options): Pose | null {
-  if (AUTOMATIC_TURNS.some((name) => isSet(options[name]))) return null;
+  if (!isPoseKnown(options)) return null;
   const mirror = options["mirror"];
   const sides = String(options["fit_mm"] ?? "")
     .split(/[x×]/)

@@ -11,13 +11,19 @@ function importsOf(path: string): string[] {
     .filter((file) => file in sources);
 }
 
+/** Files from which no circle starts. */
+const clear = new Set<string>();
+
 /** Return the path of imports that leads back to a file; empty without one. */
 function findCircle(path: string, trail: string[]): string[] {
+  if (clear.has(path)) return [];
   if (trail.includes(path)) return [...trail, path];
-  return importsOf(path).reduce<string[]>(
+  const found = importsOf(path).reduce<string[]>(
     (circle, next) => (circle.length > 0 ? circle : findCircle(next, [...trail, path])),
     [],
   );
+  if (found.length === 0) clear.add(path);
+  return found;
 }
 
 test("imports of the page have no circle", () => {

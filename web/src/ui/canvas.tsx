@@ -12,7 +12,18 @@ import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import type { Tool } from "../viewer/measure";
 import { heatPictures } from "./heat-maps";
-import { changeView, hasWebGl, orientation, plannedPose, shownPlace, viewer, viewOptions } from "./view-state";
+import { parts, pressPartKey, select, selected } from "./parts-state";
+import {
+  changeView,
+  hasWebGl,
+  orientation,
+  plannedCuts,
+  plannedPose,
+  posed,
+  shownPlace,
+  viewer,
+  viewOptions,
+} from "./view-state";
 
 /** Milliseconds after which a result is drawn. */
 const THUMBNAIL_DELAY_MS = 400;
@@ -38,6 +49,13 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
           measured.value = value === null ? t("noWall") : formatLabel(tool, value);
         };
         created.formatBed = (number) => t("bedNumber", { n: number });
+        created.onPose = (box, offset) => {
+          posed.value = box.isEmpty()
+            ? null
+            : { min: box.min.toArray(), max: box.max.toArray(), offset: offset.toArray() };
+        };
+        created.onSelect = select;
+        created.onKey = pressPartKey;
         created.onLook = (turned) => (orientation.value = turned);
         created.onLay = (x, y) => setOptions(toRotation([x, y, readRotation(settings.peek().options)[2]]));
         viewer.value = created;
@@ -72,6 +90,11 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
   }, [current, item.outputPicture, job]);
   const mark = shownPlace.value?.mark ?? null;
   useEffect(() => current?.mark(mark), [current, mark]);
+  const part = selected.value;
+  const partList = parts.value;
+  useEffect(() => current?.select(part), [current, part, partList]);
+  const cuts = plannedCuts.value;
+  useEffect(() => current?.setCuts(cuts), [current, cuts]);
   const options = viewOptions.value;
   const pose = plannedPose.value;
   const hasDarkColors = isDark.value;

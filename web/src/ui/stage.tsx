@@ -9,7 +9,9 @@ import type { ViewTool } from "../viewer/options";
 import { Canvas } from "./canvas";
 import { Coloring } from "./coloring";
 import { Compare } from "./compare";
+import { Handles } from "./handles";
 import { Icon } from "./icons";
+import { PartCard } from "./part-card";
 import { BedSheet } from "./sheets/bed";
 import { DisplaySheet } from "./sheets/display";
 import { MeasureSheet } from "./sheets/measure";
@@ -56,7 +58,11 @@ export function Stage() {
           {item.outputPicture && <Compare />}
           <Coloring item={item} />
           <ViewCube />
+          <div class="handles">
+            <Handles />
+          </div>
           <Toolbar sheet={sheet} open={open} item={item} />
+          {!sheet && <PartCard />}
           {sheet && (
             <div
               class="sheet"
@@ -76,7 +82,7 @@ export function Stage() {
               {sheet === "measure" && <MeasureSheet measured={measured.value} />}
               {sheet === "turn" && <TurnSheet />}
               {sheet === "bed" && <BedSheet item={item} />}
-              {sheet === "parts" && <PartsSheet item={item} />}
+              {sheet === "parts" && <PartsSheet />}
             </div>
           )}
         </>

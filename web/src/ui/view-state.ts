@@ -2,13 +2,15 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { readPose } from "../pose";
+import { readPlanes, toPosition, type Span } from "../cut-planes";
+import { isPoseKnown, readPose } from "../pose";
 import { isFresh, settings } from "../state/form";
 import { active } from "../state/items";
 import { supported } from "../state/service";
-import type { DefectKind, Place } from "../types";
+import type { DefectKind, Place, Triple } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
 import { INITIAL_OPTIONS, type MarkedPlace, type ViewOptions } from "../viewer/options";
+import type { Cut } from "../viewer/marks";
 import type { Orientation } from "../viewer/view-cube";
 import type { Viewer } from "../viewer/viewer";
 
@@ -17,6 +19,15 @@ export const viewOptions = signal(INITIAL_OPTIONS);
 export const viewer = signal<Viewer | null>(null);
 /** How the camera is turned; null before the first picture. */
 export const orientation = signal<Orientation | null>(null);
+/** Box of the model in the view, and what leads from there to the millimeters of the result. */
+export interface Posed {
+  min: Triple;
+  max: Triple;
+  offset: Triple;
+}
+
+/** Where the view shows the model; null without one. */
+export const posed = signal<Posed | null>(null);
 /** Whether this browser can draw in 3D. */
 export const hasWebGl = signal(true);
 /** The place of a problem that the view shows. A defect is highlighted as it is, a finding needs a mark. */
@@ -56,10 +67,26 @@ export const plannedPose = computed(() => {
   return mode === "before" && isPlanned ? readPose(settings.value.options) : null;
 });
 
+/** Planes at which the settings cut the model, where the view shows them. */
+export const plannedCuts = computed((): Cut[] => {
+  const [shown, text] = [posed.value, settings.value.options["cut_plane"]];
+  if (!shown || typeof text !== "string" || viewOptions.value.mode !== "before") return [];
+  if (!isPoseKnown(settings.value.options)) return [];
+  return readPlanes(text).map((plane) => ({
+    axis: plane.axis,
+    at: toPosition(plane, spanOf(shown, "xyz".indexOf(plane.axis))),
+  }));
+});
+
+/** Return the extent of the model along an axis, 0 to 2. */
+export function spanOf({ min, max, offset }: Posed, axis: number): Span {
+  return { min: min[axis] ?? 0, max: max[axis] ?? 0, offset: offset[axis] ?? 0 };
+}
+
 /** Whether the service turns models, and the plan allows it. */
 export const canTurn = computed(() => isOffered("rotate_x_deg"));
 
-function isOffered(option: string): boolean {
+export function isOffered(option: string): boolean {
   return (supported.value?.operations ?? []).some(
     ({ allowed, available, options }) => allowed && available && option in options.properties,
   );

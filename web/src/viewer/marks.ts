@@ -1,12 +1,16 @@
 /** Lines and points that the view draws beside the model: the bed of a printer, dimensions, measurements. */
 
 import {
+  BoxGeometry,
   BufferGeometry,
+  DoubleSide,
   Float32BufferAttribute,
   Group,
   Line,
   LineBasicMaterial,
   LineSegments,
+  Mesh,
+  MeshBasicMaterial,
   Points,
   PointsMaterial,
   type Box3,
@@ -17,10 +21,20 @@ import type { Triple } from "../types";
 import type { Labels } from "./labels";
 import type { Point, Tool } from "./measure";
 import type { Measurement } from "./measuring";
+import type { Axis } from "./options";
 
 /** Millimeters between the lines of a bed, and between those that are stronger. */
 const LINE_MM = 10;
 const MAJOR_LINE_MM = 50;
+
+/** How far a plane of a cut reaches beyond a model, per diagonal. */
+const PLANE_MARGIN_RATIO = 0.04;
+
+/** Plane at which the next conversion cuts the model, by its position in the view. */
+export interface Cut {
+  axis: Axis;
+  at: number;
+}
 
 export class Marks {
   readonly root = new Group();
@@ -52,6 +66,25 @@ export class Marks {
     this.labels.add(this.formatLength(max.x - min.x), [middle.x, min.y, min.z], "x");
     this.labels.add(this.formatLength(max.y - min.y), [max.x, middle.y, min.z], "y");
     this.labels.add(this.formatLength(max.z - min.z), [max.x, min.y, middle.z], "z");
+  }
+
+  /** Draw a plane at which a box is cut, a little larger than the box. */
+  addPlane({ axis, at }: Cut, { min, max }: Box3, color: string): void {
+    const [low, high] = [min.clone(), max.clone()];
+    const margin = min.distanceTo(max) * PLANE_MARGIN_RATIO;
+    low.subScalar(margin)[axis] = at;
+    high.addScalar(margin)[axis] = at;
+    this.addLines(listBoxLines(low.toArray(), high.toArray()), color, 1);
+    const size = high.clone().sub(low);
+    const geometry = new BoxGeometry(size.x, size.y, size.z).translate(...low.add(high).multiplyScalar(0.5).toArray());
+    const material = new MeshBasicMaterial({
+      color,
+      transparent: true,
+      opacity: 0.3,
+      side: DoubleSide,
+      depthWrite: false,
+    });
+    this.root.add(new Mesh(geometry, material));
   }
 
   addMeasurement({ tool, points, value }: Measurement, color: string): void {

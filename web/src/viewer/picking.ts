@@ -34,7 +34,7 @@ export function castThrough(ray: Raycaster, picture: Picture, planes: Plane[]): 
 }
 
 /** Return whether the list of parts shows a mesh. The root of a picture is hidden while the other pane is drawn. */
-function isShown(mesh: Mesh): boolean {
+export function isShown(mesh: Mesh): boolean {
   for (let object: Object3D | null = mesh; object && !(object.parent instanceof Scene); object = object.parent) {
     if (!object.visible) return false;
   }

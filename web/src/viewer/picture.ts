@@ -29,7 +29,7 @@ import { toCreasedNormals } from "three/examples/jsm/utils/BufferGeometryUtils.j
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import { isColored } from "../chain";
-import type { DefectKind, PreviewFacts, Report } from "../types";
+import type { DefectKind, PreviewFacts, Report, Triple } from "../types";
 import { findMotion, findShift } from "./alignment";
 import { DEFECT_COLORS } from "./look";
 import { hasSlowWebGl } from "./speed";
@@ -217,6 +217,23 @@ export class Picture {
       this.parts.push({ name: String(child.userData["name"] ?? ""), depth, triangles, object: child });
       if (!isPrimitiveGroup(child)) this.collectParts(child, depth + 1);
     }
+  }
+
+  /** Return the size of a part as the view shows it, and its colors. */
+  describePart({ object }: PartNode): { size: Triple; colors: string[] } {
+    const size = new Box3().setFromObject(object, true).getSize(new Vector3()).toArray();
+    const colors = new Set<string>();
+    for (const { mesh, colored } of this.hasAppearance ? this.surfaces : []) {
+      if (!isInside(mesh, object) || mesh.geometry.hasAttribute("color")) continue;
+      for (const { map, color } of [colored].flat()) if (!map) colors.add(`#${color.getHexString()}`);
+    }
+    return { size, colors: [...colors] };
+  }
+
+  /** Return the number of the deepest part with a mesh; null if there is none. */
+  findPart(mesh: Mesh): number | null {
+    const index = this.parts.findLastIndex(({ object }) => isInside(mesh, object));
+    return index < 0 ? null : index;
   }
 
   private addSurface(mesh: Mesh): void {
@@ -417,4 +434,10 @@ export async function parsePicture(data: ArrayBuffer): Promise<Picture> {
   const { extras } = asset as { extras?: { meshhub?: PreviewFacts } };
   if (!extras?.meshhub) throw new Error("the preview holds no facts");
   return new Picture(scene, extras.meshhub);
+}
+
+/** Return whether an object is another one or below it. */
+export function isInside(object: Object3D, other: Object3D): boolean {
+  for (let each: Object3D | null = object; each; each = each.parent) if (each === other) return true;
+  return false;
 }

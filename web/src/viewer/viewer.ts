@@ -7,17 +7,19 @@ import type { Pose } from "../pose";
 import type { Triple } from "../types";
 import { Beds } from "./beds";
 import { ViewCamera, type Window } from "./camera";
+import { nearestOnLine } from "./drag";
 import { Ground } from "./ground";
 import { Labels } from "./labels";
 import { Lights } from "./lights";
 import { Marker } from "./marker";
-import { Marks } from "./marks";
+import { Marks, type Cut } from "./marks";
 import type { Point } from "./measure";
 import { Measuring } from "./measuring";
 import {
   INITIAL_OPTIONS,
   VIEW_NAMES,
   VIEWS,
+  type Axis,
   type MarkedPlace,
   type Mode,
   type ViewName,
@@ -29,6 +31,7 @@ import type { Picture } from "./picture";
 import { layOnBed, placePose } from "./posing";
 import { Resolution } from "./resolution";
 import { toPlane } from "./section";
+import { Selection } from "./selection";
 import { outwardOf, Sides } from "./sides";
 import { toPng, toThumbnail } from "./snapshot";
 import { hasSlowWebGl } from "./speed";
@@ -66,7 +69,14 @@ export class Viewer {
   readonly measuring = new Measuring();
   private marked: MarkedPlace | null = null;
   private readonly sides: Sides;
+  private readonly selection = new Selection();
+  /** Number of the selected part of the model. */
+  private selected: number | null = null;
   private pose: Pose | null = null;
+  private cuts: readonly Cut[] = [];
+  /** Whether the user drags a handle, and whether the model has moved since; it is fitted afterwards. */
+  private isHeld = false;
+  private hasMoved = false;
   private planes: Plane[] = [];
   /** Model that was read, and its conversion; heat maps may stand for both. */
   private model: Picture | null = null;
@@ -83,6 +93,12 @@ export class Viewer {
   formatBed: (number: number) => string = String;
   /** Called with the angles about X and Y that lay the chosen side on the bed. */
   onLay: (x: number, y: number) => void = () => undefined;
+  /** Called with the box of the model in the view, and what leads from there to the millimeters of the result. */
+  onPose: (box: Box3, offset: Vector3) => void = () => undefined;
+  /** Called with the number of the clicked part of the model; null beside it. */
+  onSelect: (part: number | null) => void = () => undefined;
+  /** Called for keys that the view does not use. Returns whether they have an effect. */
+  onKey: (key: string) => boolean = () => false;
   /** Called when the camera has turned. */
   onLook: (orientation: Orientation) => void = () => undefined;
 
@@ -100,7 +116,7 @@ export class Viewer {
     this.labels = new Labels(container);
     this.marks = new Marks(this.labels);
     this.sides = new Sides(this.scene);
-    this.scene.add(this.marks.root, this.beds.root, this.ground.root, this.marker.root);
+    this.scene.add(this.marks.root, this.beds.root, this.ground.root, this.marker.root, this.selection.root);
     this.camera = new ViewCamera(canvas, () => this.invalidate());
     this.listen();
     this.observer = new ResizeObserver(() => this.resize());
@@ -130,6 +146,7 @@ export class Viewer {
     this.ground.dispose();
     this.marker.dispose();
     this.sides.dispose();
+    this.selection.dispose();
     this.camera.dispose();
     this.lights.dispose();
     this.renderer.dispose();
@@ -184,14 +201,19 @@ export class Viewer {
     this.enclose();
     this.setOptions(this.options);
     this.mark(this.marked);
-    this.fit();
+    this.hasMoved = this.isHeld;
+    if (!this.isHeld) this.fit();
   }
 
   private applyPose(): void {
     const { model, pose } = this;
-    const placement = model && pose ? placePose(pose, (motion) => model.measure(motion)).placement : new Matrix4();
+    const { placement, offset } =
+      model && pose
+        ? placePose(pose, (motion) => model.measure(motion))
+        : { placement: new Matrix4(), offset: new Vector3() };
     for (const picture of [this.model, this.before]) picture?.place(placement);
     this.sides.hide();
+    this.onPose(model?.box ?? new Box3(), offset);
   }
 
   /** Return where the view shows a place of the model. */
@@ -309,6 +331,51 @@ export class Viewer {
     this.drawMarks();
   }
 
+  /** Draw the planes at which the next conversion cuts the model. */
+  setCuts(cuts: readonly Cut[]): void {
+    if (cuts.length === 0 && this.cuts.length === 0) return;
+    this.cuts = cuts;
+    this.drawMarks();
+  }
+
+  /** Move an element of the page with a place of the view. Returns a function that ends this. */
+  attach(element: HTMLElement, at: Triple): () => void {
+    this.invalidate();
+    return this.labels.attach(element, at);
+  }
+
+  /** Keep the camera while the user drags a handle. */
+  hold(isHeld: boolean): void {
+    this.isHeld = isHeld;
+    if (!isHeld && this.hasMoved) this.fit();
+    this.hasMoved = false;
+  }
+
+  /** Return the position along an axis, on the line through a place, that is nearest to the pointer; null without one. */
+  project(axis: Axis, at: Triple, clientX: number, clientY: number): number | null {
+    const [pane] = this.panes();
+    if (!pane) return null;
+    const direction = new Vector3();
+    direction[axis] = 1;
+    const start = new Vector3(...at);
+    const distance = nearestOnLine(start, direction, this.rayAt(pane, clientX, clientY).ray);
+    return distance === null ? null : start[axis] + distance;
+  }
+
+  /** Mark a part of the model by its number; null marks none. */
+  select(part: number | null): void {
+    this.selected = part;
+    this.drawSelection();
+    this.invalidate();
+  }
+
+  private drawSelection(): void {
+    const node = this.selected === null ? undefined : this.before?.parts[this.selected];
+    this.before?.root.updateMatrixWorld(true);
+    const [color, lines] = [this.color("--cut", "#e8a33d"), this.color("--text", "#1b2330")];
+    this.selection.show(node?.object ?? null, this.before?.meshes ?? [], color, lines);
+  }
+
   /** Look at one of the beds, from the present direction. */
   flyToBed(number: number): void {
     const sphere = this.beds.find(number)?.getBoundingSphere(new Sphere());
@@ -365,6 +432,7 @@ export class Viewer {
     for (const { content: picture, view, clip } of this.panes()) {
       for (const other of [this.before, this.after]) if (other) other.root.visible = other === picture;
       this.beds.root.visible = picture === this.after;
+      this.selection.root.visible = picture === this.before;
       this.frameCamera(view[1]);
       this.lights.follow(camera.current, camera.target);
       this.marker.face(camera.current, height);
@@ -403,8 +471,10 @@ export class Viewer {
     const accent = this.color("--accent", "#2f6fed");
     const line = this.color("--line", "#7a8699");
     const box = (this.options.mode === "after" ? this.after?.box : this.before?.box) ?? this.box;
+    this.drawSelection();
     this.beds.draw(line, this.formatBed);
     if (this.options.bed) this.marks.addBed(this.options.bed, box, line);
+    for (const cut of this.cuts) this.marks.addPlane(cut, box, this.color("--cut", "#e8a33d"));
     if (this.options.box) this.marks.addBox(box, accent);
     for (const measurement of this.measuring.measurements) this.marks.addMeasurement(measurement, accent);
     if (this.marked?.label) this.labels.add(this.marked.label, this.toView(this.marked.position_mm).toArray(), "place");
@@ -419,14 +489,18 @@ export class Viewer {
   private pick(clientX: number, clientY: number): { hit: Hit; picture: Picture; pane: Pane<Picture> } | null {
     const pane = this.paneAt(clientX);
     if (!pane) return null;
+    const hit = castThrough(this.rayAt(pane, clientX, clientY), pane.content, this.planes);
+    return hit ? { hit, picture: pane.content, pane } : null;
+  }
+
+  private rayAt({ view }: Pane<Picture>, clientX: number, clientY: number): Raycaster {
     const bounds = this.canvas.getBoundingClientRect();
-    const x = ((clientX - bounds.left - pane.view[0]) / pane.view[1]) * 2 - 1;
+    const x = ((clientX - bounds.left - view[0]) / view[1]) * 2 - 1;
     const y = 1 - ((clientY - bounds.top) / bounds.height) * 2;
-    this.frameCamera(pane.view[1]);
+    this.frameCamera(view[1]);
     const ray = new Raycaster();
     ray.setFromCamera(new Vector2(x, y), this.camera.current);
-    const hit = castThrough(ray, pane.content, this.planes);
-    return hit ? { hit, picture: pane.content, pane } : null;
+    return ray;
   }
 
   private click(event: PointerEvent): void {
@@ -436,7 +510,11 @@ export class Viewer {
 
   private pickPoint(clientX: number, clientY: number): void {
     const { tool } = this.options;
-    const found = tool && this.pick(clientX, clientY);
+    const found = this.pick(clientX, clientY);
+    if (!tool) {
+      this.onSelect(found ? this.findPart(found.hit, found.picture) : null);
+      return;
+    }
     if (!found) return;
     const { hit, picture, pane } = found;
     if (tool === "lay-flat") {
@@ -448,10 +526,16 @@ export class Viewer {
     this.drawMarks();
   }
 
+  /** Return the part of the model that was hit; a heat map stands for it if it has the same parts. */
+  private findPart({ object }: Hit, picture: Picture): number | null {
+    const isModel = picture === this.before && picture.parts.length === this.model?.parts.length;
+    return isModel ? picture.findPart(object) : null;
+  }
+
   private hover({ clientX, clientY, buttons }: PointerEvent): void {
     if (this.options.tool !== "lay-flat" || buttons !== 0) return;
     const found = this.pick(clientX, clientY);
-    this.showSide(found?.picture === this.before ? found.hit : null);
+    this.showSide(found && found.picture === this.before ? found.hit : null);
   }
 
   private layOnBed(hit: Hit): [x: number, y: number] {
@@ -498,8 +582,8 @@ export class Viewer {
     else if (event.key === "-") this.camera.zoom(KEY_ZOOM_RATIO);
     else if (event.key.toLowerCase() === "f") this.fit();
     else if (view) this.setView(view);
-    else if (event.key === "Enter" && this.options.tool) this.pickMiddle();
-    else return;
+    else if (event.key === "Enter") this.pickMiddle();
+    else if (!this.onKey(event.key.toLowerCase())) return;
     event.preventDefault();
   }
 

@@ -1,36 +1,36 @@
-/** The parts of the model. */
-
-import { useComputed } from "@preact/signals";
-import { useState } from "preact/hooks";
+/** The parts of the model: which are shown, and the selected one. */
 
 import { formatNumber, t } from "../../i18n";
-import { active, type Item } from "../../state/items";
-import { heatPictures } from "../heat-maps";
-import { viewer } from "../view-state";
+import { nameOf, PartActions, PartFacts } from "../part-card";
+import { parts, select, selected, setShown } from "../parts-state";
 
-export function PartsSheet({ item }: { item: Item }) {
-  const [, redraw] = useState(0);
-  const parts = useComputed(() => active.value?.picture?.parts ?? []).value;
+export function PartsSheet() {
+  const chosen = selected.value;
   return (
-    <ul class="parts">
-      {parts.map(({ name, depth, triangles, object }) => (
-        <li key={object.uuid} class={`depth-${Math.min(depth, 4)}`}>
-          <label class="check">
+    <>
+      <ul class="parts">
+        {parts.value.map(({ depth, triangles, object }, index) => (
+          <li key={object.uuid} class={`row tight depth-${Math.min(depth, 4)}`}>
             <input
               type="checkbox"
+              aria-label={t("showPart", { name: nameOf(index) })}
               checked={object.visible}
-              onChange={({ currentTarget }) => {
-                object.visible = currentTarget.checked;
-                if (item.picture) heatPictures.value[0]?.copyVisibility(item.picture);
-                viewer.value?.invalidate();
-                redraw((count) => count + 1);
-              }}
+              onChange={({ currentTarget }) => setShown(index, currentTarget.checked)}
             />
-            <span class="ellipsis">{name || (depth === 0 ? item.model.name : t("untitled"))}</span>
-            <small>{formatNumber(triangles, 0)}</small>
-          </label>
-        </li>
-      ))}
-    </ul>
+            <button
+              class="part"
+              aria-pressed={chosen === index}
+              onClick={() => select(chosen === index ? null : index)}
+            >
+              <span class="ellipsis">{nameOf(index)}</span>
+              <small>{formatNumber(triangles, 0)}</small>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {chosen !== null && <PartFacts index={chosen} />}
+      <PartActions />
+      <p class="hint wide-only">{t("partKeys")}</p>
+    </>
   );
 }

@@ -1,1 +1,0 @@
-import{Picture as e,t}from"./picture-Bb2AOtRm.js";async function n(n,r){let{scene:i}=await new t().parseAsync(n,``);return new e(i,r)}export{n as parseGlb};
