@@ -179,7 +179,8 @@ class RegistryCommand(click.Command):
         if not name.lower().endswith(EXTENSION):
             return {**options, "recipe": name} if name else options
         # a recipe serves commands that convert, check and read; unknown names stay in it, and are rejected later
-        names_of_others = (self.registry().options | self.registry().declarations.check_fields()).keys() - self._fields
+        known = {*self.registry().options, *self.registry().declarations.check_fields()}
+        names_of_others = known - self._fields.keys()
         listed = drop_conflicts(read_recipe(Path(name)).options, options, self._fields)
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
