@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
-from meshhub.toolkit.topology import Edges, Index, edges, shells
+from meshhub.toolkit.pairing import pair_half_edges
+from meshhub.toolkit.topology import Edges, Index, components, edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ def _join(meshes: tuple[Mesh, ...]) -> JoinedMeshes:
 
 
 class Shells(NamedTuple):
-    """Shells of all meshes.
+    """Shells of all meshes; bodies that touch along an edge or share a face are separate shells.
 
     label:  (k,) shell of each face that is not collapsed
     owner:  (s,) mesh of each shell
@@ -103,7 +104,7 @@ def analyze(meshes: tuple[Mesh, ...]) -> SceneTopology:
     half, twin = mesh_edges.pairs()
     begin = faces.ravel()
     is_inconsistent = begin[half] == begin[twin]
-    shells_ = _find_shells(joined, mesh_edges, half[is_inconsistent], volumes)
+    shells_ = _find_shells(joined, mesh_edges, volumes)
     return SceneTopology(joined, normals, volumes, faces, owner, mesh_edges, half, twin, is_inconsistent, shells_)
 
 
@@ -125,22 +126,26 @@ def _weld_by_mesh(vertices: Float64, owner: IntIndex) -> Int32:
     return weld(np.concatenate([vertices, owner[:, None].astype(np.float64)], axis=1))[1]
 
 
-def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, inconsistent: Index, volumes: Float64) -> Shells:
+def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, volumes: Float64) -> Shells:
     """Return the shells, and which of them are cavities.
 
     Args:
         mesh_edges: Edges of the faces that are not collapsed.
-        inconsistent: Half-edges whose twin runs in the same direction.
         volumes: (m,) signed volume of each face.
     """
     count = len(joined.sizes)
-    owner = joined.owner[~joined.collapsed]
-    number, shell = shells(joined.welded[~joined.collapsed], mesh_edges)
+    owner, welded = joined.owner[~joined.collapsed], joined.welded[~joined.collapsed]
+    points = np.empty((int(welded.max(initial=-1)) + 1, 3))
+    points[welded] = joined.vertices[joined.faces[~joined.collapsed]]
+    half_a, half_b = pair_half_edges(points, welded, mesh_edges)
+    number, shell = components(len(welded), half_a // 3, half_b // 3)
     shell_owner = np.zeros(number, np.intp)
     shell_owner[shell] = owner
-    is_irregular = mesh_edges.size != 2
-    irregular = np.concatenate([shell[mesh_edges.order[mesh_edges.start[is_irregular]] // 3], shell[inconsistent // 3]])
-    closed = np.bincount(irregular, minlength=number) == 0
+    begin = welded.ravel()
+    agrees = begin[half_a] != begin[half_b]
+    is_open = np.ones(len(begin), np.bool_)
+    is_open[half_a[agrees]] = is_open[half_b[agrees]] = False
+    closed = np.bincount(shell[np.flatnonzero(is_open) // 3], minlength=number) == 0
     # the cavities of a mesh that is inside out are outward
     direction = np.sign(np.bincount(joined.owner, volumes, minlength=count))[shell_owner]
     signed = np.bincount(shell, volumes[~joined.collapsed], minlength=number).astype(np.float64)
