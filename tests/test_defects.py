@@ -81,6 +81,10 @@ def test_a_body_that_is_inside_out_is_flipped() -> None:
     assert find(scene_of(inverted))["flipped_faces"].count == 12
     # the cavity of a body that is inside out is inside out, too
     assert find(scene_of(join(flip(sphere(10), *range(960)), sphere(5))))["flipped_faces"].count == 1920
+    # and if it is inward like the body, only the body is
+    hollow = join(flip(sphere(10, 16), *range(len(sphere(10, 16).faces))), flip(sphere(5), *range(960)))
+    assert find(scene_of(hollow))["flipped_faces"].count == len(sphere(10, 16).faces)
+    assert inspect(scene_of(hollow)).cavities == 1
     assert find(scene_of(join(move_mesh(sphere(10), 50, 0, 0), inverted)))["flipped_faces"].count == 12
 
 

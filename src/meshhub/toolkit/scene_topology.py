@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
+from meshhub.toolkit.nesting import find_cavities
 from meshhub.toolkit.pairing import pair_half_edges
 from meshhub.toolkit.topology import Edges, Index, components, edges
 
@@ -57,7 +58,8 @@ class Shells(NamedTuple):
     owner:  (s,) mesh of each shell
     closed: (s,) mask of shells whose edges all are on two faces that are oriented alike
     volume: (s,) signed volume of each shell
-    hollow: (s,) mask of cavities: closed shells inside another shell of the same mesh that face inward
+    hollow: (s,) mask of cavities: closed inward shells in an outward one of the same mesh; by nesting, as `repair`
+            decides, if a body of the mesh faces inward
     """
 
     label: Int32
@@ -133,7 +135,6 @@ def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, volumes: Float64) -> S
         mesh_edges: Edges of the faces that are not collapsed.
         volumes: (m,) signed volume of each face.
     """
-    count = len(joined.sizes)
     owner, welded = joined.owner[~joined.collapsed], joined.welded[~joined.collapsed]
     points = np.empty((int(welded.max(initial=-1)) + 1, 3))
     points[welded] = joined.vertices[joined.faces[~joined.collapsed]]
@@ -146,15 +147,17 @@ def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, volumes: Float64) -> S
     is_open = np.ones(len(begin), np.bool_)
     is_open[half_a[agrees]] = is_open[half_b[agrees]] = False
     closed = np.bincount(shell[np.flatnonzero(is_open) // 3], minlength=number) == 0
-    # the cavities of a mesh that is inside out are outward
-    direction = np.sign(np.bincount(joined.owner, volumes, minlength=count))[shell_owner]
     signed = np.bincount(shell, volumes[~joined.collapsed], minlength=number).astype(np.float64)
-    volume = signed * direction
+    is_inward = closed & (signed < 0)
     faces = joined.faces[~joined.collapsed]
     hollow = np.zeros(number, np.bool_)
-    for mesh in np.unique(shell_owner[closed & (volume < 0)]):
+    for mesh in np.unique(shell_owner[is_inward]):
         of_faces, of_shells = (slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (owner, shell_owner))
         corner = joined.vertices[faces[of_faces]]
-        hosts = hosts_of(corner, shell[of_faces] - of_shells.start, closed[of_shells], volume[of_shells])
-        hollow[of_shells] = hosts >= 0
+        own = shell[of_faces] - of_shells.start, closed[of_shells]
+        hollow[of_shells] = hosts_of(corner, *own, signed[of_shells]) >= 0
+        if (is_inward & ~hollow)[of_shells].any():
+            # what is in a body that is inside out may have any orientation
+            soup = np.arange(3 * len(corner), dtype=np.int32).reshape(-1, 3)
+            hollow[of_shells] = find_cavities(corner.reshape(-1, 3), soup, *own, np.abs(signed[of_shells]))
     return Shells(shell, shell_owner, closed, signed, hollow)
