@@ -68,6 +68,12 @@ class Shells(NamedTuple):
     volume: Float64
     hollow: NDArray[np.bool_]
 
+    @property
+    def inverted(self) -> NDArray[np.bool_]:
+        """The mask (s,) of the closed shells that face the wrong way: bodies inward, or cavities outward."""
+        inverted: NDArray[np.bool_] = self.closed & (self.volume * np.where(self.hollow, -1.0, 1.0) < 0)
+        return inverted
+
 
 @dataclass(frozen=True, eq=False)
 class SceneTopology:
