@@ -21,6 +21,7 @@ from meshhub.model.options import HostOptions, OptionField, flag_of, option_fiel
 from meshhub.model.translations import OptionTexts
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
+from meshhub.toolkit.toml_lines import find_line
 
 _COMPLETIONS = {"input_format": complete_sources, "recipe": complete_recipes}
 """Functions that complete the values of options that belong to the host."""
@@ -180,7 +181,15 @@ class RegistryCommand(click.Command):
             return {**options, "recipe": name} if name else options
         # a recipe serves commands that convert and commands that read; unknown names stay in it, and are rejected later
         names_of_others = self.registry().options.keys() - self._fields
-        listed = read_recipe(Path(name)).options
+        file = Path(name)
+        listed = read_recipe(file).options
+        registry = self.registry()
+        wrong = registry.declarations.find_wrong_option(listed, {**registry.options, **self._fields})
+        if wrong is not None:
+            option, error = wrong
+            line = find_line(file.read_text("utf-8"), ("options", option))
+            place = f"{file.name}:{line}" if line else file.name
+            raise InvalidOption(f"recipe file {quote(place)}: options.{option}: {error.message}")
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 
