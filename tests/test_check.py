@@ -107,6 +107,38 @@ def codes(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     return [(finding.check, finding.code) for finding in findings]
 
 
+class StubbornPlugin:
+    """A check whose finding stays."""
+
+    __name__ = "stubborn"
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        return [Check(id="thin", label="Thin", description="Walls.", run=f"{__name__}:run_thin")]
+
+
+def run_thin(scene: Scene, options: object) -> Iterator[Finding]:
+    yield Finding(
+        code="thin",
+        severity="warning",
+        message="walls are thin; use {thicken_mm}, or scale the model, or use {offset_mm}",
+        options=("thicken_mm", "offset_mm"),
+        amount=0.5,
+        limit=0.8,
+        remedy={"thicken_mm": 0.8},
+    )
+
+
+@pytest.mark.parametrize(("thickness", "is_offered"), [(None, True), (0.5, True), (0.8, False), (1.6, False)])
+def test_a_remedy_that_is_applied_already_is_not_repeated(thickness: float | None, is_offered: bool) -> None:
+    with Registry([StubbornPlugin()], entry_points=False) as registry:
+        (finding,) = registry.check(box(), checks="thin", thicken_mm=thickness).findings
+    assert finding.remedy == ({"thicken_mm": 0.8} if is_offered else {})
+    assert finding.options == (("thicken_mm", "offset_mm") if is_offered else ("offset_mm",))
+    advice = "use 'thicken_mm', or scale the model, or use 'offset_mm'"
+    assert finding.message == f"walls are thin; {advice if is_offered else advice.partition(', or ')[2]}"
+
+
 def test_a_sound_model_passes() -> None:
     with Registry(entry_points=False) as registry:
         verdict = registry.check(box(), checks="mesh")

@@ -26,7 +26,7 @@ from meshhub.reporting.texts import ReportTexts, load_texts
 from meshhub.reporting.writing import render_report
 from meshhub.toolkit.rendering.options import RenderOptions, parse_marks
 from meshhub.toolkit.rendering.picture import render
-from models import assert_valid, brick, scene_of
+from models import assert_valid, brick, move_mesh, scene_of
 
 pytestmark = pytest.mark.once
 
@@ -217,6 +217,21 @@ def test_a_report_is_replaced_on_request(tmp_path: Path) -> None:
     flags = ("--checks", "mesh", "--force", "--fail-on", "never")
     assert check(model, "--report", report, *flags).exit_code == 0
     assert report.read_text() != "old"
+
+
+def test_marked_overhangs_of_a_body_that_is_inside_out_are_below_it(tmp_path: Path) -> None:
+    parts = brick(2, 20, 20), move_mesh(brick(20, 20, 2), 0, 0, 20)
+    model = write(tmp_path / "table.glb", scene_of(*(Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in parts)))
+    check(model, "--checks", "overhangs", "--marked", tmp_path / "marked.glb")
+    with Registry(entry_points=False) as registry:
+        scene = registry.read(tmp_path / "marked.glb")
+    heights = []
+    for mesh in scene.meshes:
+        if mesh.face_material is not None:
+            is_marked = [scene.materials[number].name == "warning" for number in mesh.face_material]
+            heights += mesh.vertices[mesh.faces[is_marked]][:, :, 2].ravel().tolist()
+    assert len(heights) == 6
+    assert heights == pytest.approx([20] * 6)
 
 
 def test_findings_are_balls_in_a_file_for_viewers(tmp_path: Path) -> None:

@@ -81,7 +81,22 @@ def test_a_body_that_is_inside_out_is_flipped() -> None:
     assert find(scene_of(inverted))["flipped_faces"].count == 12
     # the cavity of a body that is inside out is inside out, too
     assert find(scene_of(join(flip(sphere(10), *range(960)), sphere(5))))["flipped_faces"].count == 1920
+    # and if it is inward like the body, only the body is
+    hollow = join(flip(sphere(10, 16), *range(len(sphere(10, 16).faces))), flip(sphere(5), *range(960)))
+    assert find(scene_of(hollow))["flipped_faces"].count == len(sphere(10, 16).faces)
+    assert inspect(scene_of(hollow)).cavities == 1
     assert find(scene_of(join(move_mesh(sphere(10), 50, 0, 0), inverted)))["flipped_faces"].count == 12
+
+
+@pytest.mark.parametrize("by", [(10, 20, 0), (10, 0, 0)], ids=["an edge", "a wall"])
+@pytest.mark.parametrize("order", range(4))
+def test_a_body_that_is_inside_out_is_flipped_where_it_touches_another(by: tuple[float, ...], order: int) -> None:
+    touching = join(brick(), flip(move_mesh(brick(), *by), *range(12)))
+    faces = np.random.default_rng(order).permutation(touching.faces) if order else touching.faces
+    findings = find(scene_of(replace(touching, faces=faces)))
+    assert findings["flipped_faces"].count == 12
+    assert findings["flipped_faces"].places[0].position_mm[0] in (5, 15)
+    assert "open_edges" not in findings
 
 
 def test_a_surface_with_one_side_has_no_flipped_faces() -> None:

@@ -159,6 +159,8 @@ NO_FACES = Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
     ("meshes", "volume"),
     [
         ([mesh_of(block(20, 20, 20)), inverted(block(19, 19, 19, (30, 0, 0)))], 8000 + 19**3),
+        ([mesh_of(block(40, 40, 40)), inverted(block(20, 40, 40, (40, 0, 0)))], 96000),
+        ([mesh_of(block(20, 20, 20)), inverted(block(20, 20, 20, (20, 20, 0)))], 16000),
         ([inverted(block(20, 20, 20))], 8000),
         ([inverted(HOLLOW)], 8000 - 4096),
         ([mesh_of(block(20, 20, 20)), mesh_of(block(20, 20, 20, (1, 0, 0)))], 8400),
@@ -170,7 +172,21 @@ NO_FACES = Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32))
         ([mesh_of(block(20, 20, 20)), NO_FACES], 8000),
         ([mesh_of(block(20, 20, 0.0005))], 0.2),
     ],
-    ids=["inverted", "alone", "hollow", "overlap", "twice", "nested", "cavity", "filled", "thin", "empty", "foil"],
+    ids=[
+        "inverted",
+        "wall",
+        "edge",
+        "alone",
+        "hollow",
+        "overlap",
+        "twice",
+        "nested",
+        "cavity",
+        "filled",
+        "thin",
+        "empty",
+    ]
+    + ["foil"],
 )
 def test_material_is_the_volume_of_the_union(
     registry: Registry, meshes: list[Mesh], volume: float, as_parts: bool, process: str

@@ -111,6 +111,18 @@ def test_overhangs_have_one_color_per_face() -> None:
     assert value_of(shown[sloped], 90) == pytest.approx(45, abs=1)
 
 
+def test_bodies_that_are_inside_out_have_the_colors_of_outward_ones() -> None:
+    bodies = [brick(10, 10, 1.5), move_mesh(brick(10, 10, 1), 2, 0, 5)]
+    inward = [Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in bodies]
+    colors = []
+    for meshes in (bodies, inward):
+        heat_map = color_whole(scene_of(*meshes))
+        found = [mesh.colors[mesh.faces].reshape(-1, 4) for mesh in heat_map.scene.meshes if mesh.colors is not None]
+        colors.append(np.unique(np.concatenate(found), axis=0))
+    assert len(colors[0]) > 1
+    assert np.array_equal(*colors)
+
+
 def test_parts_keep_their_names_and_places() -> None:
     matrix = np.diag([2.0, 2.0, -1.0, 1.0])
     matrix[:3, 3] = [100, 0, 5]

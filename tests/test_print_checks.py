@@ -362,6 +362,15 @@ def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:
     trapped = find(registry.check(scene(hollow), checks="cups", options=resin), "trapped_volume")
     assert trapped is not None
     assert trapped.amount == pytest.approx(16**3, rel=0.01)
+    both_inward = [block(16, 16, 16, (2, 2, 2)), block(20, 20, 20)]
+    (inner, outer) = (Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in scene(*both_inward).meshes)
+    faces = np.concatenate([outer.faces, inner.faces + len(outer.vertices)])
+    inward = Mesh(np.concatenate([outer.vertices, inner.vertices]), faces)
+    model = Scene(meshes=(inward,), parts=(Part(0),))
+    for options in (resin, {**resin, "repair": True}):
+        trapped = find(registry.check(model, checks="cups", options=options), "trapped_volume")
+        assert trapped is not None
+        assert trapped.amount == pytest.approx(16**3, rel=0.01)
     vented = cup - block(4, 30, 4, (8, -5, 2))
     assert registry.check(scene(vented), checks="cups", options=resin).findings == ()
     assert registry.check(scene(cup, hollow.translate((30, 0, 0))), checks="cups").findings == ()

@@ -224,13 +224,16 @@ def test_options_of_a_material_apply_unless_the_request_has_its_own(cube: Path) 
         named = registry.quote(cube, rates=own, material="pa12", print_printer="prusa-xl")
         assert named.estimate.process == "sls"
         bad = parse_rates(RATES.replace('"sls"', '"nope"'))
-        with pytest.raises(InvalidSettings, match=r"rate card, materials\.pa12\.options: .*print_process"):
+        with pytest.raises(InvalidSettings, match=r"card 'rates.toml:\d+': materials\.pa12\.options\.print_process: "):
             registry.quote(cube, rates=bad, material="pa12")
         with pytest.raises(InvalidOption, match="'wood', which the rate card does not have; known are pla, pa12"):
             registry.quote(cube, rates=rates, material="wood")
         broken = parse_rates(RATES.replace("print_process", "print_prozess"))
-        with pytest.raises(InvalidOption, match="print_prozess"):
+        with pytest.raises(InvalidOption, match=r"'rates.toml:\d+': materials\.pa12\.options\.print_prozess: unknown"):
             registry.quote(cube, rates=broken, material="pa12")
+        small = parse_rates(RATES.replace('print_process = "sls"', 'print_process = "sls", print_volume_mm = "9x9"'))
+        with pytest.raises(InvalidOption, match=r"'rates.toml:\d+': materials\.pa12\.options\.print_volume_mm: "):
+            registry.quote(cube, rates=small, material="pa12")
 
 
 def test_the_command_prints_the_summands(cube: Path) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from meshhub import InvalidOption, Registry, Source, Target, hookimpl
+from meshhub.cli import root
 from meshhub.model.chain import Chain, Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.recipes import Recipe
@@ -175,3 +177,14 @@ def test_the_command_line_lists_recipes(tmp_path: Path) -> None:
     table = meshhub_cli("recipes", cwd=tmp_path).stdout.decode()
     assert "repair=true place_on_bed=true" in table
     assert "True surfaces" in table
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [("print_fillaments = 2", "unknown option"), ('print_volume_mm = "9x9"', "print_volume_mm")]
+)
+def test_a_wrong_option_of_a_file_has_its_line(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "mine.toml").write_text(f"[options]\nprint_filaments = 2\n{line}\n")
+    result = CliRunner().invoke(root, ["check", "box.stl", "--recipe", str(tmp_path / "mine.toml")])
+    option = line.partition(" ")[0]
+    assert f"recipe file 'mine.toml:3': options.{option}: " in f"{result.exception} {result.output}"
+    assert message in f"{result.exception} {result.output}"

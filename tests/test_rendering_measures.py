@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,15 @@ def test_overhangs_have_the_color_of_their_angle(angle: int) -> None:
     assert any(abs(value - angle) <= 2 for value in values)
     above = draw(Scene((plate, stand), (Part(0), Part(1))), color_by="overhang", view="top")[:380]
     assert np.ptp(above[..., :3].astype(int), axis=2).max() < 12
+
+
+def test_bodies_that_are_inside_out_are_measured_as_checks_turn_them() -> None:
+    table = scene_of(brick(2, 20, 20), move_mesh(brick(20, 20, 2), 0, 0, 20))
+    inward = replace(table, meshes=tuple(Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in table.meshes))
+    legends = [draw(scene, color_by="islands", view="bottom")[440:] for scene in (table, inward)]
+    assert np.array_equal(*legends)
+    top = draw(inward, color_by="overhang", view="top")[:380]
+    assert np.ptp(top[..., :3].astype(int), axis=2).max() < 12
 
 
 def is_marked(picture: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -320,7 +320,7 @@ class Registry(PluginIndex):
 
         run, requested = split_keywords(**keywords)
         card = rates if isinstance(rates, RateCard | None) else read_rates(rates)
-        options = complete_options(card, requested, self.declarations.check_fields())
+        options = complete_options(card, requested, self.declarations)
         with self._resolved(source, Request(purpose="quote", options=options), run) as task:
             verdict = cast(Verdict, self._run(task, run.timeout, run.cancel))
         return make_quote(verdict, card, options)

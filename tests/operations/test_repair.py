@@ -201,6 +201,20 @@ def test_touching_bodies_stay_separate_in_a_written_file(by: tuple[float, float,
     assert_valid(result.meshes[0], scale)
 
 
+@pytest.mark.parametrize("by", [(10, 20, 0), (10, 0, 0)], ids=["an edge", "a wall"])
+@pytest.mark.parametrize("inverted", [0, 1])
+@pytest.mark.parametrize("order", range(4))
+def test_touching_bodies_are_turned_outward(by: tuple[float, float, float], inverted: int, order: int) -> None:
+    bodies = [brick(), move_mesh(Mesh(brick().vertices * [1, -1, 1] + [0, 20, 0], brick().faces[:, ::-1]), *by)]
+    bodies[inverted] = flip(bodies[inverted])
+    touching = join_meshes(*bodies)
+    faces = np.random.default_rng(order).permutation(touching.faces) if order else touching.faces
+    result, remarks = repair_scene(replace(touching, faces=faces))
+    assert remarks.figures["bodies_after"] == 2
+    assert remarks.figures["volume_after"] == pytest.approx(12000, rel=1e-4)
+    assert_valid(result.meshes[0])
+
+
 def test_touching_bodies_far_from_the_origin_stay_separate() -> None:
     touching = join_meshes(brick(), move_mesh(brick(), 10, 20, 0))
     away = np.eye(4)

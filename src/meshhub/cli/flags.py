@@ -21,6 +21,7 @@ from meshhub.model.options import HostOptions, OptionField, drop_conflicts, flag
 from meshhub.model.translations import OptionTexts
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
+from meshhub.toolkit.toml_lines import find_line
 
 _COMPLETIONS = {"input_format": complete_sources, "recipe": complete_recipes}
 """Functions that complete the values of options that belong to the host."""
@@ -179,9 +180,18 @@ class RegistryCommand(click.Command):
         if not name.lower().endswith(EXTENSION):
             return {**options, "recipe": name} if name else options
         # a recipe serves commands that convert, check and read; unknown names stay in it, and are rejected later
-        known = {*self.registry().options, *self.registry().declarations.check_fields()}
-        names_of_others = known - self._fields.keys()
-        listed = drop_conflicts(read_recipe(Path(name)).options, options, self._fields)
+        file = Path(name)
+        listed = read_recipe(file).options
+        registry = self.registry()
+        known = {**registry.options, **registry.declarations.check_fields(), **self._fields}
+        wrong = registry.declarations.find_wrong_option(listed, known)
+        if wrong is not None:
+            option, error = wrong
+            line = find_line(file.read_text("utf-8"), ("options", option))
+            place = f"{file.name}:{line}" if line else file.name
+            raise InvalidOption(f"recipe file {quote(place)}: options.{option}: {error.message}")
+        names_of_others = known.keys() - self._fields.keys()
+        listed = drop_conflicts(listed, options, self._fields)
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 

@@ -10,9 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from meshhub.errors import InvalidOption
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Capability, Check, Format, Operation, Reader, Storage, Writer
-from meshhub.model.options import OptionField
+from meshhub.model.options import OptionField, Value
 from meshhub.model.recipes import Recipe
 from meshhub.pipeline.fork_lock import IMPORTING
 
@@ -97,6 +98,28 @@ class Declarations(Struct, frozen=True, kw_only=True):
     def check_fields(self) -> dict[str, OptionField]:
         """Return the option fields of checks by name."""
         return {field.name: field for check in self.checks for field in opt.option_fields(check.capability.options)}
+
+    def find_wrong_option(
+        self, options: Mapping[str, object], fields: Mapping[str, OptionField]
+    ) -> tuple[str, InvalidOption] | None:
+        """Return the first wrong option of a file by name, and its error; None if there is none.
+
+        Args:
+            options: Options of the file.
+            fields: Options that the file may have, by name.
+        """
+        values: dict[str, Value] = {}
+        for name, value in options.items():
+            try:
+                values |= opt.parse_options(fields, {name: value})
+            except InvalidOption as error:
+                return name, error
+        for check in self.checks:
+            problem = opt.find_problem(check.capability.options, values)
+            # options of the request may complete others
+            if problem is not None and len(problem.options) == 1 and problem.options[0] in values:
+                return problem.options[0], problem
+        return None
 
     def figures(self) -> dict[str, str]:
         """Return the sentences about figures of operations and writers, by figure; the first declaration stays."""

@@ -13,11 +13,11 @@ from meshhub.model.verdict import SEVERITIES, Finding, Place, Severity, Verdict
 from meshhub.pipeline.numbered_places import number_places
 from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import bounds, weld
+from meshhub.toolkit.orientation import topology_of
 from meshhub.toolkit.rendering.analysis import measure_surface
 from meshhub.toolkit.rendering.options import Measure
 from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles
 from meshhub.toolkit.scene_defects import Defect, find_defects
-from meshhub.toolkit.scene_topology import analyze
 
 COLORS: dict[Severity, tuple[float, float, float, float]] = {
     "error": (0.84, 0.37, 0.0, 1.0),
@@ -82,14 +82,16 @@ def mark_findings(scene: Scene, verdict: Verdict) -> Scene:
 def _rank_faces(scene: Scene, triangles: PlacedTriangles, verdict: Verdict, diagonal: float) -> NDArray[np.int32]:
     """Return the severity (m,) of the worst finding of each face: its index in SEVERITIES, or their number."""
     rank = np.full(len(triangles.faces), len(SEVERITIES), np.int32)
-    defects = find_defects(scene, analyze(scene.meshes))
+    defects = find_defects(scene, topology_of(scene))
     for finding in verdict.findings:
-        mask = _find_faces(triangles, finding, defects, TOUCH_RATIO * diagonal)
+        mask = _find_faces(scene, triangles, finding, defects, TOUCH_RATIO * diagonal)
         rank[mask] = np.minimum(rank[mask], SEVERITIES.index(finding.severity))
     return rank
 
 
-def _find_faces(triangles: PlacedTriangles, finding: Finding, defects: tuple[Defect, ...], tolerance: float) -> Mask:
+def _find_faces(
+    scene: Scene, triangles: PlacedTriangles, finding: Finding, defects: tuple[Defect, ...], tolerance: float
+) -> Mask:
     """Return the faces (m,) of a finding: those beyond the limit of its measure, or those at its places."""
     corners = triangles.vertices[triangles.faces]
     defect = next((defect for defect in defects if defect.finding.kind == finding.code), None)
@@ -99,7 +101,7 @@ def _find_faces(triangles: PlacedTriangles, finding: Finding, defects: tuple[Def
     measure = next((known for known in measures if known == finding.picture.get("color_by")), None)
     limit = finding.picture.get("color_limit")
     if measure is not None and isinstance(limit, int | float):
-        field = measure_surface(triangles, measure, limit).field
+        field = measure_surface(scene, measure, limit).field
         assert field is not None
         beyond: Mask = field(np.arange(len(corners)), corners.mean(axis=1)) < limit
         return beyond

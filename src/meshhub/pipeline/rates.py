@@ -11,13 +11,14 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from meshhub.errors import InvalidOption, InvalidSettings, quote
+from meshhub.errors import InvalidSettings, quote
 from meshhub.model import options as opt
 from meshhub.model.estimate import Estimate
 from meshhub.model.notes import Note
 from meshhub.model.options import OptionField, Value
 from meshhub.model.quote import Price, Quote
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.quote_options import QuoteOptions
 from meshhub.toolkit.toml_lines import find_line
 
@@ -54,6 +55,9 @@ class MaterialRate(Struct, frozen=True, kw_only=True):
 
     options: dict[str, Value] = {}
     """Options of its prints, by name, such as those of the process; options of a request take precedence."""
+
+    places: dict[str, str] = {}
+    """File and line of each option, for messages."""
 
 
 class QuantityBreak(Struct, frozen=True, kw_only=True):
@@ -107,17 +111,18 @@ class RateCard(Struct, frozen=True, kw_only=True):
             )
         return chosen, self.materials[chosen]
 
-    def complete(self, options: Mapping[str, object], fields: Mapping[str, OptionField]) -> dict[str, object]:
+    def complete(self, options: Mapping[str, object], declarations: Declarations) -> dict[str, object]:
         """Return the options of a request with its material and the options of that.
 
         Without a material, it is the first one that agrees with what the request says about it, such as the process.
 
         Args:
             options: Options of the request.
-            fields: Options of checks.
+            declarations: The options that there are.
         Raises:
-            InvalidOption: The card does not have the material, or it contradicts the request.
+            InvalidOption: The card does not have the material, an option of it is wrong, or it contradicts the request.
         """
+        fields = declarations.check_fields()
         naming = [field for field in fields.values() if field.names_material and options.get(field.name) is not None]
         named = options.get("material") or None
         candidates = list(self.materials) if named is None else [self.material_of(str(named))[0]]
@@ -132,11 +137,14 @@ class RateCard(Struct, frozen=True, kw_only=True):
                 options=tuple(field.name for field in naming),
             )
         own = self.materials[chosen].options
+        wrong = declarations.find_wrong_option(own, {**declarations.fields(), **fields})
+        if wrong is not None:
+            name, error = wrong
+            raise InvalidSettings(
+                f"rate card {quote(self.materials[chosen].places[name])}: materials.{chosen}.options.{name}: "
+                f"{error.message}"
+            )
         requested = [name for name, value in options.items() if value is not None]
-        try:
-            opt.parse_options(fields, {name: value for name, value in own.items() if name in fields})
-        except InvalidOption as error:
-            raise InvalidSettings(f"rate card, materials.{chosen}.options: {error.message}") from None
         return {**opt.drop_conflicts(own, requested, fields), **options, "material": chosen}
 
     def _agrees(self, name: str, field: OptionField, options: Mapping[str, object]) -> bool:
@@ -242,7 +250,7 @@ def make_quote(verdict: Verdict, card: RateCard | None, options: Mapping[str, ob
 
 
 def complete_options(
-    card: RateCard | None, options: Mapping[str, object], fields: Mapping[str, OptionField]
+    card: RateCard | None, options: Mapping[str, object], declarations: Declarations
 ) -> dict[str, object]:
     """Return the options of a request for a quote with those of its material; see `RateCard.complete`.
 
@@ -250,7 +258,7 @@ def complete_options(
     """
     material = parse_quote_options(options).material
     if card is not None:
-        return card.complete(options, fields)
+        return card.complete(options, declarations)
     if material is not None:
         raise InvalidSettings(
             "option '{material}' names a material of a rate card, and there is none", options=("material",)
@@ -311,7 +319,8 @@ class _Reader:
         if not isinstance(options, dict):
             raise self._error((*path, "options"), "must be a table of options")
         values = {name: float(value) if isinstance(value, Decimal) else value for name, value in options.items()}
-        return MaterialRate(**cast(Any, numbers), options=values)
+        places = {name: self._locate((*path, "options", name)) for name in options}
+        return MaterialRate(**cast(Any, numbers), options=values, places=places)
 
     def _read_breaks(self, tables: object) -> tuple[QuantityBreak, ...]:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -349,9 +358,11 @@ class _Reader:
         return number
 
     def _error(self, path: tuple[str, ...], message: str) -> InvalidSettings:
+        return InvalidSettings(f"rate card {quote(self._locate(path))}: {'.'.join(path)} {message}")
+
+    def _locate(self, path: tuple[str, ...]) -> str:
         line = find_line(self._text, path)
-        place = f"{self._name}:{line}" if line else self._name
-        return InvalidSettings(f"rate card {quote(place)}: {'.'.join(path)} {message}")
+        return f"{self._name}:{line}" if line else self._name
 
 
 def _show(value: object) -> str:

@@ -33,6 +33,7 @@ from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, 
 from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source
 from meshhub.model.verdict import SEVERITIES, Finding, Verdict, judge
+from meshhub.pipeline.advice import drop_applied_remedy
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
 from meshhub.toolkit.geometry import bounds
@@ -122,7 +123,8 @@ class Run:
 
     def verdict(self, findings: Iterable[Finding], estimate: Estimate | None, scene: Scene) -> Verdict:
         """Return the verdict after the last check, the worst findings first."""
-        ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        helpful = (drop_applied_remedy(finding, self.chain) for finding in findings)
+        ordered = tuple(sorted(helpful, key=lambda finding: SEVERITIES.index(finding.severity)))
         source = self.source_report
         if self.chain.operations:
             source = report_file(source.format, source.bytes, scene, source.frame or HOST_FRAME)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.topology import Edges, Index, angles_around_edges
+from meshhub.toolkit.topology import Edges, Index, angles_around_edges, components
 
 ANGLE_RESOLUTION_RAD = 2.0**-20
 """Radians; faces closer than this around an edge count as coincident, because only rounding separates them."""
@@ -20,6 +20,8 @@ def pair_half_edges(points: Float64, faces: Int32, mesh_edges: Edges) -> tuple[I
 
     Where more than two faces meet, partners are the two that bound one wedge of material: neighbors by angle, in
     opposite directions. Half-edges that remain all have the same direction, and are paired in the order of the angle.
+    Coincident faces nest by the order of their patches, so that the sides of a wall between an outward and an inward
+    body stay apart.
 
     Args:
         points: (n, 3) positions, any length unit.
@@ -33,7 +35,9 @@ def pair_half_edges(points: Float64, faces: Int32, mesh_edges: Edges) -> tuple[I
     if len(crowded) == 0:
         return half_a, half_b
     half, group, forward, ticks = angles_around_edges(points, faces, mesh_edges, crowded, ANGLE_RESOLUTION_RAD)
-    order = np.lexsort((half, ~forward, ticks, group))
+    _, patch = components(len(faces), half_a // 3, half_b // 3)
+    nesting = np.where(forward, patch[half // 3], -patch[half // 3])
+    order = np.lexsort((half, nesting, ~forward, ticks, group))
     half, group, forward = half[order], group[order], forward[order]
     halves_a, halves_b = [half_a], [half_b]
     for _ in range(MAX_ROUNDS):

@@ -125,8 +125,7 @@ def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
     surface, the nodes form two components; the faces of the component with the smaller area are flipped.
     """
     shells, half, twin = topology.shells, topology.half, topology.twin
-    is_inside_out = shells.closed & ((shells.volume < 0) != shells.hollow)
-    flipped: NDArray[np.bool_] = is_inside_out[shells.label]
+    flipped: NDArray[np.bool_] = shells.inverted[shells.label]
     inconsistent = np.zeros(len(shells.owner), np.bool_)
     inconsistent[shells.label[half[topology.is_inconsistent] // 3]] = True
     if not inconsistent.any():

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
-from meshhub.toolkit.topology import Edges, Index, edges, shells
+from meshhub.toolkit.nesting import find_cavities
+from meshhub.toolkit.pairing import pair_half_edges
+from meshhub.toolkit.topology import Edges, Index, components, edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +52,14 @@ def _join(meshes: tuple[Mesh, ...]) -> JoinedMeshes:
 
 
 class Shells(NamedTuple):
-    """Shells of all meshes.
+    """Shells of all meshes; bodies that touch along an edge or share a face are separate shells.
 
     label:  (k,) shell of each face that is not collapsed
     owner:  (s,) mesh of each shell
     closed: (s,) mask of shells whose edges all are on two faces that are oriented alike
     volume: (s,) signed volume of each shell
-    hollow: (s,) mask of cavities: closed shells inside another shell of the same mesh that face inward
+    hollow: (s,) mask of cavities: closed inward shells in an outward one of the same mesh; by nesting, as `repair`
+            decides, if a body of the mesh faces inward
     """
 
     label: Int32
@@ -64,6 +67,12 @@ class Shells(NamedTuple):
     closed: NDArray[np.bool_]
     volume: Float64
     hollow: NDArray[np.bool_]
+
+    @property
+    def inverted(self) -> NDArray[np.bool_]:
+        """The mask (s,) of the closed shells that face the wrong way: bodies inward, or cavities outward."""
+        inverted: NDArray[np.bool_] = self.closed & (self.volume * np.where(self.hollow, -1.0, 1.0) < 0)
+        return inverted
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +112,7 @@ def analyze(meshes: tuple[Mesh, ...]) -> SceneTopology:
     half, twin = mesh_edges.pairs()
     begin = faces.ravel()
     is_inconsistent = begin[half] == begin[twin]
-    shells_ = _find_shells(joined, mesh_edges, half[is_inconsistent], volumes)
+    shells_ = _find_shells(joined, mesh_edges, volumes)
     return SceneTopology(joined, normals, volumes, faces, owner, mesh_edges, half, twin, is_inconsistent, shells_)
 
 
@@ -125,31 +134,36 @@ def _weld_by_mesh(vertices: Float64, owner: IntIndex) -> Int32:
     return weld(np.concatenate([vertices, owner[:, None].astype(np.float64)], axis=1))[1]
 
 
-def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, inconsistent: Index, volumes: Float64) -> Shells:
+def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, volumes: Float64) -> Shells:
     """Return the shells, and which of them are cavities.
 
     Args:
         mesh_edges: Edges of the faces that are not collapsed.
-        inconsistent: Half-edges whose twin runs in the same direction.
         volumes: (m,) signed volume of each face.
     """
-    count = len(joined.sizes)
-    owner = joined.owner[~joined.collapsed]
-    number, shell = shells(joined.welded[~joined.collapsed], mesh_edges)
+    owner, welded = joined.owner[~joined.collapsed], joined.welded[~joined.collapsed]
+    points = np.empty((int(welded.max(initial=-1)) + 1, 3))
+    points[welded] = joined.vertices[joined.faces[~joined.collapsed]]
+    half_a, half_b = pair_half_edges(points, welded, mesh_edges)
+    number, shell = components(len(welded), half_a // 3, half_b // 3)
     shell_owner = np.zeros(number, np.intp)
     shell_owner[shell] = owner
-    is_irregular = mesh_edges.size != 2
-    irregular = np.concatenate([shell[mesh_edges.order[mesh_edges.start[is_irregular]] // 3], shell[inconsistent // 3]])
-    closed = np.bincount(irregular, minlength=number) == 0
-    # the cavities of a mesh that is inside out are outward
-    direction = np.sign(np.bincount(joined.owner, volumes, minlength=count))[shell_owner]
+    begin = welded.ravel()
+    agrees = begin[half_a] != begin[half_b]
+    is_open = np.ones(len(begin), np.bool_)
+    is_open[half_a[agrees]] = is_open[half_b[agrees]] = False
+    closed = np.bincount(shell[np.flatnonzero(is_open) // 3], minlength=number) == 0
     signed = np.bincount(shell, volumes[~joined.collapsed], minlength=number).astype(np.float64)
-    volume = signed * direction
+    is_inward = closed & (signed < 0)
     faces = joined.faces[~joined.collapsed]
     hollow = np.zeros(number, np.bool_)
-    for mesh in np.unique(shell_owner[closed & (volume < 0)]):
+    for mesh in np.unique(shell_owner[is_inward]):
         of_faces, of_shells = (slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (owner, shell_owner))
         corner = joined.vertices[faces[of_faces]]
-        hosts = hosts_of(corner, shell[of_faces] - of_shells.start, closed[of_shells], volume[of_shells])
-        hollow[of_shells] = hosts >= 0
+        own = shell[of_faces] - of_shells.start, closed[of_shells]
+        hollow[of_shells] = hosts_of(corner, *own, signed[of_shells]) >= 0
+        if (is_inward & ~hollow)[of_shells].any():
+            # what is in a body that is inside out may have any orientation
+            soup = np.arange(3 * len(corner), dtype=np.int32).reshape(-1, 3)
+            hollow[of_shells] = find_cavities(corner.reshape(-1, 3), soup, *own, np.abs(signed[of_shells]))
     return Shells(shell, shell_owner, closed, signed, hollow)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from manifold3d import Manifold, Mesh64
 from numpy.typing import NDArray
 
-from meshhub.model.scene import Float64, Mesh, Scene
+from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
-from meshhub.toolkit.once_per_scene import OncePerScene
-from meshhub.toolkit.scene_topology import SceneTopology, analyze
+from meshhub.toolkit.orientation import oriented as oriented
+from meshhub.toolkit.orientation import topology_of as topology_of
+from meshhub.toolkit.scene_topology import SceneTopology
 
 MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
@@ -52,46 +52,6 @@ class CommonSolid(NamedTuple):
     pair: tuple[int, int]
     place: Place
     is_nested: bool
-
-
-@OncePerScene
-def topology_of(scene: Scene) -> SceneTopology:
-    """Return the topology of the meshes of a scene."""
-    return analyze(scene.meshes)
-
-
-def find_inverted_bodies(scene: Scene) -> NDArray[np.bool_]:
-    """Return the mask (s,) of the closed shells that face the wrong way: bodies inward, or cavities outward."""
-    shells = topology_of(scene).shells
-    inverted: NDArray[np.bool_] = shells.closed & (shells.volume * np.where(shells.hollow, -1.0, 1.0) < 0)
-    return inverted
-
-
-def oriented(scene: Scene) -> Scene:
-    """Return the scene with closed bodies oriented outward; open surfaces stay as they are.
-
-    Faces and parts keep their order. Slicers orient bodies that are inside out, too.
-    """
-    turned = _turn_inverted_bodies(scene)
-    return scene if turned is None else turned
-
-
-@OncePerScene
-def _turn_inverted_bodies(scene: Scene) -> Scene | None:
-    """Return the scene with closed bodies oriented outward, so that all checks share it; None if they are already."""
-    topology = topology_of(scene)
-    inverted = find_inverted_bodies(scene)
-    if not inverted.any():
-        return None
-    joined = topology.joined
-    is_flipped = np.zeros(len(joined.faces), np.bool_)
-    is_flipped[~joined.collapsed] = inverted[topology.shells.label]
-    masks = np.split(is_flipped, np.cumsum(joined.sizes)[:-1])
-    meshes = tuple(
-        Mesh(mesh.vertices, np.where(mask[:, None], mesh.faces[:, ::-1], mesh.faces))
-        for mesh, mask in zip(scene.meshes, masks, strict=True)
-    )
-    return replace(scene, meshes=meshes)
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:

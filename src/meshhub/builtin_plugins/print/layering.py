@@ -89,7 +89,8 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         code="islands",
         severity="warning",
         message=f"{format_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
-        f"{format_number(lowest, 3)} mm; prints fail there without support; try {{orient}}, or support in the slicer",
+        f"{format_number(lowest, 3)} mm; prints fail there without support; try {{orient}}, or use support in the "
+        "slicer",
         options=("orient",),
         amount=float(islands.area.max()),
         unit="mm²",
@@ -127,7 +128,7 @@ def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             code="long_bridges" if is_bridge else "cantilevers",
             severity="warning",
             message=f"{reach} {format_number(limit, 3)} mm, the longest {format_number(longest, 3)} mm; lines sag "
-            "there without support; try {orient}, or support in the slicer",
+            "there without support; try {orient}, or use support in the slicer",
             options=("orient",),
             amount=longest,
             limit=limit,

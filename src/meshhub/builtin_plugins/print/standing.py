@@ -67,7 +67,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         severity="warning",
         message=f"{format_number(total, 3)} mm² overhang at less than {format_number(options.print_overhang_deg, 3)}° "
         f"from the bed, at {count}; support takes about {format_number(support / 1000, 3)} cm³; try {{orient}}, or "
-        "support in the slicer",
+        "use support in the slicer",
         options=("orient",),
         amount=total,
         unit="mm²",
@@ -111,7 +111,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             code="tips_over",
             severity="warning",
             message=f"{subject} not above what touches the bed, so that {model} may tip over; use "
-            f"{'{lay_flat} or {orient}, or ' if is_one else ''}a brim in the slicer",
+            f"{'{lay_flat} or {orient}, or use ' if is_one else ''}a brim in the slicer",
             options=("lay_flat", "orient") if is_one else (),
             places=list_places(groups.center[list(tipping)], groups.contact[list(tipping)]),
             places_found=len(tipping),
@@ -129,7 +129,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             severity="warning",
             message=f"{subject}{format_number(groups.contact[worst], 3)} mm² touch the bed below a height of "
             f"{format_number(groups.height[worst], 3)} mm, which needs {format_number(needed[worst], 3)} mm²; use "
-            f"{'{lay_flat}, or ' if can_turn else ''}a brim in the slicer",
+            f"{'{lay_flat}, or use ' if can_turn else ''}a brim in the slicer",
             options=("lay_flat",) if can_turn else (),
             amount=float(groups.contact[worst]),
             limit=float(needed[worst]),

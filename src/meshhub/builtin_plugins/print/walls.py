@@ -88,8 +88,8 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         code="thin_walls",
         severity="error" if vanishing else "warning",
         message=f"walls are thinner than {format_number(limit, 3)} mm at {count}, the thinnest {_describe(worst)}; "
-        f"{result}; use {{thicken_mm}}, or scale the model",
-        options=("thicken_mm",),
+        f"{result}; use {{thicken_mm}}, or scale the model, or use {{offset_mm}}",
+        options=("thicken_mm", "offset_mm"),
         amount=worst.width,
         limit=limit,
         unit="mm",

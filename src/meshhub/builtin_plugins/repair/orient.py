@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from meshhub.builtin_plugins.repair.nesting import measure_depths
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit import topology
+from meshhub.toolkit.nesting import find_cavities
 from meshhub.toolkit.topology import Index
 
 MIN_BODY_FACES = 10
@@ -118,10 +118,7 @@ def find_inverted_shells(surface: WeldedMesh, border: Index, volume: Float64) ->
     """
     is_closed = np.ones(surface.shell_count, np.bool_)
     is_closed[surface.shell[border // 3]] = False
-    size = np.abs(volume)
-    is_cavity = measure_depths(surface, is_closed, size) % 2 == 1
-    if size[is_cavity].sum() >= size[~is_cavity].sum():  # shells that intersect are not nested
-        is_cavity[:] = False
+    is_cavity = find_cavities(surface.points, surface.faces, surface.shell, is_closed, np.abs(volume))
     return is_closed & np.where(is_cavity, volume > 0, volume < 0)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.repair.inner_walls import find_inner_walls
-from meshhub.builtin_plugins.repair.nesting import measure_depths
 from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
 from meshhub.builtin_plugins.repair.passes import repair_surface
 from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
@@ -20,6 +19,7 @@ from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.containment import TURN, group_by_shell
 from meshhub.toolkit.geometry import compacted, face_normals
+from meshhub.toolkit.nesting import measure_depths
 
 MAX_FLOATING_DIAGONAL_RATIO = 0.05
 """Diagonal of a floating shell per diagonal of its part: 4 mm of 80 mm."""
@@ -110,7 +110,7 @@ def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
     is_closed = np.ones(count, np.bool_)
     is_closed[label[mesh_edges.order[mesh_edges.start[mesh_edges.size == 1]] // 3]] = False
     volume = np.abs(measure_shell_volumes(surface))
-    is_inner = measure_depths(surface, is_closed, volume) > 0
+    is_inner = measure_depths(surface.points, surface.faces, label, is_closed, volume) > 0
     is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume)
     tally.update(inner_shells_removed=int(is_inner.sum()), floating_shells_removed=int(is_floating.sum()))
     kept = ~(is_inner | is_floating)[label]

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.repair import meshlab
-from meshhub.builtin_plugins.repair.nesting import measure_depths
 from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
 from meshhub.builtin_plugins.repair.validity import check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import weld_mesh
@@ -15,6 +14,7 @@ from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import welded
+from meshhub.toolkit.nesting import measure_depths
 from meshhub.toolkit.offsets import offset_surface, surround_surface
 
 OFFSET_RATIO = 0.1
@@ -69,7 +69,7 @@ def _keep_outside(points: Float64, faces: Int32) -> tuple[Float64, Int32]:
     """Return the outward shells that are in no other shell."""
     surface, _ = weld_mesh(Mesh(points, faces))
     count, label = topology.shells(surface.faces)
-    surface = surface.with_shells(label)
-    volume = measure_shell_volumes(surface)
-    is_kept = (volume > 0) & (measure_depths(surface, np.ones(count, np.bool_), np.abs(volume)) == 0)
+    volume = measure_shell_volumes(surface.with_shells(label))
+    depth = measure_depths(surface.points, surface.faces, label, np.ones(count, np.bool_), np.abs(volume))
+    is_kept = (volume > 0) & (depth == 0)
     return surface.points, surface.faces[is_kept[label]]

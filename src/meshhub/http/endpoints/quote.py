@@ -24,7 +24,7 @@ async def quote(request: AnyRequest) -> Response[bytes]:
         conversion = await reception.receive_conversion(
             state.registry,
             "quote",
-            lambda options: complete_options(state.rate_card, options, state.registry.declarations.check_fields()),
+            lambda options: complete_options(state.rate_card, options, state.registry.declarations),
         )
         file = input_file(reception.form)
         verdict = await run_while_connected(

@@ -234,7 +234,7 @@ def _load_rate_card(settings: Settings, registry: Registry) -> RateCard | None:
     try:
         card = read_rates(settings.rates_file)
         for name in card.materials:
-            options = card.complete({"material": name}, registry.declarations.check_fields())
+            options = card.complete({"material": name}, registry.declarations)
             registry.check_request(Request(purpose="quote", options=options))
     except MeshhubError as error:
         raise InvalidSettings(f"rates_file: {error}") from error

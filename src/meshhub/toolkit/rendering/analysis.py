@@ -13,11 +13,11 @@ from meshhub.model.report import DefectKind
 from meshhub.model.scene import Float64, Int32, Scene, UInt8
 from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
 from meshhub.toolkit.layers import find_islands, slice_layers
+from meshhub.toolkit.orientation import oriented, topology_of
 from meshhub.toolkit.rendering.options import Measure, RenderOptions
 from meshhub.toolkit.rendering.scales import NEUTRAL, Scale
-from meshhub.toolkit.rendering.triangles import PlacedTriangles
+from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles
 from meshhub.toolkit.scene_defects import find_defects
-from meshhub.toolkit.scene_topology import analyze
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
 
 WALL_LIMIT_MM = 0.8
@@ -95,31 +95,31 @@ class Analysis:
     shapes: tuple[Shapes, ...] = ()
 
 
-def analyze_scene(scene: Scene, triangles: PlacedTriangles, options: RenderOptions) -> Analysis | None:
+def analyze_scene(scene: Scene, options: RenderOptions) -> Analysis | None:
     """Return the measure that the option `color_by` selects, or None if it selects another coloring.
 
     Args:
         scene: Millimeters, Z up.
-        triangles: Its triangles.
         options: The measure and the limit.
     """
     if options.color_by in ("thickness", "overhang"):
-        return measure_surface(triangles, options.color_by, options.color_limit)
+        return measure_surface(scene, options.color_by, options.color_limit)
     if options.color_by == "defects":
         return _find_defects(scene)
     if options.color_by == "islands":
-        return _find_islands(triangles)
+        return _find_islands(scene)
     return None
 
 
-def measure_surface(triangles: PlacedTriangles, measure: Measure, limit: float | None) -> Analysis:
-    """Return a measure of a surface, which has a scale and a field.
+def measure_surface(scene: Scene, measure: Measure, limit: float | None) -> Analysis:
+    """Return a measure of the surface of a scene, which has a scale and a field.
 
     Args:
-        triangles: Millimeters, Z up.
+        scene: Millimeters, Z up. Bodies that are inside out are measured as if they were not, as checks do.
         measure: Quantity to measure.
         limit: Limit that the scale marks; None: the default of the measure.
     """
+    triangles = place_triangles(oriented(scene))
     if measure == "thickness":
         return _measure_thickness(triangles, limit or WALL_LIMIT_MM)
     return _measure_overhangs(triangles, limit or OVERHANG_LIMIT_DEG)
@@ -178,7 +178,7 @@ def _measure_overhangs(triangles: PlacedTriangles, limit: float) -> Analysis:
 def _find_defects(scene: Scene) -> Analysis:
     entries: Entries = []
     shapes = []
-    for defect in find_defects(scene, analyze(scene.meshes)):
+    for defect in find_defects(scene, topology_of(scene)):
         found = defect.finding
         color = MARK_COLORS[found.kind]
         entries.append((f"{_DEFECT_WORDS[found.kind]}: {found.count:,}", _opaque(color)))
@@ -187,7 +187,8 @@ def _find_defects(scene: Scene) -> Analysis:
     return Analysis(entries=entries or [("no defects", _opaque(NEUTRAL))], shapes=tuple(shapes))
 
 
-def _find_islands(triangles: PlacedTriangles) -> Analysis:
+def _find_islands(scene: Scene) -> Analysis:
+    triangles = place_triangles(oriented(scene))
     islands = find_islands(slice_layers(triangles.vertices, triangles.faces, CELL_MM, LAYER_MM))
     color = MARK_COLORS["islands"]
     sizes = 2 * np.sqrt(islands.area / np.pi)

@@ -71,11 +71,10 @@ def map_measure(scene: Scene, shown: Scene, measure: Measure, limit: float | Non
         limit: Limit that the scale marks; None: the default of the measure.
         max_faces: Number of triangles that divisions do not exceed.
     """
-    triangles = place_triangles(scene)
-    analysis = measure_surface(triangles, measure, limit)
+    analysis = measure_surface(scene, measure, limit)
     assert analysis.scale is not None
     drawn = place_triangles(shown)
-    origin = np.arange(len(drawn.faces)) if shown is scene else _find_origins(triangles, drawn)
+    origin = np.arange(len(drawn.faces)) if shown is scene else _find_origins(place_triangles(scene), drawn)
     part = np.repeat(np.arange(len(shown.parts)), np.diff(drawn.first_face))
     values = _evaluate(analysis, drawn.vertices, drawn.faces, origin)
     surface = _divide(analysis, _Surface(drawn.vertices, drawn.faces, origin, part, values), max_faces)

@@ -124,7 +124,7 @@ def _choose_style(scene: Scene, options: RenderOptions) -> _Style:
         # imported here, because other pictures need no scipy
         from meshhub.toolkit.rendering.analysis import analyze_scene
 
-        analysis = analyze_scene(scene, triangles, options)
+        analysis = analyze_scene(scene, options)
     return _Style(scene, triangles, smooth_normals(triangles), options, analysis)
 
 

@@ -1,4 +1,4 @@
-"""Nesting depth of shells: the number of closed shells around each one."""
+"""Nesting of shells: the number of closed shells around each one, and the cavities that follow from it."""
 
 # why this way: docs/decisions/0012-sheets-and-cavities.md
 from __future__ import annotations
@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.model.scene import Float64
+from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.containment import group_by_shell
 
 MAX_CONTAINER_COUNT = 2000
@@ -20,23 +19,27 @@ WITNESS_COUNT = 12
 """Points of a shell that must all be inside the container; shells that intersect are not nested."""
 
 
-def measure_depths(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.int64]:
+def measure_depths(
+    points: Float64, faces: Int32, shell: Int32, is_closed: NDArray[np.bool_], volume: Float64
+) -> NDArray[np.int64]:
     """Count the closed shells that contain each shell.
 
     A shell is inside another one of larger volume if its bounding box is and several of its points are.
 
     Args:
-        surface: Mesh with labeled shells.
+        points: (n, 3) positions, any length unit.
+        faces: (m, 3) indices into `points`.
+        shell: (m,) shell of each face, 0…s-1; each shell has at least one face.
         is_closed: (s,) whether each shell is closed.
         volume: (s,) absolute volume of each shell.
     Returns:
         (s,) depth; 0 for an outer shell.
     """
-    count = surface.shell_count
+    count = len(volume)
     depth = np.zeros(count, np.int64)
     if count < 2:
         return depth
-    shells = group_by_shell(surface.points, surface.faces, surface.shell, count)
+    shells = group_by_shell(points, faces, shell, count)
     begin, low, high = shells.begin, shells.low, shells.high
     by_x = np.argsort(low[:, 0], kind="stable")
     sorted_x = low[by_x, 0]
@@ -59,3 +62,17 @@ def measure_depths(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Fl
             near = near[shells.contains(outer, points)]
         depth[near] += 1
     return depth
+
+
+def find_cavities(
+    points: Float64, faces: Int32, shell: Int32, is_closed: NDArray[np.bool_], volume: Float64
+) -> NDArray[np.bool_]:
+    """Find the cavities regardless of orientations: shells in bodies; shells in cavities are bodies again.
+
+    Args:
+        As of `measure_depths`.
+    Returns:
+        (s,) mask; all False if the cavities would outweigh the bodies, because shells that intersect are not nested.
+    """
+    is_cavity: NDArray[np.bool_] = measure_depths(points, faces, shell, is_closed, volume) % 2 == 1
+    return is_cavity & bool(volume[is_cavity].sum() < volume[~is_cavity].sum())
