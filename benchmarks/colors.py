@@ -1,6 +1,6 @@
 """Reduction of colors: color error, share of the area on its own filament, small regions, borders, and seconds.
 
-    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--paint | --corpus]
+    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--dither blue-noise] [--paint | --corpus]
     python benchmarks/colors.py --edges [--paint]
     python benchmarks/colors.py --speed
 
@@ -8,8 +8,9 @@ The generated models are wavy plates whose color is a function of x and y, so th
 known without a search. The ideal is the nearest entry of a palette for every point: "ideal ΔE" is that of the best of
 several k-means palettes in OKLab, "own" is the share of the area that has the nearest entry of the written palette.
 "small" is the share of the small distinct regions of the model (3 mm² to 1 % of the surface, ΔE over 15 from most of
-the surface around them) whose color is kept. "plain" is the palette of one k-means in sRGB, with every point on its
-nearest color.
+the surface around them) whose color is kept. "seen" compares the light of the surroundings of each point, which the
+eye mixes. "plain" is the palette of one k-means in sRGB, with every point on its nearest color; "dithered" is the same
+palette in dithered cells, as ditherforge does it (`color_peers.py`). `--csv` appends the means to a file.
 `--edges` measures how far borders lie from those of the drawing, in both directions. `--paint` measures the paint of
 the project for BambuStudio, and counts its leaves instead of triangles. `--corpus` adds the textured files of
 MESHHUB_CORPUS, scaled to 80 mm; their points are compared with the nearest samples of the source.
@@ -20,6 +21,7 @@ CPU time is compared with that of trimesh and Pillow, which only quantize the te
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import os
 import re
@@ -27,9 +29,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +46,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from color_peers import choose_nearest, dither_cells, find_plain_palette, measure_seen
 from meshhub import MeshhubError, Registry
 from meshhub.builtin_plugins.reduce_colors import ReduceColorsOptions
 from meshhub.builtin_plugins.reduce_colors.operation import run as reduce_colors
@@ -89,14 +94,20 @@ class Errors(NamedTuple):
     p95: float
     p999: float
     small: float
+    seen: float
+
+
+NO_ERRORS = Errors(*[float("nan")] * 5)
+"""Figures of a method that was not tried."""
 
 
 class Figures(NamedTuple):
-    """Figures of one model; `plain` are the errors of one k-means in sRGB."""
+    """Figures of one model; `plain` are the errors of one k-means in sRGB, `dithered` those of its dithered cells."""
 
     triangles: int
     errors: Errors
     plain: Errors
+    dithered: Errors
     ideal: float
     own: float
     seconds: float
@@ -329,36 +340,43 @@ def find_small_regions(points: Float64, colors: UInt8, area: float) -> list[np.n
     return regions
 
 
-def measure_errors(source: UInt8, result: UInt8, regions: list[np.ndarray]) -> Errors:
+def measure_errors(points: Float64, source: UInt8, result: UInt8, regions: list[np.ndarray]) -> Errors:
     """Return the errors of points with known colors; `regions` are the small distinct ones."""
     error = measure_delta_e(convert_to_lab(source), convert_to_lab(result))
     kept = [np.median(error[members]) <= DISTINCT_DELTA_E for members in regions]
+    small = float(np.mean(kept)) if kept else float("nan")
     p95, p999 = np.percentile(error, [95, 99.9])
-    return Errors(float(error.mean()), float(p95), float(p999), float(np.mean(kept)) if kept else float("nan"))
-
-
-def choose_plainly(colors: UInt8, count: int) -> UInt8:
-    """Return the nearest colors (k, 3) of the palette of one k-means in sRGB."""
-    centers, _ = kmeans2(colors[::4].astype(np.float64), count, minit="++", seed=0, iter=30, missing="warn")
-    return np.rint(centers).astype(np.uint8)[cKDTree(centers).query(colors)[1]]
+    return Errors(float(error.mean()), float(p95), float(p999), small, measure_seen(points, source, result))
 
 
 class Comparison(NamedTuple):
-    """Errors of a result and of a plain k-means, the ideal ΔE, and the share of points on their own filament."""
+    """Errors of a result and of its peers, the ideal ΔE, and the share of points on their own filament."""
 
     errors: Errors
     plain: Errors
+    dithered: Errors
     ideal: float
     own: float
 
 
-def compare(points: Float64, area: float, source: UInt8, result: UInt8, palette: UInt8, count: int) -> Comparison:
+def compare(
+    points: Float64,
+    area: float,
+    source: UInt8,
+    result: UInt8,
+    palette: UInt8,
+    count: int,
+    colorist: Colorist | None = None,
+) -> Comparison:
     """Compare the colors (k, 3) of a result with those of the model at even samples of the surface."""
     regions = find_small_regions(points, source, area)
+    plain = find_plain_palette(source, count)
+    dithered = None if colorist is None else dither_cells(points[:, :2], SIZE_MM, colorist, plain)
     nearest = cKDTree(convert_to_oklab(palette)).query(convert_to_oklab(source))[1]
     return Comparison(
-        measure_errors(source, result, regions),
-        measure_errors(source, choose_plainly(source, count), regions),
+        measure_errors(points, source, result, regions),
+        measure_errors(points, source, choose_nearest(source, plain), regions),
+        NO_ERRORS if dithered is None else measure_errors(points, source, dithered, regions),
         measure_ideal(source, count),
         float((palette[nearest] == result).all(axis=1).mean()),
     )
@@ -382,10 +400,10 @@ def get_colors(scene: Scene) -> tuple[UInt8, UInt8]:
     return palette[np.concatenate(materials)], palette
 
 
-def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> Figures:
+def measure_case(case: Case, options: ReduceColorsOptions, *, is_painted: bool) -> Figures:
     """Return the triangles or leaves, mean ΔE, ideal ΔE, own share and seconds of a generated model."""
     start = time.perf_counter()
-    result = reduce_colors(case.scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
+    result = reduce_colors(case.scene, options)
     target = Target("model.3mf")
     if is_painted:
         write_threemf(result, target, ThreeMFWriteOptions(threemf_profile="bambu"))
@@ -397,8 +415,13 @@ def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> F
     assert is_closed(*soup(result)), case.name
     colors, palette = get_colors(result)
     points, _, face = sample_points(result, POINT_COUNT)
-    inner = 0.01 + 0.98 * points[:, :2] / SIZE_MM
-    compared = compare(points, measure_area(result), case.colorist(inner), colors[face], palette, count)
+
+    def colorist(places: Float64) -> UInt8:
+        return case.colorist(0.01 + 0.98 * places)
+
+    source = colorist(points[:, :2] / SIZE_MM)
+    count = options.reduce_colors or 1
+    compared = compare(points, measure_area(result), source, colors[face], palette, count, colorist)
     return Figures(face_count, *compared, seconds)
 
 
@@ -415,7 +438,7 @@ def count_leaves(data: bytes) -> int:
     return text.count(b"<triangle ") - len(codes) + int(np.count_nonzero(parse_codes(codes).sides == 0))
 
 
-def measure_file(path: Path, count: int, borders: str) -> Figures | None:
+def measure_file(path: Path, options: ReduceColorsOptions) -> Figures | None:
     """Return the figures of a real model; None if it has no texture."""
     try:
         with Registry() as registry:
@@ -426,7 +449,7 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
         return None
     scene = scale(scene)
     start = time.perf_counter()
-    result = reduce_colors(scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
+    result = reduce_colors(scene, options)
     seconds = time.perf_counter() - start
     sources, normals, face = sample_points(scene, SOURCE_POINT_COUNT)
     # the weights of the points in their triangles, in the order of the corners in the mesh
@@ -444,6 +467,7 @@ def measure_file(path: Path, count: int, borders: str) -> Figures | None:
     tree = cKDTree(np.concatenate([sources, normals * size * 0.01], axis=1))
     nearest = tree.query(np.concatenate([points, directions * size * 0.01], axis=1))[1]
     colors, palette = get_colors(result)
+    count = options.reduce_colors or 1
     compared = compare(points, measure_area(result), source_colors[nearest], colors[target], palette, count)
     return Figures(result.face_count, *compared, seconds)
 
@@ -466,32 +490,46 @@ def find_weights(points: Float64, corners: Float64) -> Float64:
     return np.stack([1 - second - third, second, third], axis=1)
 
 
-HEADER = "| model | N | triangles | ΔE | p95 | p99.9 | small | plain ΔE | p95 | p99.9 | small | ideal ΔE | own | s |"
+METHODS = ("errors", "plain", "dithered")
+COLUMNS = " | ".join(f"{name}ΔE | p95 | p99.9 | small | seen" for name in ("", "plain ", "dithered "))
+HEADER = f"| model | N | triangles | {COLUMNS} | ideal ΔE | own | s |"
 
 
 def print_row(name: str, count: int, figures: Figures) -> tuple[int, Figures]:
     """Print a row of the table, and return its figures."""
-    errors = " | ".join(f"{value:.2f}" for value in (*figures.errors, *figures.plain, figures.ideal))
+    errors = " | ".join(f"{value:.2f}" for value in flatten(figures))
     print(
         f"| {name} | {count} | {figures.triangles} | {errors} | {figures.own:.3f} | {figures.seconds:.2f} |", flush=True
     )
     return count, figures
 
 
-def report(rows: list[tuple[int, Figures]]) -> None:
-    """Print the mean of each number of colors."""
+def flatten(figures: Figures) -> list[float]:
+    """Return the errors of all methods, and the ideal."""
+    return [*figures.errors, *figures.plain, *figures.dithered, figures.ideal]
+
+
+def report(rows: list[tuple[int, Figures]], models: str, path: Path | None) -> None:
+    """Print the mean of each number of colors, and append it to a CSV file."""
     for count in sorted({count for count, _ in rows}):
         chosen = [figures for number, figures in rows if number == count]
-        errors, plain = (np.nanmean([getattr(item, name) for item in chosen], axis=0) for name in ("errors", "plain"))
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            errors, plain, dithered = (np.nanmean([getattr(item, name) for item in chosen], axis=0) for name in METHODS)
         mean = Figures(
             max(figures.triangles for figures in chosen),
             Errors(*errors),
             Errors(*plain),
+            Errors(*dithered),
             float(np.mean([figures.ideal for figures in chosen])),
             float(np.mean([figures.own for figures in chosen])),
             float(np.sum([figures.seconds for figures in chosen])),
         )
         print_row("mean", count, mean)
+        if path is not None:
+            values = ["" if np.isnan(value) else f"{value:.2f}" for value in flatten(mean)]
+            row = ["2 cores, busy", f"{date.today():%Y-%m-%d}", models, count, *values, f"{mean.own:.1%}"]
+            with path.open("a", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerow(row)
 
 
 DRAWING_PIXELS = 4096
@@ -612,10 +650,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--colors", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--borders", choices=["exact", "smooth"], default="exact")
+    parser.add_argument("--dither", choices=["none", "blue-noise"], default="none")
     parser.add_argument("--paint", action="store_true")
     parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--edges", action="store_true")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
     if arguments.speed:
         measure_speed()
@@ -624,26 +664,38 @@ def main() -> None:
         measure_edges(arguments.borders, is_painted=arguments.paint)
         return
     print(HEADER + "\n" + "|---" * HEADER.count(" | ") + "|---|")
+    kind = "generated" if arguments.dither == "none" else "generated, meshhub dithered"
     rows = []
-    for count in arguments.colors:
+    for options in list_options(arguments):
+        count = options.reduce_colors or 1
         for cells in (1, 30, 150):
             for case in make_cases(cells):
                 name = f"{case.name}, {case.scene.face_count} triangles"
-                rows.append(
-                    print_row(name, count, measure_case(case, count, arguments.borders, is_painted=arguments.paint))
-                )
-    report(rows)
+                rows.append(print_row(name, count, measure_case(case, options, is_painted=arguments.paint)))
+    report(rows, kind, arguments.csv)
     if not arguments.corpus:
         return
     folder = Path(os.environ["MESHHUB_CORPUS"])
     files = sorted(path for kind in ("glb", "gltf", "3mf") for path in (folder / kind).iterdir())
     rows = []
     for path in files:
-        for count in arguments.colors:
-            figures = measure_file(path, count, arguments.borders)
+        for options in list_options(arguments):
+            figures = measure_file(path, options)
             if figures is not None:
-                rows.append(print_row(path.name[:60], count, figures))
-    report(rows)
+                rows.append(print_row(path.name[:60], options.reduce_colors or 1, figures))
+    report(rows, "textured corpus files", arguments.csv)
+
+
+def list_options(arguments: argparse.Namespace) -> list[ReduceColorsOptions]:
+    """Return the options of the operation for each number of colors."""
+    return [
+        ReduceColorsOptions(
+            reduce_colors=count,
+            reduce_colors_borders=arguments.borders,
+            reduce_colors_dither=arguments.dither,
+        )
+        for count in arguments.colors
+    ]
 
 
 if __name__ == "__main__":

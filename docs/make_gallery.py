@@ -10,6 +10,7 @@ import csv
 import html
 import io
 import os
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -51,11 +52,15 @@ def draw(registry: Registry, shot: Mapping[str, Any], corpus: Path) -> Image.Ima
 def describe(shot: Mapping[str, Any], index: Mapping[str, Mapping[str, str]]) -> str:
     """Return a picture with its command, and the source of its model, as HTML."""
     name, title, options = shot["name"], html.escape(shot["title"]), shot.get("options", {})
-    flags = [flag_of(key) if value is True else f"{flag_of(key)} {value}" for key, value in options.items()]
+    flags = [
+        text
+        for key, value in options.items()
+        for text in ([flag_of(key)] if value is True else [flag_of(key), str(value)])
+    ]
     model, credit = f"examples/{shot['file']}", ""
     if row := index.get(shot["file"]):
         model, credit = Path(row["repo_path"]).name, f" <small>{row['source']}, {row['licence']}</small>"
-    command = html.escape(" ".join(["meshhub render", model, f"{name}.png", *flags]))
+    command = html.escape(shlex.join(["meshhub", "render", model, f"{name}.png", *flags]))
     image = f'<img src="images/gallery/{name}.webp" alt="{title}" width="400" height="300" loading="lazy">'
     return f"<figure>{image}<figcaption>{title}.{credit}<br><code>{command}</code></figcaption></figure>"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +32,7 @@ from meshhub import (
     note,
 )
 from meshhub.cli import root
+from support.processor_cores import limit_cores
 
 BOX = np.array([[x, y, z] for x in (0.0, 10.0) for y in (0.0, 20.0) for z in (0.0, 30.0)])
 BOX_FACES = np.array(
@@ -246,7 +246,7 @@ def grid(side: int) -> Scene:
 
 
 def test_checks_that_allow_it_run_at_the_same_time_on_large_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    limit_cores(monkeypatch, 2)
     with Registry([PairPlugin()], entry_points=False) as registry:
         verdicts = [registry.check(model, checks="single,pair-b,pair-a") for model in (grid(120), box())]
     for verdict, is_large in zip(verdicts, (True, False), strict=True):
@@ -264,7 +264,7 @@ def test_threads_change_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = []
     with Registry(entry_points=False) as registry:
         for count in (1, 2):
-            monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+            limit_cores(monkeypatch, count)
             verdicts.append(registry.check(scene, print_process="resin"))
     assert verdicts[0].findings
     assert verdicts[0].findings == verdicts[1].findings

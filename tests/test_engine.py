@@ -365,7 +365,7 @@ def convert(text="toy!", cancel=None):
 """
 """Start of the scripts that fork; `plain` is the first word of a result."""
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="uses Linux interfaces")
+linux = pytest.mark.skipif(sys.platform != "linux" or not hasattr(os, "fork"), reason="uses Linux interfaces")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
@@ -868,6 +868,7 @@ def test_the_processor_time_of_tasks_is_measured_also_if_they_are_killed(tmp_pat
         registry.close()
 
 
+@forks
 def test_a_worker_that_ends_before_its_task_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Starter.start
     starts = []

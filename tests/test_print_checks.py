@@ -484,6 +484,7 @@ def test_an_own_printer_is_described_by_its_volume(registry: Registry) -> None:
         return registry.check(scene(block(*size)), checks="size", print_volume_mm=volume, **options)  # type: ignore[arg-type]
 
     assert check((480, 390, 590), "400x500x600").findings == ()
+    assert check((480, 390, 590), "400 × 500 X 600").findings == ()
     finding = find(check((480, 410, 590), "400x500x600"), "does_not_fit")
     assert finding is not None
     assert finding.severity == "error"
@@ -510,6 +511,8 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     assert check("bambu-a1", **finding.remedy) is None
     assert check("prusa-xl") is None
     assert check("bambu-a1", print_filaments=8) is None
+    assert find(registry.check(model, checks="size", print_filaments=4), "too_many_colors") is not None
+    assert find(registry.check(model, checks="size", print_filaments=5), "too_many_colors") is None
     assert check("prusa-xl", print_filaments=2) is not None
     assert check("prusa-xl", print_process="resin") is None
     assert find(registry.check(model, checks="size"), "too_many_colors") is None
@@ -529,6 +532,37 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     five = color(lambda mesh, number: np.full((len(mesh.vertices), 4), number, np.uint8))
     assert five is not None
     assert five.amount == 5
+
+
+@settings(max_examples=12)
+@given(step=st.integers(4, 40), height=st.sampled_from([0.1, 0.2, 0.25]), lowest=st.sampled_from([0.0, 0.1, 7.3]))
+def test_an_underside_in_the_middle_of_a_layer_is_in_one_layer(step: int, height: float, lowest: float) -> None:
+    # half layers, where rounding decides on which side a layer begins
+    bottom = lowest + (step + 0.5) * height
+    column = block(10, 10, bottom - lowest + 2, (0, 0, lowest))
+    shelf = Manifold.batch_boolean([column, block(40, 10, 2, (0, 0, bottom))], manifold3d.OpType.Add)
+    bridge = Manifold.batch_boolean(
+        [column, column.translate((40, 0, 0)), block(50, 10, 2, (0, 0, bottom))], manifold3d.OpType.Add
+    )
+    with Registry(entry_points=False) as registry:
+        for model, code, length in ((shelf, "cantilevers", 30), (bridge, "long_bridges", 30)):
+            verdict = registry.check(scene(model), checks="islands,spans", print_layer_mm=height)
+            assert [finding.code for finding in verdict.findings] == [code]
+            finding = verdict.findings[0]
+            assert finding.places_found == 1
+            assert finding.amount == pytest.approx(length, rel=0.03)
+
+
+@pytest.mark.parametrize("process", ["fdm", "resin", "sls"])
+def test_a_box_without_a_lid_has_no_price(registry: Registry, process: str) -> None:
+    box = scene(block(40, 40, 40))
+    mesh = box.meshes[0]
+    is_lid = (mesh.vertices[mesh.faces][:, :, 2] == 40).all(axis=1)
+    opened = replace(box, meshes=(Mesh(mesh.vertices, mesh.faces[~is_lid]),))
+    assert find(registry.check(opened, checks="estimate", print_process=process), "no_volume") is not None
+    repaired = registry.check(opened, checks="estimate", print_process=process, repair=True)
+    assert repaired.estimate is not None
+    assert repaired.estimate.volume_mm3 == pytest.approx(64_000)
 
 
 @pytest.mark.parametrize("process", ["fdm", "resin"])

@@ -220,6 +220,9 @@ def test_options_of_a_material_apply_unless_the_request_has_its_own(cube: Path) 
             registry.quote(cube, rates=CARD, material="pa12", print_process="resin")
         with pytest.raises(InvalidOption, match=r"'abs': no material of the rate card is for that; known .* pla, pa12"):
             registry.quote(cube, rates=CARD, print_material="abs")
+        own = parse_rates(RATES.replace('print_process = "sls"', 'print_process = "sls", print_volume_mm = "50x50x50"'))
+        named = registry.quote(cube, rates=own, material="pa12", print_printer="prusa-xl")
+        assert named.estimate.process == "sls"
         bad = parse_rates(RATES.replace('"sls"', '"nope"'))
         with pytest.raises(InvalidSettings, match=r"rate card, materials\.pa12\.options: .*print_process"):
             registry.quote(cube, rates=bad, material="pa12")

@@ -73,6 +73,18 @@ def test_explicit_options_take_precedence() -> None:
     assert values(resolve(REGISTRY, recipe="")) == {}
 
 
+def test_a_requested_option_replaces_those_of_the_recipe_that_it_excludes() -> None:
+    class Workshop:
+        @hookimpl
+        def meshhub_recipes(self) -> list[Recipe]:
+            return [Recipe(id="workshop", label="", options={"print_volume_mm": "40x40x40", "print_nozzle_mm": 0.6})]
+
+    with Registry([Workshop()], entry_points=False) as registry:
+        for options, printed in (({}, "does_not_fit"), ({"print_printer": "prusa-xl"}, "")):
+            verdict = registry.check(scene_of(brick(60, 20, 20)), checks="size", recipe="workshop", options=options)
+            assert "".join(finding.code for finding in verdict.findings) == printed
+
+
 def test_the_chain_names_the_recipe() -> None:
     chain = resolve(REGISTRY, recipe="print", target_height_mm=40)
     assert [step.because for step in chain.steps[1:-1]] == [

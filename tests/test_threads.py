@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import trimesh
 
 from meshhub import Mesh, Part, Registry, Scene, UnreadableFile
+from support.processor_cores import limit_cores
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_two_threads_write_and_read_the_bytes_of_one(
     contents, scenes = [], []
     with Registry(entry_points=False) as registry:
         for count in (1, 2):
-            monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+            limit_cores(monkeypatch, count)
             path = tmp_path / f"ball-{count}.{target}"
             registry.write(ball, path, **options)
             contents.append(path.read_bytes())
@@ -49,7 +49,7 @@ def sorted_corners(scene: Scene) -> np.ndarray:
 
 @pytest.mark.parametrize("line", [3, 160_000, 199_999])
 def test_errors_name_the_line_in_either_half(line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    limit_cores(monkeypatch, 2)
     rows = [f"v {number} 0.25 {number % 7}" for number in range(200_000)]
     rows[line - 1] = "v 1 2 three"
     path = tmp_path / "bad.obj"

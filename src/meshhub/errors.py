@@ -172,6 +172,11 @@ def format_number(value: float, digits: int = 15) -> str:
     return f"{Decimal(text):f}"
 
 
+def format_count(number: int, one: str, many: str) -> str:
+    """Return a number with its noun, such as "1 face" or "1,400 faces"."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def describe_missing(feature: str, packages: Iterable[str], remedy: str) -> str:
     """Describe a feature whose packages are not installed.
 
@@ -301,7 +306,7 @@ class InvalidSettings(InvalidOption, ValueError):
 
 
 class RequestRefused(RequestError):
-    """A review plug-in rejected the request; the code is that of the objection."""
+    """A review plug-in rejected the request; the error has the code of the objection."""
 
     code = "request_refused"
     fallback_http_status = 403

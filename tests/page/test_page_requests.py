@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
-from page_visits import Visit, convert, download, pick, serving
+from page_visits import Visit, convert, download, draw, pick, serving
 
 pytestmark = pytest.mark.once
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+FIGURE = Path(__file__).parents[2] / "web/src/examples/penguin.glb"
 MAX_REQUEST_COUNT = 8
 """Requests of a person who looks around with one file, of the 30 in a minute of the plan Free."""
 
@@ -55,6 +57,31 @@ def test_looking_around_costs_few_requests(visit: Visit) -> None:
     page.get_by_role("group", name="Compare").wait_for()
     requests = list_requests(visit)
     assert len(requests) <= MAX_REQUEST_COUNT, requests
+
+
+@pytest.mark.parametrize("name", ["bracket-clean.stl", "penguin.glb"])
+def test_a_result_is_drawn_from_its_bytes(visit: Visit, name: str) -> None:
+    """A GLB without operations costs no request for its picture, which equals that of the service."""
+    source = EXAMPLES / name if name.endswith(".stl") else FIGURE
+    page = visit.open()
+    pick(page, source)
+    page.get_by_role("radio", name="GLB", exact=True).check(force=True)
+    convert(page, "Convert to GLB")
+    page.get_by_role("row", name="Watertight yes yes").wait_for()
+    after = page.get_by_role("group", name="Compare").get_by_role("button", name="After", exact=True)
+    after.click()
+    own = draw(page)
+    requests = list_requests(visit)
+    assert [line for line in requests if line.endswith("/preview")] == ["POST /preview"]
+    assert len(requests) <= MAX_REQUEST_COUNT - 1, requests
+    # the repair leaves a valid model as it is, but the page leaves its picture to the service
+    page.get_by_role("switch", name="Repair", exact=True).check()
+    with page.expect_response("**/preview"):
+        page.get_by_role("button", name="Repair and save as GLB").click()
+    page.get_by_text("with older settings").wait_for(state="detached")
+    after.click()
+    differs = np.abs(own - draw(page)).max(axis=2) > 30
+    assert differs.mean() < 0.01
 
 
 def test_what_was_asked_once_is_kept(visit: Visit) -> None:

@@ -17,7 +17,7 @@ from meshhub.cli.locale import language, tr
 from meshhub.cli.topics import list_topics
 from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
-from meshhub.model.options import HostOptions, OptionField, flag_of, option_fields
+from meshhub.model.options import HostOptions, OptionField, drop_conflicts, flag_of, option_fields
 from meshhub.model.translations import OptionTexts
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
@@ -178,9 +178,9 @@ class RegistryCommand(click.Command):
         name = str(options.pop("recipe", ""))
         if not name.lower().endswith(EXTENSION):
             return {**options, "recipe": name} if name else options
-        # a recipe serves commands that convert and commands that read; unknown names stay in it, and are rejected later
-        names_of_others = self.registry().options.keys() - self._fields
-        listed = read_recipe(Path(name)).options
+        # a recipe serves commands that convert, check and read; unknown names stay in it, and are rejected later
+        names_of_others = (self.registry().options | self.registry().declarations.check_fields()).keys() - self._fields
+        listed = drop_conflicts(read_recipe(Path(name)).options, options, self._fields)
         return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 

@@ -20,7 +20,7 @@ help of the command line lists, and `names_material` those that say of what a mo
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal
@@ -438,6 +438,25 @@ def check_rules(fields: Mapping[str, OptionField], values: Mapping[str, Value]) 
                 raise InvalidOption(
                     f"options '{{{name}}}' and '{{{other}}}' exclude each other; set one of them", options=(name, other)
                 )
+
+
+def drop_conflicts(
+    defaults: Mapping[str, object], requested: Iterable[str], fields: Mapping[str, OptionField]
+) -> dict[str, object]:
+    """Return the options that a recipe or a rate card sets, without those that exclude a requested one.
+
+    Args:
+        defaults: Options of the recipe or the card, by name.
+        requested: Names of the options that the request sets.
+        fields: Every option field, by name.
+    """
+    names = set(requested)
+    excluded = {other for name in names & fields.keys() for other in fields[name].conflicts_with}
+    return {
+        name: value
+        for name, value in defaults.items()
+        if name not in excluded and not (name in fields and names & set(fields[name].conflicts_with))
+    }
 
 
 def find_problem(options: type[Struct], values: Mapping[str, Value]) -> InvalidOption | None:

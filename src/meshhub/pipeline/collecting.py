@@ -92,7 +92,7 @@ class _Collector:
             checks=tuple(declared for _, declared in sorted(self._checks.items())),
             storages=self._storages,
         )
-        fields = declarations.fields()
+        fields = declarations.fields() | declarations.check_fields()
         self._call("meshhub_recipes", Recipe, lambda _, recipe: self._add_recipe(recipe, fields))
         declarations = structs.replace(declarations, recipes=dict(sorted(self._recipes.items())))
         self._call("meshhub_rules", Rule, lambda _, rule: self._rules.append(rule))

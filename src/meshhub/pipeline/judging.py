@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.running import Measured, Run, attributing, build_step_options, wrong_result
+from meshhub.toolkit.threads import count_cores
 
 MAX_RESULTS = 1_000
 """Maximum findings of one check; a person reads a few."""
@@ -58,12 +58,11 @@ def run_checks(run: Run, scene: Scene, *, needs_estimate: bool) -> tuple[list[Fi
         steps = list(group)
         with _open_threads() as pool:
             pending: list[Future[_Outcome]] = []
-            if is_concurrent and scene.face_count >= MIN_FACES and (os.cpu_count() or 1) > 1:
-                # the last ones take longest: those of layers, and the estimate
+            if is_concurrent and scene.face_count >= MIN_FACES and count_cores() > 1:
                 pending = [
                     pool.submit(copy_context().run, _examine_silently, run, run.position(number), scene)
-                    for number in reversed(range(len(steps)))
-                ][::-1]
+                    for number in range(len(steps))
+                ]
             for number, step in enumerate(steps):
                 position = run.begin_step()
                 outcome = pending[number].result() if pending else _examine(run, position, scene)
@@ -81,12 +80,12 @@ def run_checks(run: Run, scene: Scene, *, needs_estimate: bool) -> tuple[list[Fi
 
 @contextmanager
 def _open_threads() -> Iterator[ThreadPoolExecutor]:
-    """Open threads for checks; checks that did not begin are dropped at the end."""
+    """Open threads for checks. After an error, those that did not begin are dropped, and others are left behind."""
     pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="meshhub-check")
     try:
         yield pool
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _examine(run: Run, position: Position, scene: Scene) -> _Outcome:

@@ -132,11 +132,12 @@ class RateCard(Struct, frozen=True, kw_only=True):
                 options=tuple(field.name for field in naming),
             )
         own = self.materials[chosen].options
+        requested = [name for name, value in options.items() if value is not None]
         try:
             opt.parse_options(fields, {name: value for name, value in own.items() if name in fields})
         except InvalidOption as error:
             raise InvalidSettings(f"rate card, materials.{chosen}.options: {error.message}") from None
-        return {**own, **options, "material": chosen}
+        return {**opt.drop_conflicts(own, requested, fields), **options, "material": chosen}
 
     def _agrees(self, name: str, field: OptionField, options: Mapping[str, object]) -> bool:
         """Return whether a material has the value that a request names, by its options, by default, or by its name."""

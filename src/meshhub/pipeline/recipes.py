@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.chain import Request
-from meshhub.model.options import HostOptions, option_fields
+from meshhub.model.options import HostOptions, OptionField, drop_conflicts, option_fields
 from meshhub.pipeline.declarations import Declarations
 
 
-def expand_recipe(declarations: Declarations, request: Request) -> tuple[Mapping[str, object], frozenset[str]]:
+def expand_recipe(
+    declarations: Declarations, request: Request, fields: Mapping[str, OptionField]
+) -> tuple[Mapping[str, object], frozenset[str]]:
     """Return the options of a request with those of its recipe, and the names of the added ones.
 
-    Options of the request take precedence. Inspections and scenes for the program get only the options of the host and
-    of readers.
+    Options of the request take precedence, also over those that they exclude. Those of checks are left out of a
+    conversion; inspections and scenes for the program get only the options of the host and of readers.
 
     Raises:
         InvalidOption: No recipe has the name.
@@ -26,10 +28,10 @@ def expand_recipe(declarations: Declarations, request: Request) -> tuple[Mapping
     if name not in declarations.recipes:
         known = ", ".join(declarations.recipes) or "none"
         raise InvalidOption(f"unknown recipe {quote(name)}; known are {known}", options=("recipe",))
-    options = declarations.recipes[name].options
+    options = {name: value for name, value in declarations.recipes[name].options.items() if name in fields}
     if request.purpose in ("read", "inspect"):
         structs = [HostOptions, *(reader.capability.options for reader in declarations.readers)]
         read_names = {field.name for struct in structs for field in option_fields(struct)}
         options = {name: value for name, value in options.items() if name in read_names}
-    added = {name: value for name, value in options.items() if name not in explicit}
+    added = {name: value for name, value in drop_conflicts(options, explicit, fields).items() if name not in explicit}
     return {**request.options, **added}, frozenset(added)

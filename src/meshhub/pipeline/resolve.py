@@ -110,7 +110,7 @@ def check_request(
     fields = declarations.fields() | {field.name: field for field in own_fields}
     if purpose in ("check", "quote"):
         fields |= declarations.check_fields()
-    requested, from_recipe = expand_recipe(declarations, request)
+    requested, from_recipe = expand_recipe(declarations, request, fields)
     options = opt.parse_options(fields, requested)
     opt.check_rules(fields, options)
     if purpose == "render":

@@ -7,6 +7,8 @@ import math
 import os
 from pathlib import Path
 
+from meshhub.toolkit.threads import count_cores
+
 
 def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     """Count the CPU cores that this process may use, within the quota of its container.
@@ -14,7 +16,7 @@ def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     Args:
         quota: File of the Linux control group, version 2.
     """
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = count_cores()
     with contextlib.suppress(OSError, ValueError):
         # "200000 100000": microseconds of CPU time in each period of microseconds; "max 100000": no limit
         used, period = quota.read_text(encoding="ascii").split()

@@ -12,7 +12,7 @@ _COUNTS = {2: "two", 3: "three"}
 
 
 def parse_lengths(option: str, text: str, example: str, low: float, high: float = 999_999.0) -> tuple[float, ...]:
-    """Return the lengths in the value of an option, which are separated by "x" or "×".
+    """Return the lengths in the value of an option, which are separated by "x" or "×", with or without blanks.
 
     Args:
         option: Name of the option, for the message.
@@ -24,7 +24,9 @@ def parse_lengths(option: str, text: str, example: str, low: float, high: float 
         InvalidOption: The value has another form, or a length is out of bounds.
     """
     count = example.count("x") + 1
-    lengths = tuple(map(float, re.split("[x×]", text))) if _matches(text, count) else ()
+    plain = re.sub(r"\s*[xX×]\s*", "x", text.strip())
+    is_valid = re.fullmatch(f"{_LENGTH}(?:x{_LENGTH}){{{count - 1}}}", plain, re.ASCII)
+    lengths = tuple(map(float, plain.split("x"))) if is_valid else ()
     if not lengths or not low <= min(lengths) <= max(lengths) <= high:
         raise InvalidOption(
             f"option '{{{option}}}' must be {_COUNTS[count]} lengths from {format_number(low)} to "
@@ -32,7 +34,3 @@ def parse_lengths(option: str, text: str, example: str, low: float, high: float 
             options=(option,),
         )
     return lengths
-
-
-def _matches(text: str, count: int) -> bool:
-    return re.fullmatch(f"{_LENGTH}(?:[x×]{_LENGTH}){{{count - 1}}}", text, re.ASCII) is not None

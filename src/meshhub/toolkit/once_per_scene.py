@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar, TypeVarTuple
+from typing import Generic, TypeVar, TypeVarTuple, cast
 from weakref import WeakKeyDictionary
 
 from meshhub.model.scene import Scene
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+
+
+class _Result(Generic[T]):
+    """Result for one scene, and the other arguments that it is for; None before the first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.arguments: tuple[object, ...] | None = None
+        self.value: T | None = None
 
 
 class OncePerScene(Generic[T, *Arguments]):
@@ -22,13 +31,14 @@ class OncePerScene(Generic[T, *Arguments]):
     def __init__(self, compute: Callable[[Scene, *Arguments], T]) -> None:
         self.__doc__ = compute.__doc__
         self._compute = compute
-        self._known: WeakKeyDictionary[Scene, tuple[tuple[*Arguments], T]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Scene, _Result[T]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def __call__(self, scene: Scene, *arguments: *Arguments) -> T:
         """Return the result for a scene."""
         with self._lock:
-            known = self._known.get(scene)
-            if known is None or known[0] != arguments:
-                known = self._known[scene] = (arguments, self._compute(scene, *arguments))
-            return known[1]
+            known = self._known.setdefault(scene, _Result())
+        with known.lock:
+            if known.arguments != arguments:
+                known.value, known.arguments = self._compute(scene, *arguments), arguments
+            return cast(T, known.value)

@@ -38,9 +38,6 @@ MAX_TURN_DEG = 45.0
 """Degrees by which the sides of a wall may be inclined to each other: a sharper wedge is a wall, a blunter one an edge.
 """
 
-MAX_BIN_TURN_DEG = 27.4
-"""Maximum angle between any direction and the nearest of the 26 directions from a cube to its neighbors."""
-
 MIN_CHORD_COSINE = np.cos(np.deg2rad(MAX_TURN_DEG / 2 + 7.5))
 """Minimum cosine of the angle between the normal and the line through both contacts of a ball. Between two planes, this
 angle is half of the turn; a point farther to the side belongs to something beside the wall."""

@@ -8,6 +8,9 @@ from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import extremes, face_normals, signed_volume
 from meshhub.toolkit.supports import cross_columns
 
+MAX_OPENING_RATIO = 1e-3
+"""Area of the openings per area of the surface up to which its signed volume is used."""
+
 
 def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     """Compute the volume that at least one body fills.
@@ -20,7 +23,7 @@ def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
         faces: (m, 3) oriented outward.
         columns: Columns along the longer side of the surface.
     Returns:
-        Volume in cubed units of `vertices`, never negative; uncertain for an open mesh.
+        Volume in cubed units of `vertices`, never negative; columns that leave an open mesh count as empty.
     """
     if len(faces) == 0:
         return 0.0
@@ -31,7 +34,8 @@ def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     column, face, z = cross_columns(vertices, faces, low, cell)
     order = np.lexsort((z, column))
     column, face, z = column[order], face[order], z[order]
-    winding = np.cumsum(np.where(face_normals(vertices, faces)[face, 2] < 0, 1, -1))
+    normals = face_normals(vertices, faces)
+    winding = np.cumsum(np.where(normals[face, 2] < 0, 1, -1))
     is_first = np.diff(column, prepend=-1) > 0
     # open columns end with another winding than they began with
     winding -= np.append(0, winding)[:-1][is_first][np.cumsum(is_first) - 1]
@@ -39,6 +43,9 @@ def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     counted = float(winding[:-1] @ length)
     filled = float(length[winding[:-1] > 0].sum())
     exact = signed_volume(vertices, faces)
-    if exact > 0 and counted > 0:
+    # the normals of a closed surface add up to zero; the signed volume of an open one depends on where it lies
+    opening, surface = np.linalg.norm(normals.sum(axis=0)), np.linalg.norm(normals, axis=1).sum()
+    is_open = bool(opening > MAX_OPENING_RATIO * surface)
+    if exact > 0 and counted > 0 and not is_open:
         return exact * filled / counted
     return filled * cell**2

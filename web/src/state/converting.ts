@@ -4,7 +4,9 @@ import { convert, preview, type Output } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, isCancelled, toFailure, type Failure } from "./failures";
+import { deriveFacts, isPlainGlb } from "../own-result";
 import type { Settings } from "../settings";
+import type { Picture } from "../viewer/picture";
 import { hasFreshOutput, settingsOf } from "./form";
 import { active, find, type Item, items, isTableShown, queued, update, type Work } from "./items";
 import { previewTriangles } from "./reading";
@@ -92,12 +94,8 @@ export async function showBed(id: number, output: Output, model: Model): Promise
 }
 
 async function showOutput(id: number, output: Output, model: Model, signal: AbortSignal): Promise<void> {
-  const data = await preview(model, { options: [], maxTriangles: previewTriangles(), signal });
-  const [{ parsePicture }, { markChanges }] = await Promise.all([
-    import("../viewer/picture"),
-    import("../viewer/changes"),
-  ]);
-  const picture = await parsePicture(data);
+  const picture = (await drawOwn(id, output, model)) ?? (await drawPreview(model, signal));
+  const { markChanges } = await import("../viewer/changes");
   const item = find(id);
   // In the meantime, the model was converted again, or removed.
   if (item?.output?.file !== output.file) {
@@ -111,6 +109,23 @@ async function showOutput(id: number, output: Output, model: Model, signal: Abor
   item.outputPicture?.dispose();
   const shown = { ...item.output, model };
   update(id, { output: shown, outputPicture: picture, outputFacts: picture.facts, outputError: null });
+}
+
+/** Return the picture of a result from its own bytes; null if only the service can draw it. */
+async function drawOwn(id: number, output: Output, model: Model): Promise<Picture | null> {
+  const before = find(id)?.facts;
+  const facts = before ? deriveFacts(before, { ...output, model }, previewTriangles()) : null;
+  if (!facts) return null;
+  const data = await model.file.arrayBuffer();
+  if (!isPlainGlb(data)) return null;
+  const { parseGlb } = await import("../viewer/own-result");
+  return parseGlb(data, facts);
+}
+
+async function drawPreview(model: Model, signal: AbortSignal): Promise<Picture> {
+  const data = await preview(model, { options: [], maxTriangles: previewTriangles(), signal });
+  const { parsePicture } = await import("../viewer/picture");
+  return parsePicture(data);
 }
 
 type Outcome = { output: Output } | { failure: Failure };

@@ -31,6 +31,20 @@ DXF = Format(
     media_types=("image/vnd.dxf",),
     specification="AutoCAD DXF Reference",
 )
+BUILD123D = Format(
+    id="build123d",
+    label="build123d script",
+    extensions=(".py",),
+    media_types=("text/x-python",),
+    specification="https://build123d.readthedocs.io",
+)
+SCAD = Format(
+    id="scad",
+    label="OpenSCAD script",
+    extensions=(".scad",),
+    media_types=("application/x-openscad",),
+    specification="https://openscad.org/documentation.html",
+)
 SVG = Format(
     id="svg",
     label="SVG profile",
@@ -131,6 +145,29 @@ class BrepWriterOptions(Struct, frozen=True, kw_only=True):
 
     brep_surfaces: Surfaces = "freeform"
     brep_tolerance_mm: SurfaceTolerance | None = None
+
+
+ScriptSurfaces = Annotated[
+    Literal["analytic", "planar"],
+    Meta(
+        title="Surfaces of the script",
+        description="analytic recognizes the arcs and round holes that the triangles approximate; planar keeps facets.",
+    ),
+]
+
+
+class Build123dOptions(Struct, frozen=True, kw_only=True):
+    """Surfaces to recognize for a script of build123d, and how closely they must fit the mesh."""
+
+    build123d_surfaces: ScriptSurfaces = "analytic"
+    build123d_tolerance_mm: SurfaceTolerance | None = None
+
+
+class ScadOptions(Struct, frozen=True, kw_only=True):
+    """Surfaces to recognize for a script of OpenSCAD, and how closely they must fit the mesh."""
+
+    scad_surfaces: ScriptSurfaces = "analytic"
+    scad_tolerance_mm: SurfaceTolerance | None = None
 
 
 class DxfOptions(Struct, frozen=True, kw_only=True):
@@ -239,6 +276,26 @@ def meshhub_writers() -> list[Writer]:
             requires="pro",
             keeps_state=True,
             options=BrepWriterOptions,
+            frame=Frame("mm", "z"),
+        ),
+        Writer(
+            format=BUILD123D,
+            run="meshhub_cad.scripts:write_build123d",
+            needs=("OCP",),
+            install="meshhub-cad",
+            requires="pro",
+            keeps_state=True,
+            options=Build123dOptions,
+            frame=Frame("mm", "z"),
+        ),
+        Writer(
+            format=SCAD,
+            run="meshhub_cad.scripts:write_scad",
+            needs=("OCP",),
+            install="meshhub-cad",
+            requires="pro",
+            keeps_state=True,
+            options=ScadOptions,
             frame=Frame("mm", "z"),
         ),
     ]

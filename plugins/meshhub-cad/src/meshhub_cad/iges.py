@@ -169,7 +169,7 @@ def _list_bodies(document: Any) -> list[Body]:
             has_loose = True
         else:
             color = _label_color(labels.Value(number))
-            bodies.append(Body(shape, _read_name(labels.Value(number)), _color_finder(document, color)))
+            bodies.append(Body(shape, read_name(labels.Value(number)), _color_finder(document, color)))
     if has_loose:
         bodies.append(Body(loose, "", _color_finder(document, None)))
     return bodies
@@ -211,7 +211,8 @@ def _as_srgb(rgba: Any) -> Color:
     return red, green, blue, round(min(max(rgba.Alpha(), 0.0), 1.0), 6)
 
 
-def _read_name(label: Any) -> str:
+def read_name(label: Any) -> str:
+    """Return the name of a label; "" without one."""
     from OCP.TDataStd import TDataStd_Name
 
     identity = TDataStd_Name.GetID_s()

@@ -17,6 +17,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64
 from meshhub.toolkit.opencascade import explore, use_kernel
 from meshhub_cad import BrepWriterOptions, IgesWriterOptions
+from meshhub_cad.iges import read_name
 
 _MAX_VOLUME_RATIO = 1e-3
 """Share of the volume by which a body may differ when an IGES file is read back; its numbers are rounded."""
@@ -31,8 +32,8 @@ def write_iges(scene: Scene, target: Target, options: IgesWriterOptions) -> None
     Raises:
         ConversionFailed: A body is not a valid solid, or is not the same when it is read back.
     """
-    step = _find_surfaces(scene, options.iges_surfaces, options.iges_tolerance_mm, "IGES", "iges")
-    with _use_kernel("IGES"), tempfile.TemporaryDirectory() as folder:
+    step = find_surfaces(scene, options.iges_surfaces, options.iges_tolerance_mm, "IGES", "iges")
+    with use_kernel_to_write("IGES"), tempfile.TemporaryDirectory() as folder:
         from OCP.IGESCAFControl import IGESCAFControl_Writer
         from OCP.IGESControl import IGESControl_Controller
         from OCP.Interface import Interface_Static
@@ -71,8 +72,8 @@ def write_brep(scene: Scene, target: Target, options: BrepWriterOptions) -> None
     Raises:
         ConversionFailed: A body is not a valid solid.
     """
-    step = _find_surfaces(scene, options.brep_surfaces, options.brep_tolerance_mm, "BREP", "brep")
-    with _use_kernel("BREP"):
+    step = find_surfaces(scene, options.brep_surfaces, options.brep_tolerance_mm, "BREP", "brep")
+    with use_kernel_to_write("BREP"):
         from OCP.BRepTools import BRepTools
         from OCP.TopTools import TopTools_FormatVersion
 
@@ -84,7 +85,7 @@ def write_brep(scene: Scene, target: Target, options: BrepWriterOptions) -> None
 
 
 @contextmanager
-def _use_kernel(label: str) -> Iterator[None]:
+def use_kernel_to_write(label: str) -> Iterator[None]:
     """Use the kernel for writing. Raises ConversionFailed if it fails."""
     try:
         with use_kernel(label):
@@ -93,7 +94,7 @@ def _use_kernel(label: str) -> Iterator[None]:
         raise ConversionFailed(f"OpenCASCADE cannot write the model as {label}; choose STEP") from error
 
 
-def _find_surfaces(
+def find_surfaces(
     scene: Scene,
     surfaces: Literal["analytic", "freeform", "planar"],
     tolerance_mm: float | None,
@@ -149,6 +150,16 @@ def _read_document(step: bytes) -> Any:
         if reader.ReadFile(str(path)) != IFSelect_RetDone or not reader.Transfer(document):
             raise ConversionFailed("OpenCASCADE cannot read the surfaces that were found; choose STEP")
     return document
+
+
+def list_bodies(step: bytes) -> list[tuple[Any, str]]:
+    """Return the shape and the name of each placed body of a STEP file."""
+    from OCP.XCAFDoc import XCAFDoc_ShapeTool
+
+    document = _flatten(_read_document(step))
+    labels = _list_roots(document)
+    roots = [labels.Value(number) for number in range(1, labels.Length() + 1)]
+    return [(XCAFDoc_ShapeTool.GetShape_s(label), read_name(label)) for label in roots]
 
 
 def _flatten(document: Any) -> Any:

@@ -18,6 +18,7 @@ from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
+from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_defects import find_defects
 from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.support_material import Skin, stand_columns
@@ -95,13 +96,14 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
 
 def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
     """Return the finding about a scene that cannot be estimated, because it encloses no volume; None if it does."""
-    vertices, faces = soup(oriented(scene))
+    scene = oriented(scene)
+    vertices, faces = soup(scene)
     diagonal = float(np.linalg.norm(np.subtract(*extremes(vertices))))
     # the normals of a closed surface add up to zero; those of an open one make its volume depend on where it lies
     opening = float(np.linalg.norm(face_normals(vertices, faces).sum(axis=0))) / 2
     doubt = diagonal * max(MIN_VOLUME_RATIO * area(vertices, faces), opening / 3)
     # seen from a vertex: from a point beside it, a flat sheet encloses a volume
-    if signed_volume(vertices - vertices[0], faces) > doubt:
+    if signed_volume(vertices - vertices[0], faces) > doubt and measure_volume(scene) > 0:
         return None
     return Finding(
         code="no_volume",
@@ -111,6 +113,12 @@ def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
         options=("repair", "thicken_mm"),
         remedy={"repair": True, **options.sheet_remedy} if any(map(is_sheet, scene.meshes)) else {"repair": True},
     )
+
+
+@OncePerScene
+def measure_volume(scene: Scene) -> float:
+    """Return the volume of a scene in mm³; bodies that overlap count once."""
+    return measure_union(*soup(scene), VOLUME_COLUMNS_COUNT)
 
 
 def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
@@ -131,7 +139,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     scene = oriented(scene)
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
-    volume = material = measure_union(vertices, faces, VOLUME_COLUMNS_COUNT)
+    volume = material = measure_volume(scene)
     support = support_material = 0.0
     seconds: float | None = None
     error: float | None = None

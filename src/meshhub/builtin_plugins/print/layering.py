@@ -9,11 +9,12 @@ from scipy.spatial.transform import Rotation
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import Bodies, find_cavities, list_bodies, oriented, topology_of
-from meshhub.errors import format_number
+from meshhub.builtin_plugins.print.places import list_places
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
-from meshhub.model.scene import Float64, Scene
-from meshhub.model.verdict import MAX_PLACES, Finding, Place
+from meshhub.model.scene import Scene
+from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, slice_layers
 from meshhub.toolkit.once_per_scene import OncePerScene
@@ -87,12 +88,12 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     yield Finding(
         code="islands",
         severity="warning",
-        message=f"{_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
+        message=f"{format_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
         f"{format_number(lowest, 3)} mm; prints fail there without support; try {{orient}}, or support in the slicer",
         options=("orient",),
         amount=float(islands.area.max()),
         unit="mm²",
-        places=_list_places(islands.center[order], islands.area[order]),
+        places=list_places(islands.center[order], islands.area[order]),
         places_found=len(order),
         remedy={"orient": True},
         picture={"color_by": "islands", "view": "iso-below"},
@@ -118,8 +119,10 @@ def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         if len(own) == 0:
             continue
         longest = float(spans.length[own[0]])
-        subject = _count(len(own), "bridge is", "bridges are") if is_bridge else _count(len(own), "layer", "layers")
-        reach = f"{subject} longer than" if is_bridge else f"{subject} reach into the air farther than"
+        if is_bridge:
+            reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
+        else:
+            reach = f"{format_count(len(own), 'layer reaches', 'layers reach')} into the air farther than"
         yield Finding(
             code="long_bridges" if is_bridge else "cantilevers",
             severity="warning",
@@ -129,7 +132,7 @@ def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             amount=longest,
             limit=limit,
             unit="mm",
-            places=_list_places(spans.center[own], spans.length[own]),
+            places=list_places(spans.center[own], spans.length[own]),
             places_found=len(own),
             remedy={"orient": True},
             picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
@@ -172,7 +175,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if len(own) == 0:
         return
     remedy = _turn_cups(bodies, options, has_cavities=bool((volumes > MIN_CUP_MM3).any()))
-    subject = _count(len(own), "hollow closes", "hollows close")
+    subject = format_count(len(own), "hollow closes", "hollows close")
     turns = [option for option in remedy if option.startswith("rotate")]
     if "drain_holes_mm" in remedy:
         advice = f"drill drains with {{drain_holes_mm}} after {' and '.join(f'{{{turn}}}' for turn in turns)}"
@@ -189,7 +192,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         amount=float(volume.max()),
         limit=MIN_CUP_MM3,
         unit="mm³",
-        places=_list_places(place[own], volume[own]),
+        places=list_places(place[own], volume[own]),
         places_found=len(own),
         remedy=remedy,
     )
@@ -215,12 +218,3 @@ def _turn_cups(bodies: Bodies, options: PrintOptions, has_cavities: bool) -> dic
         drains: dict[str, Value] = {"drain_holes_mm": DRAIN_MM, "drain_count": 2} if has_cavities else {}
         return {option: value for option, value in turns.items() if value} | drains
     return {}
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {many}"
-
-
-def _list_places(centers: Float64, amounts: Float64) -> tuple[Place, ...]:
-    rows = zip(centers[:MAX_PLACES].tolist(), amounts[:MAX_PLACES].tolist(), strict=True)
-    return tuple(Place(position_mm=(x, y, z), amount=amount) for (x, y, z), amount in rows)

@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
+from meshhub.errors import format_count
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Mesh, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
@@ -69,8 +70,8 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         yield Finding(
             code="self_intersections",
             severity="warning",
-            message=f"{_count(crossing_count, 'face crosses others', 'faces cross others')} of the same body; slicers "
-            "may fill the wrong side there; use {repair_self_intersections}",
+            message=f"{format_count(crossing_count, 'face crosses others', 'faces cross others')} of the same body; "
+            "slicers may fill the wrong side there; use {repair_self_intersections}",
             options=("repair_self_intersections",),
             amount=crossing_count,
             share=crossing_count / len(corners),
@@ -98,8 +99,8 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         yield Finding(
             code="nested_bodies",
             severity="warning",
-            message=f"{_count(len(nested), 'body lies', 'bodies lie')} in the material of another one, as a double "
-            "wall; slicers may leave a hollow there; use {repair_solid}",
+            message=f"{format_count(len(nested), 'body lies', 'bodies lie')} in the material of another one, as a "
+            "double wall; slicers may leave a hollow there; use {repair_solid}",
             options=("repair_solid",),
             amount=len(nested),
             places=tuple(nested[:MAX_PLACES]),
@@ -111,8 +112,8 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         yield Finding(
             code="duplicate_faces",
             severity="warning",
-            message=f"{_count(twice, 'face lies', 'faces lie')} exactly on another one; slicers may leave the place "
-            "empty; use {repair}",
+            message=f"{format_count(twice, 'face lies', 'faces lie')} exactly on another one; slicers may leave the "
+            "place empty; use {repair}",
             options=("repair",),
             amount=twice,
             places=places,
@@ -123,18 +124,14 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         yield Finding(
             code="duplicate_parts",
             severity="warning",
-            message=f"{_count(len(copies), 'part lies', 'parts lie')} exactly where another one lies, and would print "
-            "twice; use {merge_parts}",
+            message=f"{format_count(len(copies), 'part lies', 'parts lie')} exactly where another one lies, and would "
+            "print twice; use {merge_parts}",
             options=("merge_parts",),
             amount=len(copies),
             places=_list_boxes(scene, copies),
             places_found=len(copies),
             remedy={"merge_parts": "union"},
         )
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def _find_duplicate_faces(topology: SceneTopology) -> NDArray[np.bool_]:

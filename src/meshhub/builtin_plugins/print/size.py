@@ -48,8 +48,9 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     yield from _find_unit_doubt(float((high - low).max()))
     printer = options.printer()
     yield from _find_misfits(scene, printer)
-    if printer is not None and printer.filaments is not None and options.print_process == "fdm":
-        yield from _find_colors(scene, printer.label, printer.filaments)
+    filaments = options.print_filaments if printer is None else printer.filaments
+    if filaments is not None and options.print_process == "fdm":
+        yield from _find_colors(scene, "printer" if printer is None else printer.label, filaments)
     length = _typical_edge(vertices, faces)
     if len(faces) > 100_000 and length < FINE_RATIO * options.print_nozzle_mm:
         yield Finding(

@@ -11,10 +11,11 @@ from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, topology_of
-from meshhub.errors import format_number
+from meshhub.builtin_plugins.print.places import list_places
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Scene
-from meshhub.model.verdict import MAX_PLACES, Finding, Place
+from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import IntIndex, face_normals, soup, weld
 from meshhub.toolkit.poses import Sides, find_sides
 from meshhub.toolkit.supports import find_overhangs, measure_support
@@ -60,8 +61,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     support = measure_support(vertices, faces, options.print_overhang_deg, options.layer_mm).volume_mm3
     did(support_mm3=support)
     order = large[np.argsort(-area[large], kind="stable")]
-    rows = zip(center[order[:MAX_PLACES]].tolist(), area[order[:MAX_PLACES]].tolist(), strict=True)
-    count = "1 place" if len(large) == 1 else f"{len(large):,} places"
+    count = format_count(len(large), "place", "places")
     yield Finding(
         code="overhangs",
         severity="warning",
@@ -72,7 +72,7 @@ def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         amount=total,
         unit="mm²",
         share=total / float(doubled.sum() / 2),
-        places=tuple(Place(position_mm=(x, y, z), amount=amount) for (x, y, z), amount in rows),
+        places=list_places(center[order], area[order]),
         places_found=len(large),
         remedy={"orient": True},
         picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
@@ -105,7 +105,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if tipping:
         subject = "the center of mass is"
         if not is_one:
-            subject = _count(len(tipping), "body has its center of mass", "bodies have their center of mass")
+            subject = format_count(len(tipping), "body has its center of mass", "bodies have their center of mass")
         model = "the model" if is_one else "it" if len(tipping) == 1 else "they"
         yield Finding(
             code="tips_over",
@@ -113,7 +113,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             message=f"{subject} not above what touches the bed, so that {model} may tip over; use "
             f"{'{lay_flat} or {orient}, or ' if is_one else ''}a brim in the slicer",
             options=("lay_flat", "orient") if is_one else (),
-            places=_list_places(groups, list(tipping)),
+            places=list_places(groups.center[list(tipping)], groups.contact[list(tipping)]),
             places_found=len(tipping),
             remedy={"lay_flat": True} if is_one else {},
         )
@@ -122,7 +122,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         order = sorted(small, key=lambda group: groups.contact[group] / needed[group])
         worst = order[0]
         sides = small[worst]
-        subject = "" if is_one else _count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
+        subject = "" if is_one else format_count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
         can_turn = is_one and sides.normals[sides.best, 2] >= -1 + MAX_TURN
         yield Finding(
             code="small_contact",
@@ -134,7 +134,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             amount=float(groups.contact[worst]),
             limit=float(needed[worst]),
             unit="mm²",
-            places=_list_places(groups, order),
+            places=list_places(groups.center[order], groups.contact[order]),
             places_found=len(order),
             remedy={"lay_flat": True} if can_turn else {},
         )
@@ -217,15 +217,6 @@ def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> d
         if sides is not None:
             found[group] = sides
     return found
-
-
-def _list_places(groups: _Groups, chosen: list[int]) -> tuple[Place, ...]:
-    rows = zip(groups.center[chosen[:MAX_PLACES]].tolist(), groups.contact[chosen].tolist(), strict=False)
-    return tuple(Place(position_mm=(x, y, z), amount=contact) for (x, y, z), contact in rows)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def _group_faces(vertices: Float64, faces: Int32, chosen: IntIndex, area: Float64) -> tuple[Float64, Float64]:

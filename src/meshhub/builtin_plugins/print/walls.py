@@ -9,7 +9,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import oriented
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
@@ -82,7 +82,7 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     worst = regions[0]
     vanishing = [region for region in regions if region.typical < VANISHING_RATIO * limit]
     did(thinnest_mm=worst.width, thin_area_mm2=sum(region.area for region in regions))
-    count = "1 place" if len(regions) == 1 else f"{len(regions):,} places"
+    count = format_count(len(regions), "place", "places")
     result = "slicers leave such walls out" if vanishing else "they may break, or print with gaps"
     yield Finding(
         code="thin_walls",
@@ -115,7 +115,7 @@ def run_gaps(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         return
     worst = regions[0]
     did(narrowest_mm=worst.width)
-    count = "1 place" if len(regions) == 1 else f"{len(regions):,} places"
+    count = format_count(len(regions), "place", "places")
     yield Finding(
         code="narrow_gaps",
         severity="warning",

@@ -202,13 +202,6 @@ def _split_into_rows(corners: _Corners, number: Int32, width: int, height: int) 
     )
 
 
-def _count_within(sizes: Int32) -> Int32:
-    """Return 0, 1, 2, … for the members of each group."""
-    ends = np.cumsum(sizes, dtype=np.int32)
-    result: Int32 = np.arange(ends[-1] if len(ends) else 0, dtype=np.int32) - np.repeat(ends - sizes, sizes)
-    return result
-
-
 def _least(corners: list[Float32]) -> Float32:
     return np.minimum(np.minimum(corners[0], corners[1]), corners[2])
 

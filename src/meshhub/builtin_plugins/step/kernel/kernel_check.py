@@ -86,7 +86,11 @@ def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Ver
     """
     if seconds <= 0:
         return None
-    can_fork = sys.platform == "linux" and ("OCP.STEPControl" in sys.modules or threading.active_count() == 1)
+    can_fork = (
+        sys.platform == "linux"
+        and hasattr(os, "fork")
+        and ("OCP.STEPControl" in sys.modules or threading.active_count() == 1)
+    )
     try:
         run = _judge_in_fork if can_fork else _judge_in_new_process
         status, answer = run(data, seconds, volumes)

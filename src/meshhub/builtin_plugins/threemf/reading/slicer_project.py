@@ -24,7 +24,7 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
     TriangleMesh,
 )
 from meshhub.builtin_plugins.threemf.reading.package import Package
-from meshhub.errors import UnreadableFile, quote
+from meshhub.errors import UnreadableFile, format_count, quote
 from meshhub.model.notes import note
 from meshhub.toolkit.safe_xml import Attributes, parse_xml
 
@@ -181,12 +181,15 @@ class SlicerProject:
         for kind, (code, label) in _PAINT_NOTES.items():
             if kind in self._painted:
                 triangles, objects = self._painted[kind]
-                where = f"{_format_count(triangles, 'triangle')} of {_format_count(objects, 'object')}"
+                where = (
+                    f"{format_count(triangles, 'triangle', 'triangles')} of "
+                    f"{format_count(objects, 'object', 'objects')}"
+                )
                 note(code, f"{label} painted on {where} in the slicer were not read")
         if self._copy_count:
             note(
                 "volume_settings_copied",
-                f"the project has no settings for {_format_count(self._copy_count, 'copy', 'copies')} of "
+                f"the project has no settings for {format_count(self._copy_count, 'copy', 'copies')} of "
                 "volumes: read with kind and filament of the first volume with that mesh, as slicers do",
             )
         if self._settings.plates > 1:
@@ -197,7 +200,7 @@ class SlicerProject:
         if self._settings.changes:
             note(
                 "layer_changes_dropped",
-                f"color changes, pauses or G-code at {_format_count(self._settings.changes, 'layer')}; "
+                f"color changes, pauses or G-code at {format_count(self._settings.changes, 'layer', 'layers')}; "
                 "they were not read",
             )
         kinds = [kind for name, kind in _SETTINGS.items() if name in self._files]
@@ -207,7 +210,7 @@ class SlicerProject:
             listed = ", ".join(dict.fromkeys(kinds))
             note(
                 "slicer_settings_dropped",
-                f"slicer settings were not read ({_format_count(len(kinds), 'file')}): {listed}",
+                f"slicer settings were not read ({format_count(len(kinds), 'file', 'files')}): {listed}",
             )
 
 
@@ -221,10 +224,6 @@ def find_project_kinds(package: Package, metadata: Mapping[str, str]) -> tuple[s
     if not package.find(_VOLUMES[1]):
         return ()
     return ("orca",) if metadata.get("Application", "").startswith("OrcaSlicer") else ("bambu", "orca")
-
-
-def _format_count(count: int, noun: str, plural: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _assign_filaments(model_object: ModelObject, volumes: list[_Volume]) -> None:
