@@ -84,8 +84,11 @@ export class Ground {
     this.screen.add(new Mesh(new PlaneGeometry(2, 2), this.blur));
   }
 
-  /** Put the ground below a model, and draw its shadow. */
-  place(renderer: WebGLRenderer, model: Object3D, box: Box3, color: string): void {
+  /**
+   * Put the ground below a model, and draw its shadow.
+   * @param extent Box by which the grid is measured; it is that of the model, or of another one at the same place.
+   */
+  place(renderer: WebGLRenderer, model: Object3D, box: Box3, extent: Box3, color: string): void {
     this.root.visible = !box.isEmpty();
     if (box.isEmpty()) return;
     const size = box.getSize(new Vector3());
@@ -95,10 +98,12 @@ export class Ground {
     const width = SHADOW_RATIO * Math.max(size.x, size.y, 0.3 * longest);
     this.shadow.scale.setScalar(width);
     this.shadow.position.set(center.x, center.y, this.floor);
-    this.grid.scale.setScalar(GRID_RATIO * longest);
+    const middle = extent.getCenter(new Vector3());
+    const side = Math.max(...extent.getSize(new Vector3()).toArray());
+    this.grid.scale.setScalar(GRID_RATIO * side);
     // Lines at round coordinates, whatever the place of the model is.
-    this.grid.position.set(center.x, center.y, this.floor - GAP_RATIO * longest);
-    this.drawGrid(GRID_RATIO * longest, color);
+    this.grid.position.set(middle.x, middle.y, this.floor - GAP_RATIO * longest);
+    this.drawGrid(GRID_RATIO * side, color);
     this.drawShadow(renderer, model, center, width, longest);
   }
 

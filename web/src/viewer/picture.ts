@@ -204,6 +204,11 @@ export class Picture {
     return this.isAligned ? Math.cbrt(Math.abs(this.motion.determinant())) : 1;
   }
 
+  /** Whether a conversion stands where the model was that was read. */
+  get isInPlace(): boolean {
+    return this.motion.equals(new Matrix4());
+  }
+
   /** Hide the parts that another picture of the same model hides. */
   copyVisibility({ parts }: Picture): void {
     if (parts.length !== this.parts.length) return;

@@ -230,7 +230,10 @@ export class Viewer {
     if ((mode !== "before" || !this.model) && this.output) this.box.union(this.output.box);
     (mode === "before" ? this.box.clone() : this.beds.around(this.box)).getBoundingSphere(this.sphere);
     const picture = mode === "after" ? this.output : this.model;
-    if (picture) this.ground.place(this.renderer, picture.root, picture.box, this.color("--line", "#7a8699"));
+    if (!picture) return;
+    // The grid stays while a model and its conversion at the same place take turns.
+    const extent = picture === this.output && picture.isInPlace ? (this.model ?? picture) : picture;
+    this.ground.place(this.renderer, picture.root, picture.box, extent.box, this.color("--line", "#7a8699"));
   }
 
   /** Return a color of the theme. */
