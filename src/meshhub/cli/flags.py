@@ -191,8 +191,8 @@ class RegistryCommand(click.Command):
             place = f"{file.name}:{line}" if line else file.name
             raise InvalidOption(f"recipe file {quote(place)}: options.{option}: {error.message}")
         names_of_others = known.keys() - self._fields.keys()
-        listed = drop_conflicts(listed, options, self._fields)
-        return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
+        kept = drop_conflicts(listed, options, self._fields)
+        return {**{option: value for option, value in kept.items() if option not in names_of_others}, **options}
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
