@@ -379,7 +379,7 @@ def test_a_forked_child_starts_its_own_workers_and_does_not_end_those_of_its_par
     script = write_script(
         tmp_path,
         f"{CONVERT}"
-        f"engine = Isolated(workers=1, queue=0, method={method!r}, folder={str(folder)!r})\n"
+        f"engine = Isolated(workers=1, queue=1, method={method!r}, folder={str(folder)!r})\n"
         "registry = Registry([toys], entry_points=False, engine=engine)\n"
         "print(convert(), flush=True)\n"
         "outcome = []\n"

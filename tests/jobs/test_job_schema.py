@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from job_stores import new_job
 from meshhub.errors import JobStoreUnavailable
 from meshhub.service.jobs import schema
-from meshhub.service.jobs.job import JobResult, Outcome
+from meshhub.service.jobs.job import JobResult, Outcome, new_id
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from meshhub.service.jobs.store import JobStore
@@ -71,3 +71,7 @@ def test_tables_of_a_later_version_are_rejected_with_the_remedy(database: Databa
         connection.execute(SCHEMA.insert().values(version=99, min_version=98))
     with pytest.raises(JobStoreUnavailable, match=r"version 99.*upgrade meshhub"):
         store.depth()
+
+
+def test_ids_of_jobs_are_no_flags_of_commands() -> None:
+    assert not [job_id for job_id in (new_id() for _ in range(2_000)) if job_id.startswith("-")]

@@ -166,7 +166,7 @@ def test_instances_stay_shared_and_materials_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "bed", ["220", "220x", "x", "220x220x220", "5x220", "220 x 220", "-1x220", "1e3x10", "20000x20"]
+    "bed", ["220", "220x", "x", "220x220x220", "5x220", "220 by 220", "-1x220", "1e3x10", "20000x20"]
 )
 def test_an_invalid_bed_is_rejected(bed: str) -> None:
     with pytest.raises(InvalidOption, match="arrange_bed"):

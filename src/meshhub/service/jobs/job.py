@@ -32,7 +32,10 @@ _ID_BYTES = 32
 
 def new_id() -> str:
     """Return the id of a new job, which cannot be guessed."""
-    return secrets.token_urlsafe(_ID_BYTES)
+    # at the start, a dash would make it a flag of commands
+    while (identifier := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
+        pass
+    return identifier
 
 
 class JobFile(Struct, frozen=True):
