@@ -6,7 +6,7 @@ export interface ModelAddress {
   name: string;
 }
 
-/** Return the model that an address names; null without one, and "invalid" for text that is no address of a file. */
+/** Return the model that an address names; null without one, "invalid" if the text is not the address of a file. */
 export function readModelAddress(search: string): ModelAddress | "invalid" | null {
   const text = new URLSearchParams(search).get("url");
   if (text === null) return null;

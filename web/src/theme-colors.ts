@@ -12,7 +12,7 @@ const MAX_RADIUS_PIXELS = 24;
 const LIGHT_TEXT = "#ffffff";
 const DARK_TEXT = "#10141b";
 
-/** Return the theme that an address chooses; values that are no colors or sizes are left out. */
+/** Return the theme that an address chooses; invalid colors and sizes are left out. */
 export function readTheme(search: string): ChosenTheme {
   const parameters = new URLSearchParams(search);
   const readColor = (name: string): string | null => {

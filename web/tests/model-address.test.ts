@@ -16,14 +16,14 @@ test.each([
   "data:text/plain,x",
   "blob:https://a.example/b",
   "https://user:secret@models.example/part.stl",
-])("%s is no address of a model", (text) => {
+])("%s is not the address of a model", (text) => {
   expect(readModelAddress(`?url=${encodeURIComponent(text)}`)).toBe("invalid");
 });
 
 test.each([
   ["a%2F..%2Fb.stl", "a_.._b.stl"],
   ["%E0%A4%A.stl", "%E0%A4%A.stl"],
-])("the name of %s is no path", (path, name) => {
+])("the name of %s has no folders", (path, name) => {
   expect(readModelAddress(`?url=${encodeURIComponent(`https://models.example/${path}`)}`)).toMatchObject({ name });
 });
 

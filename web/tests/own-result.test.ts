@@ -92,7 +92,7 @@ test.each<[object, boolean]>([
   expect(isPlainGlb(toGlb(json))).toBe(isPlain);
 });
 
-test("other bytes are no GLB", () => {
+test("other bytes are not taken for a GLB", () => {
   expect(isPlainGlb(new ArrayBuffer(4))).toBe(false);
   expect(isPlainGlb(new ArrayBuffer(40))).toBe(false);
 });

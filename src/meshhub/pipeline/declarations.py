@@ -114,8 +114,9 @@ class Declarations(Struct, frozen=True, kw_only=True):
                 values |= opt.parse_options(fields, {name: value})
             except InvalidOption as error:
                 return name, error
-        for check in self.checks:
-            problem = opt.find_problem(check.capability.options, values)
+        # checks share their options
+        for struct in dict.fromkeys(check.capability.options for check in self.checks):
+            problem = opt.find_problem(struct, values)
             # options of the request may complete others
             if problem is not None and len(problem.options) == 1 and problem.options[0] in values:
                 return problem.options[0], problem

@@ -419,7 +419,7 @@ function isDefects(name: string, userData: Record<string, unknown>): boolean {
   return (userData["name"] ?? name) === DEFECTS_NODE;
 }
 
-/** Return whether the children are the primitives of one glTF mesh, which are no parts of their own. */
+/** Return whether the children are the primitives of one glTF mesh, so that they are one part together. */
 function isPrimitiveGroup(object: Object3D): boolean {
   return object.children.every((child) => child instanceof Mesh && !("name" in child.userData));
 }

@@ -26,10 +26,10 @@ _JOIN_MM = 2e-3
 """Millimeters between ends that meet, and between values that are equal."""
 
 _MAX_LEVELS_COUNT = 100
-"""Heights of a part; more are a terrain, which is no design."""
+"""Most heights of a part that was designed; a terrain has more."""
 
 _MAX_EDGES_COUNT = 2000
-"""Lines and arcs of a layer; more are a curve in pieces."""
+"""Most lines and arcs of a layer; a curve in pieces has more."""
 
 
 class Edge(NamedTuple):
@@ -209,7 +209,7 @@ def _cut(solid: Any, height: float, axis: Float64, across: Float64, up: Float64,
         if curve.GetType() == GeomAbs_Line:
             pieces.append((begin, None, end))
         elif curve.GetType() not in (GeomAbs_Circle, GeomAbs_Ellipse):
-            raise _reject(name, "a profile has a curve that is no arc")
+            raise _reject(name, "a profile has a curve other than an arc")
         elif abs(last - first) > 2 * math.pi - 1e-6:
             # an ellipse is the cut of a cylinder whose axis is a little off; the part is compared with the mesh
             thirds = [flat(curve.Value(first + (last - first) * k / 3)) for k in range(3)]

@@ -61,6 +61,7 @@ def follow(commands: Commands, tolerance_mm: float) -> Moves:
     words = commands.words
     is_set, is_home = commands.has("G92"), commands.has("G28")
     names_axis = np.isfinite(np.stack([words[axis] for axis in "XYZ"])).any(axis=0)
+    # `G28 X` names its axis without a number, so all axes go home here; later positions are absolute, which corrects it
     axes = [
         _follow_axis(
             words[axis] * scale, is_move, is_set, is_relative, is_home & (~names_axis | _has_word(words[axis]))
@@ -68,7 +69,6 @@ def follow(commands: Commands, tolerance_mm: float) -> Moves:
         for axis in "XYZ"
     ]
     position = np.stack(axes, axis=1)
-    # G28 names an axis without a number, which is no word: positions after it are absolute, so it does not matter
     filament = np.diff(
         _follow_axis(words["E"] * scale, is_move, is_set, is_filament_relative, np.zeros(len(is_move), np.bool_)),
         prepend=0.0,

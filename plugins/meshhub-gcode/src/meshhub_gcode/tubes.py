@@ -14,7 +14,7 @@ _MIN_TURN_COSINE = -0.2
 """Cosine of the sharpest turn inside a tube; at sharper ones it ends, because its corner would reach too far."""
 
 _MAX_WIDTH_RATIO = 20.0
-"""Largest width of a line by its height; more filament is a blob, which is no line."""
+"""Largest ratio of the width of a line to its height; with more filament, it is a blob."""
 
 MAX_SLANTED_COUNT = 300_000
 """Lines up to which tubes have slanted sides; more would be over 4 million triangles, and finer than a picture."""

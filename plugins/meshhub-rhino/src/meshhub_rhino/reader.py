@@ -40,7 +40,7 @@ _MAX_PARTS_COUNT = 1_000_000
 """Parts of a scene; blocks inside blocks multiply."""
 
 DEFAULT_LAYER = "Default"
-"""Layer of objects in no other one; it is no group."""
+"""Layer that every file has; its objects belong to no group."""
 
 _BLACK = (0, 0, 0)
 """Color of the default layer, which stands for no color."""
