@@ -138,7 +138,7 @@ def _read_plate(
     length = np.linalg.norm((moves.end - moves.start)[:, :2], axis=1)
     is_printed = (moves.filament > 0) & (length > 1e-6)
     line, z = moves.line[is_printed], moves.end[is_printed, 2]
-    # a purge line before the first layer is none
+    # a purge line comes before the first layer
     is_layer = line >= marks.layer_at[0] if len(marks.layer_at) else np.ones(len(line), np.bool_)
     _report(facts, moves, count_layers(marks, line[is_layer], z[is_layer]), label)
     if not is_printed.any():
