@@ -211,7 +211,7 @@ def test_the_height_is_dragged_in_the_view(visit: Visit, tmp_path: Path) -> None
     look(page, "Orthographic", "Front")
     face = find_face(page)
     page.get_by_role("button", name="Dimensions").click()
-    handle = page.get_by_role("slider", name="Target height in mm")
+    handle = page.get_by_role("slider", name="Height of the model")
     assert handle.get_attribute("aria-valuetext") == "10 mm"
     draw(page)
     # the handle is at the upper side of the box, of 10 mm; another 10 mm further up

@@ -253,6 +253,7 @@ export const de: Catalog = {
     layFlatHelp: "Klicken Sie auf die Seite, die auf dem Druckbett liegen soll.",
     turnAbout: "Um 90° um {axis} drehen",
     turnedBy: "Gedreht um X, Y und Z: {angles}",
+    heightHandle: "Höhe des Modells",
     cutHandle: "Lage des Schnitts auf {axis}",
     perspective: "Perspektive",
     orthographic: "Parallelprojektion",

@@ -251,6 +251,7 @@ export const en = {
     layFlatHelp: "Click the side that shall lie on the bed.",
     turnAbout: "Turn by 90° about {axis}",
     turnedBy: "Turned about X, Y and Z by {angles}",
+    heightHandle: "Height of the model",
     cutHandle: "Position of the cut along {axis}",
     perspective: "Perspective",
     orthographic: "Orthographic",

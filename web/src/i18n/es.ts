@@ -252,6 +252,7 @@ export const es: Catalog = {
     layFlatHelp: "Haga clic en la cara que debe apoyarse en la cama.",
     turnAbout: "Girar 90° alrededor de {axis}",
     turnedBy: "Girado alrededor de X, Y y Z: {angles}",
+    heightHandle: "Altura del modelo",
     cutHandle: "Posición del corte en {axis}",
     perspective: "Perspectiva",
     orthographic: "Ortográfica",

@@ -253,6 +253,7 @@ export const fr: Catalog = {
     layFlatHelp: "Cliquez sur la face qui doit reposer sur le plateau.",
     turnAbout: "Tourner de 90° autour de {axis}",
     turnedBy: "Tourné autour de X, Y et Z : {angles}",
+    heightHandle: "Hauteur du modèle",
     cutHandle: "Position de la coupe sur {axis}",
     perspective: "Perspective",
     orthographic: "Orthographique",

@@ -41,7 +41,7 @@ export function Handles() {
 }
 
 function HeightHandle({ shown: { min, max } }: { shown: Posed }) {
-  const { title = "", minimum = 0, maximum = Infinity } = fields.value["target_height_mm"] ?? {};
+  const { minimum = 0, maximum = Infinity } = fields.value["target_height_mm"] ?? {};
   const height = max[2] - min[2];
   const change = (value: number): void => {
     const bounded = Math.min(maximum, Math.max(minimum, value));
@@ -49,7 +49,7 @@ function HeightHandle({ shown: { min, max } }: { shown: Posed }) {
   };
   return (
     <Handle
-      label={title}
+      label={t("heightHandle")}
       axis="z"
       at={[(min[0] + max[0]) / 2, (min[1] + max[1]) / 2, max[2]]}
       value={height}
