@@ -231,6 +231,10 @@ def test_a_hanging_leg_is_an_island(registry: Registry) -> None:
     assert finding.places_found == 1
     assert finding.places[0].position_mm == pytest.approx((19.5, 5.5, 6.1), abs=0.3)
     assert finding.amount == pytest.approx(9, rel=0.1)
+    # slicers put the lowest point on the bed
+    below = find(registry.check(scene(part.translate((0, 0, -50))), checks="islands"), "islands")
+    assert below is not None
+    assert "1 place begins in the air, 6.1 mm above the bed" in below.message
     assert registry.check(scene(table(40, (0, 36))), checks="islands").findings == ()
     assert registry.check(scene(part), checks="islands", options={"print_process": "sls"}).findings == ()
 

@@ -84,13 +84,13 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if len(islands.area) == 0:
         return
     order = np.argsort(-islands.area, kind="stable")
-    lowest = float(islands.center[:, 2].min())
+    above_bed = format_number(float(islands.center[:, 2].min() - layers.low[2]), 3)
+    lowest = above_bed if len(order) == 1 else f"the lowest {above_bed}"
     yield Finding(
         code="islands",
         severity="warning",
-        message=f"{format_count(len(order), 'place begins', 'places begin')} in the air, the lowest at "
-        f"{format_number(lowest, 3)} mm; prints fail there without support; try {{orient}}, or use support in the "
-        "slicer",
+        message=f"{format_count(len(order), 'place begins', 'places begin')} in the air, {lowest} mm above the bed; "
+        "prints fail there without support; try {orient}, or use support in the slicer",
         options=("orient",),
         amount=float(islands.area.max()),
         unit="mm²",
