@@ -170,6 +170,10 @@ def test_a_check_says_which_details_it_cannot_see(registry: Registry) -> None:
     assert cells.amount == pytest.approx(250 / 400)
     small = scene(block(60, 60, 60).refine_to_length(1))
     assert registry.check(small, checks="walls,islands").findings == ()
+    # a low model has few layers, but each face meets all cells of a layer
+    sheet = find(registry.check(scene(block(20_000, 20_000, 0.3)), checks="islands"), "coarse_examination")
+    assert sheet is not None
+    assert sheet.amount == pytest.approx(11.6, rel=0.05)
 
 
 @pytest.mark.parametrize(("process", "limit"), [("fdm", 0.8), ("resin", 0.6), ("sls", 0.7)])

@@ -19,6 +19,9 @@ MIN_CELLS_PER_SIDE, MAX_LAYERS = 400, 500
 MAX_CELLS = 40_000_000
 """Cells up to which low models have more of them per side."""
 
+MAX_CROSSINGS = 6_000_000
+"""Crossings of faces with the columns of cells; each takes about 110 bytes."""
+
 ROUNDING_RATIO = 1e-3
 """Share of a layer by which a surface may be above the middle of a layer that it is meant to touch."""
 
@@ -92,13 +95,15 @@ def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: floa
     height = max(layer_mm, float(size[2]) / MAX_LAYERS)
     count = max(1, int(np.ceil(size[2] / height - 0.5 - ROUNDING_RATIO)))
     finest = min(float(size[:2].max()) / MIN_CELLS_PER_SIDE, float(np.sqrt(size[0] * size[1] * count / MAX_CELLS)))
-    cell = max(cell_mm, finest)
+    normals = face_normals(vertices, faces)
+    seen_from_above = float(np.abs(normals[:, 2]).sum()) / 2
+    cell = max(cell_mm, finest, (seen_from_above / MAX_CROSSINGS) ** 0.5)
     width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     origin = low - np.array([cell, cell, 0.0])
     columns, face, z = cross_columns(vertices, faces, origin, cell)
     row, column = columns >> 20, columns & ((1 << 20) - 1)
     # a face that looks down is entered from below
-    step = np.where(face_normals(vertices, faces)[face, 2] < 0, 1, -1)
+    step = np.where(normals[face, 2] < 0, 1, -1)
     # a layer has what its middle crosses; a side that lies there belongs as a whole to one layer, despite rounding
     layer = np.clip(np.ceil((z - low[2]) / height - 0.5 - ROUNDING_RATIO), 0, count).astype(np.int64)
     place, inverse = np.unique((row * width + column) * (count + 1) + layer, return_inverse=True)
