@@ -73,6 +73,27 @@ def test_every_note_code_is_documented_with_its_emitters() -> None:
     assert {code: emitters for code, emitters in rows.items() if code not in paint} == emitted
 
 
+def test_every_note_of_a_code_has_the_documented_values() -> None:
+    documented = {
+        row[0].strip("`"): re.findall(r"`(\w+)`", row[2]) for row in table_rows(DOCS / "reference" / "notes.md")
+    }
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not (node.args and isinstance(node.args[0], ast.Constant)):
+                continue
+            keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+            match ast.unparse(node.func).rpartition(".")[2]:
+                case "note":
+                    names = keywords.keys() - {"options"}
+                case "Note":
+                    values = keywords.get("values", ast.Dict([], []))
+                    names = set(ast.literal_eval(ast.List(values.keys)))  # type: ignore[attr-defined]
+                case _:
+                    continue
+            code = str(node.args[0].value)
+            assert names == set(documented[code]), code
+
+
 def test_every_error_code_is_documented_with_its_statuses() -> None:
     rows = {row[0].strip("`"): row[1:] for row in table_rows(DOCS / "reference" / "errors.md") if len(row) == 6}
     assert list(rows) == list(ERROR_CODES)

@@ -186,6 +186,8 @@ export interface Note {
   code: string;
   message: string;
   step?: string;
+  /** Numbers and names in the message; absent without any. */
+  values?: Record<string, string | number>;
 }
 
 export interface Loss {

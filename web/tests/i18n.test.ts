@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
 import { de } from "../src/i18n/de";
 import { en } from "../src/i18n/en";
@@ -8,6 +8,10 @@ import { es } from "../src/i18n/es";
 import { fr } from "../src/i18n/fr";
 import type { Catalog } from "../src/i18n/catalog";
 import { parentOrigin } from "../src/embed-origin";
+
+vi.stubGlobal("location", { search: "?lang=de" });
+vi.stubGlobal("navigator", { languages: [] });
+const { describeNote, loadCatalog } = await import("../src/i18n");
 
 const translations: [string, Catalog][] = [
   ["German", de],
@@ -17,10 +21,14 @@ const translations: [string, Catalog][] = [
 const placeholders = (text: string | [string, string]) =>
   [...new Set([text].flat().flatMap((form) => [...form.matchAll(/\{\w+\}/g)].map(([name]) => name)))].sort();
 
-/** Codes in the first column of the tables of a reference page. */
-function listCodes(page: string): string[] {
+/** Rows of the tables of a reference page whose first column is a code. */
+function listRows(page: string): string[][] {
   const text = readFileSync(new URL(`../../docs/reference/${page}.md`, import.meta.url), "utf-8");
-  return [...text.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code ?? "");
+  return [...text.matchAll(/^\| `(\w+)` \| (.*)$/gm)].map(([, code = "", rest = ""]) => [code, ...rest.split(" | ")]);
+}
+
+function listCodes(page: string): string[] {
+  return listRows(page).map(([code = ""]) => code);
 }
 
 test.each(translations)("%s has the texts of English, with the same placeholders", (_, catalog) => {
@@ -30,11 +38,24 @@ test.each(translations)("%s has the texts of English, with the same placeholders
   }
 });
 
-test.each(translations)("%s has the errors, and the notes of the reference", (_, catalog) => {
+test.each(translations)("%s has the errors, and the notes of the reference with all of their values", (_, catalog) => {
   expect(Object.keys(catalog.errors)).toEqual(Object.keys(en.errors));
-  const losses = listCodes("notes").filter((code) => !(code in catalog.notes));
-  expect(losses).toEqual([]);
+  const values = listRows("notes").map(([code, , names = ""]) => [
+    code,
+    [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `{${name}}`).sort(),
+  ]);
+  const used = Object.entries(catalog.notes).map(([code, text]) => [code, placeholders(text)]);
+  expect(Object.fromEntries(used)).toEqual(Object.fromEntries(values));
   expect(Object.keys(catalog.findings)).toEqual(Object.keys(de.findings));
+});
+
+test("a note has its values in the language of the page, and English words if a plug-in omits them", async () => {
+  await loadCatalog("de");
+  const values = { name: "'Arm'", mean: 0.0123, greatest: 1234.5 };
+  expect(describeNote("wrapped", values)).toMatch("'Arm' hat eine neue Hülle bekommen, im Mittel 0,012 mm");
+  expect(describeNote("wrapped", values)).toContain("höchstens 1.234,5 mm");
+  expect(describeNote("wrapped", {})).toBeNull();
+  expect(describeNote("wrapped", { more: 2 })).toBe("2 weitere Hinweise dieser Art");
 });
 
 test("every error that reaches the page has a text", () => {

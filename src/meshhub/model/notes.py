@@ -28,6 +28,12 @@ _IN_QUOTES = re.compile(r"'(\w+)((?:=[\w-]+)?)'", re.ASCII)
 Figure = bool | int | float | str | list[float | str] | None
 """Value that a step reports under a name."""
 
+NoteValue = int | float | str
+"""Number or name in the message of a note."""
+
+MORE = "more"
+"""Value of a note that counts further notes of its code: their number."""
+
 
 class Note(Struct, frozen=True, omit_defaults=True):
     """Remark for the caller in the report."""
@@ -43,6 +49,9 @@ class Note(Struct, frozen=True, omit_defaults=True):
 
     options: tuple[str, ...] = ()
     """Names of the options that the message mentions in quotes."""
+
+    values: dict[str, NoteValue] = {}
+    """Numbers and names in the message, for sentences in other languages; lengths are in millimeters."""
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
         """Return the message with the names of options as an interface spells them, without quotes.
@@ -86,13 +95,14 @@ class Remarks(Struct):
         """Yield a note for each code with more than MAX_NOTES_PER_CODE messages, with the number of further ones."""
         for code, messages in self.messages.items():
             if len(messages) > MAX_NOTES_PER_CODE:
-                yield Note(code, f"and {len(messages) - MAX_NOTES_PER_CODE:,} more of this kind", self.step)
+                more = len(messages) - MAX_NOTES_PER_CODE
+                yield Note(code, f"and {more:,} more of this kind", self.step, values={MORE: more})
 
 
 _current: ContextVar[Remarks | None] = ContextVar("meshhub_remarks", default=None)
 
 
-def note(code: str, message: str, *, options: tuple[str, ...] = ()) -> None:
+def note(code: str, message: str, *, options: tuple[str, ...] = (), **values: NoteValue) -> None:
     """Add a note to the report of the conversion.
 
     A message that the step has already reported is left out. After MAX_NOTES_PER_CODE messages of one code, further
@@ -103,6 +113,8 @@ def note(code: str, message: str, *, options: tuple[str, ...] = ()) -> None:
         message: One sentence: what was found or changed, and what to do. Names of options are in braces, so that each
             interface can use its own spelling: "use {place_on_bed}", "set {input_unit=mm}".
         options: Names of the options that the message mentions.
+        values: Numbers and names in the message, for sentences in other languages; every note of a code has the same
+            ones. Names are as in the message, lengths in millimeters.
     """
     remarks = _current.get()
     if remarks is None:
@@ -110,14 +122,15 @@ def note(code: str, message: str, *, options: tuple[str, ...] = ()) -> None:
     message = quote_options(message, options)
     messages = remarks.messages.setdefault(code, set())
     if message not in messages and len(messages) < MAX_NOTES_PER_CODE:
-        remarks.notes.append(Note(code, message, remarks.step, options))
+        texts = {name: printable(value) if isinstance(value, str) else value for name, value in values.items()}
+        remarks.notes.append(Note(code, message, remarks.step, options, texts))
     messages.add(message)
 
 
 def repeat(notes: Iterable[Note]) -> None:
     """Add notes that another collector has received to the report of the conversion."""
     for remark in notes:
-        note(remark.code, remark.message, options=remark.options)
+        note(remark.code, remark.message, options=remark.options, **remark.values)
 
 
 def advise_reduction() -> tuple[str, tuple[str, ...]]:

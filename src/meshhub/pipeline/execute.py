@@ -222,7 +222,7 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
     step = position.step
     frame = step.frame or HOST_FRAME
     if frame != HOST_FRAME:
-        note("frame_converted", f"written in {frame}, the frame of {step.label}")
+        note("frame_converted", f"written in {frame}, the frame of {step.label}", unit=frame.unit, up=frame.up.upper())
     with attributing(str(step), position):
         load(step.run)(to_frame(scene, frame), target, build_step_options(step))
     if target.size == 0:

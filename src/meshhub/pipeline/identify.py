@@ -177,7 +177,13 @@ def _choose_by_content(
     first = matches[0]
     if by_extension and first.format_id not in expected:
         label = first.reader.capability.format.label
-        notes += (Note("content_beats_name", f"the extension is {extension}, the content is {label}: read as {label}"),)
+        notes += (
+            Note(
+                "content_beats_name",
+                f"the extension is {extension}, the content is {label}: read as {label}",
+                values={"extension": extension, "format": label},
+            ),
+        )
     same_format = [match.reader for match in matches if match.format_id == first.format_id]
     return Identification(choose_installed(same_format), first.because, notes)
 
@@ -215,7 +221,7 @@ def _match_content(
             # a sniffer that fails must not hide the file from the other readers
             sniffer = f"the sniffer of plug-in {reader.plugin!r} ({reader.origin})"
             message = f"could not check whether the content is {label}: {sniffer} {score.details}"
-            notes.append(Note("sniffer_failed", message))
+            notes.append(Note("sniffer_failed", message, values={"plugin": quote(reader.plugin), "format": label}))
         else:
             matches[number] = _Match(score, f"content looks like {label} ({score} of 100)", reader)
     return [matches[number] for number in sorted(matches)], tuple(notes)

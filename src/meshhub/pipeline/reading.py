@@ -102,7 +102,7 @@ def _read_file(run: Run, source: Source) -> tuple[Scene, Project | None, Frame]:
         kept_project = project if frame == stated else None
         scene = replace(scene, frame=frame)
         if frame != HOST_FRAME:
-            note("frame_converted", f"read in {frame}; converted to {HOST_FRAME}")
+            note("frame_converted", f"read in {frame}; converted to {HOST_FRAME}", unit=frame.unit, up=frame.up.upper())
         scene = to_frame(scene, HOST_FRAME).with_project(kept_project)
         box = bounds(scene)
         if not np.abs(box).max() <= MAX_PLACED_EXTENT_MM:
@@ -136,16 +136,16 @@ def _note_implausible_unit(extent_mm: float, frame: Frame, *, is_declared: bool)
         return
     if frame.unit == "m" and extent_mm > MIN_MILLIMETER_LIKE_EXTENT_MM:
         advice = "if the file is in millimeters, set {input_unit=mm} (factor 0.001)"
-        note("looks_like_millimeters", f"{size}; {advice}", options=options)
+        note("looks_like_millimeters", f"{size}; {advice}", options=options, size=extent_mm)
     elif is_fixed_mm and extent_mm <= MAX_METER_LIKE_EXTENT_MM:
         advice = "if the file is in meters, set {input_unit=m} (factor 1000)"
-        note("looks_like_meters", f"{size}; {advice}", options=options)
+        note("looks_like_meters", f"{size}; {advice}", options=options, size=extent_mm)
     elif is_fixed_mm and extent_mm <= MAX_INCH_LIKE_EXTENT_MM:
         advice = "if the file is in inches, set {input_unit=in} (factor 25.4)"
-        note("looks_like_inches", f"{size}; {advice}", options=options)
+        note("looks_like_inches", f"{size}; {advice}", options=options, size=extent_mm)
     elif not MIN_USUAL_EXTENT_MM <= extent_mm <= MAX_USUAL_EXTENT_MM:
         advice = "if this is not intended, set {input_unit} to the unit of the file"
-        note("unusual_size", f"{size}; {advice}", options=options)
+        note("unusual_size", f"{size}; {advice}", options=options, size=extent_mm)
 
 
 def shorten_name(source: Source) -> str:

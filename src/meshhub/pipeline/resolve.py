@@ -450,4 +450,5 @@ def _note_unused_options(declarations: Declarations, steps: Iterable[Step], chec
                 "option_unused",
                 f"option {name!r} belongs to {owners[name]!r}, which is not part of this chain",
                 options=(name,),
+                values={"option": name},
             )

@@ -336,6 +336,7 @@ export const en = {
     converting: "Converting",
     converted: "Converted",
     convertFiles: ["Convert {n} file", "Convert {n} files"],
+    moreNotes: "{n} more of this kind",
     moreWaiting: ["{n} more waits", "{n} more wait"],
     saveIntoFolder: "Save into a folder",
     savedIntoFolder: ["{n} file is in the folder {folder}", "{n} files are in the folder {folder}"],

@@ -44,7 +44,7 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
-    return typeof value === "number" ? formatNumber(value) : (value ?? "");
+    return typeof value === "number" ? formatValue(value) : (value ?? "");
   });
 }
 
@@ -58,9 +58,16 @@ export function describeError(code: string): string | null {
   return catalog().errors[code] ?? null;
 }
 
-/** Return the message of a note; null if that of the service is in the language of the page, or the only one. */
-export function describeNote(code: string): string | null {
-  return catalog().notes[code] ?? null;
+/**
+ * Return the message of a note; null if that of the service is in the language of the page, or the only one, as for
+ * plug-ins.
+ */
+export function describeNote(code: string, values: Record<string, string | number>): string | null {
+  const { more } = values;
+  if (typeof more === "number") return t("moreNotes", { n: more });
+  const text = catalog().notes[code];
+  const isComplete = text !== undefined && [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => name in values);
+  return isComplete ? fill(text, values) : null;
 }
 
 /** Return the message of a finding; null if that of the service is in the language of the page, or the only one. */
@@ -76,6 +83,12 @@ export function listFeatures(features: readonly string[]): string {
 
 export function formatNumber(value: number, digits = 2): string {
   return value.toLocaleString(language.value, { maximumFractionDigits: digits });
+}
+
+/** Return a number with two decimals, or with as many as show it. */
+function formatValue(value: number): string {
+  if (Math.abs(value) >= 0.1) return formatNumber(value);
+  return value.toLocaleString(language.value, { maximumSignificantDigits: 2 });
 }
 
 /** Return the text of a number, which has a point, with the decimal mark of the language. */

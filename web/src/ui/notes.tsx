@@ -19,14 +19,20 @@ export function NoteList({ notes }: { notes: Note[] }) {
 }
 
 /** Return what a note says, in the language of the page. */
-export function describeNoteText({ code, message }: Note): string {
-  return describeNote(code) ?? humanize(message, fields.value);
+export function describeNoteText(note: Note): string {
+  return translateNote(note) ?? humanize(note.message, fields.value);
+}
+
+function translateNote({ code, values = {} }: Note): string | null {
+  const { option } = values;
+  const title = option === undefined ? undefined : fields.value[option]?.title;
+  return describeNote(code, title === undefined ? values : { ...values, option: title });
 }
 
 /** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */
-function NoteText({ note: { code, message } }: { note: Note }) {
-  const original = humanize(message, fields.value);
-  const text = describeNote(code);
+function NoteText({ note }: { note: Note }) {
+  const original = humanize(note.message, fields.value);
+  const text = translateNote(note);
   if (text === null) return <>{original}</>;
   return (
     <>

@@ -144,6 +144,7 @@ def _report_beds(packer: Packer, bed: Float64, middles: Float64, kept: int | Non
             f"the objects need {len(counts)} beds, which stand side by side; {{each_bed}} writes a file for each, and "
             "{arrange_plate} keeps one",
             options=("each_bed", "arrange_plate"),
+            count=len(counts),
         )
 
 

@@ -39,7 +39,7 @@ def run(scene: Scene, options: BooleanOptions) -> Scene:
             options=("split_parts",),
         )
     else:
-        note("parts_merged", f"{len(volumes):,} parts are one part now, without names")
+        note("parts_merged", f"{len(volumes):,} parts are one part now, without names", count=len(volumes))
     if not is_valid_in_file(mesh):
         note(
             "union_not_closed",

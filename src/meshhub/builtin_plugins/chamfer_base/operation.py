@@ -65,6 +65,7 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
             f"no side at the bed is wide enough for a chamfer of {format_number(size, 3)} mm; "
             "lower {chamfer_base_mm}, or use {flatten_base_mm}",
             options=("chamfer_base_mm", "flatten_base_mm"),
+            size=size,
         )
         return scene
     if narrow_count:
@@ -73,6 +74,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
             f"{narrow_count} sides at the bed are too narrow for a chamfer of {format_number(size, 3)} mm and stay "
             "sharp; lower {chamfer_base_mm}",
             options=("chamfer_base_mm",),
+            count=narrow_count,
+            size=size,
         )
     did(chamfered_mm=length)
     return result

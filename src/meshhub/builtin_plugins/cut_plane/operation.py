@@ -82,6 +82,10 @@ def _note_misses(planes: Sequence[Plane], box: Float64) -> None:
                 f"the plane {name}={format_number(offset)} is beside the model, which is from {name}="
                 f"{format_number(low, 6)} to {format_number(high, 6)}; change {{cut_plane}}",
                 options=("cut_plane",),
+                axis=name.upper(),
+                offset=offset,
+                low=float(low),
+                high=float(high),
             )
 
 

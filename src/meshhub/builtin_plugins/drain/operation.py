@@ -73,6 +73,9 @@ class _Drilling:
                 f"{missing} drain holes of {format_number(2 * self.radius, 3)} mm found no room in cavities of "
                 f"{name_of(mesh, parts)}; lower {{drain_holes_mm}} or {{drain_count}}",
                 options=("drain_holes_mm", "drain_count"),
+                count=missing,
+                size=2 * self.radius,
+                name=name_of(mesh, parts),
             )
         return subtracted(mesh, solid, drills) if drills else mesh
 

@@ -118,6 +118,8 @@ class _Engraver:
                 f"the text has capitals of {format_number(place.size, 3)} mm instead of "
                 f"{format_number(self.options.emboss_size_mm, 3)} mm, to fit; shorten {{emboss_text}}",
                 options=("emboss_text",),
+                size=float(place.size),
+                requested=self.options.emboss_size_mm,
             )
         height = self.options.emboss_height_mm
         low, high = (-OVERLAP_MM, height) if height > 0 else (height, OVERLAP_MM)

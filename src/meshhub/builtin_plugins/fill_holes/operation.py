@@ -60,6 +60,7 @@ def run(scene: Scene, options: FillHolesOptions) -> Scene:
             f"the model has no round hole of at most {format_number(diameter, 3)} mm in a flat side; "
             "change {fill_holes_mm}",
             options=("fill_holes_mm",),
+            size=diameter,
         )
     did(holes_filled=filled)
     return result if filled else scene

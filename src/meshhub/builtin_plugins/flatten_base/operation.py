@@ -218,12 +218,17 @@ class _SceneCutter:
 
     def _write_notes(self) -> None:
         if self.removed_names:
-            note("parts_below_cut", f"completely below the cut and removed: {_list_names(self.removed_names)}")
+            note(
+                "parts_below_cut",
+                f"completely below the cut and removed: {_list_names(self.removed_names)}",
+                count=len(self.removed_names),
+            )
         if self.shells_removed_names:
             note(
                 "shells_below_cut",
                 f"{self.shells_removed} shells of {_list_names(self.shells_removed_names)} were completely below the "
                 "cut and removed",
+                count=self.shells_removed,
             )
         if not (self.loops or self.open_names or self.has_base_before):
             note(
@@ -237,6 +242,7 @@ class _SceneCutter:
                 f"the cut through {_list_names(self.open_names)} is only partly closed, because the surface is open or "
                 "inconsistent there; use {repair}",
                 options=("repair",),
+                count=len(self.open_names),
             )
         if self.invalid_names:
             note(

@@ -66,7 +66,7 @@ def _place_meshes(document: JsonObject, accessors: Accessors) -> tuple[list[Mesh
         walk.run(_find_roots(document), "nodes")
         return walk.placements, ""
     if len(scenes) > 1:
-        note("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read")
+        note("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read", count=len(scenes))
     scene = document.entry("scenes", document.integer_or_none("scene") or 0, "scene")
     walk.run(scene.indices("nodes"), scene.path_of("nodes"))
     return walk.placements, scene.name()

@@ -73,6 +73,9 @@ class _Hollowing:
                 f"{bodies} of {name} stayed solid: a wall of {format_number(self.wall, 3)} mm leaves no room; "
                 "lower {hollow_wall_mm}",
                 options=("hollow_wall_mm",),
+                count=count,
+                name=name,
+                size=self.wall,
             )
         did(
             cavities=self.cavities,

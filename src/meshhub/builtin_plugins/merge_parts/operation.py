@@ -29,7 +29,7 @@ def run(scene: Scene, options: MergePartsOptions) -> Scene:
     if options.merge_parts is None:
         return scene
     if len(scene.parts) > 1:
-        note("parts_merged", f"{len(scene.parts):,} parts are one part now, without names")
+        note("parts_merged", f"{len(scene.parts):,} parts are one part now, without names", count=len(scene.parts))
     if options.merge_parts == "union":
         return _unite(scene)
     parts = baked(scene)

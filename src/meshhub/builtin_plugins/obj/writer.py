@@ -78,4 +78,6 @@ def _note_colored_materials(scene: Scene, meshes: list[Mesh]) -> None:
             "colors_beside_materials",
             f"{count} of {len(meshes)} parts have vertex colors and a material; OBJ does not define their product, "
             "and programs show one of them",
+            count=count,
+            total=len(meshes),
         )

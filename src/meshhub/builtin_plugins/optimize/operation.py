@@ -53,7 +53,12 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
         return scene
     before = scene.face_count
     if target is not None and before <= target:
-        note("already_below_target", f"model has {before} faces, not more than the target of {target}; left unchanged")
+        note(
+            "already_below_target",
+            f"model has {before} faces, not more than the target of {target}; left unchanged",
+            faces=before,
+            target=target,
+        )
     if before <= (target or 0):
         did(faces_before=before, faces_after=before)
         return scene
@@ -127,6 +132,9 @@ def _note_changed_size(before: Scene, after: Scene, target: int | None) -> None:
             f"from {format_number(size[axis], 4)} to {format_number(reduced[axis], 4)} mm; "
             + ("lower {optimize_max_error_mm}" if target is None else "raise {optimize_target_faces}"),
             options=("optimize_max_error_mm" if target is None else "optimize_target_faces",),
+            axis="XYZ"[axis],
+            before=float(size[axis]),
+            after=float(reduced[axis]),
         )
 
 
@@ -167,4 +175,10 @@ def _note_missed_target(faces: int, target: int, minimum: int, is_limited: bool)
         reason = "its separate bodies need more faces to stay closed"
     else:
         reason = "fewer would tear surfaces or change outlines; use {repair} if the model is open"
-    note("target_faces_missed", f"result has {faces} faces instead of {target}: {reason}", options=options)
+    note(
+        "target_faces_missed",
+        f"result has {faces} faces instead of {target}: {reason}",
+        options=options,
+        faces=faces,
+        target=target,
+    )

@@ -132,4 +132,5 @@ def _note_overlaps(result: Scene, plates: _Plates) -> None:
             "plates_may_overlap",
             f"the plates of {count} parts are close together and may overlap; use {{merge_parts}} for one plate",
             options=("merge_parts",),
+            count=int(count),
         )

@@ -102,6 +102,7 @@ def read_textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...
             note(
                 "missing_texture",
                 f"the texture {quote(name)} is missing; keep it beside the model, or pack both in one archive",
+                name=quote(name),
             )
             materials.append(Material())
             continue

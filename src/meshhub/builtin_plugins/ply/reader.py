@@ -124,6 +124,8 @@ def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index,
         note(
             "incomplete_faces",
             f"skipped {short_count} of {len(lists.counts)} faces: they have fewer than three corners",
+            count=int(short_count),
+            total=len(lists.counts),
         )
     return lists.counts, indices
 
@@ -231,7 +233,11 @@ def _add_corner_uv(mesh: Mesh, face: ElementTable, corners: Index) -> Mesh:
     if not is_matching.all():
         unmatched_count = int((~is_matching & (uv_lists.counts > 0)).sum())
         if unmatched_count:
-            note("texcoords_dropped", f"dropped the texture coordinates of {unmatched_count} faces: not two per corner")
+            note(
+                "texcoords_dropped",
+                f"dropped the texture coordinates of {unmatched_count} faces: not two per corner",
+                count=int(unmatched_count),
+            )
     # position of each corner's pair among the values; corners of faces without pairs get zeros
     corner_count = index_lists.counts
     uv_start = np.cumsum(uv_lists.counts) - uv_lists.counts

@@ -212,6 +212,8 @@ def _follow_rows(section: DataSection, element: Element, start: int) -> tuple[In
                 "wrong_count",
                 f"the PLY header declares {element.count} rows of {quote(element.name)}: "
                 f"read {row_count} of {element.count}; check that the file is complete",
+                declared=element.count,
+                read=int(row_count),
             )
             break
         width = min(block_size, section.length - position)

@@ -177,6 +177,8 @@ def _limit_count(count: int) -> int:
     note(
         "filaments_limited",
         f"the target prints with at most {limit} filaments, so {limit} were chosen instead of {count}",
+        limit=limit,
+        count=count,
     )
     return limit
 
@@ -241,6 +243,8 @@ def _report(
             f"{format_number(cell)} mm, so no area got {'it' if unused == 1 else 'them'}; lower "
             "{reduce_colors_cell_mm} or {reduce_colors}",
             options=("reduce_colors_cell_mm", "reduce_colors"),
+            count=unused,
+            total=len(palette.names),
         )
     if not colors.has_color:
         note("no_colors", "the model has no colors, so all of it became one; color it first, or omit the option")
@@ -250,6 +254,8 @@ def _report(
             f"the colors need more than {MAX_LEAF_COUNT} triangles at {format_number(cell)} mm, so the finest details "
             "are missing; raise {reduce_colors_cell_mm}",
             options=("reduce_colors_cell_mm",),
+            limit=MAX_LEAF_COUNT,
+            size=float(cell),
         )
 
 

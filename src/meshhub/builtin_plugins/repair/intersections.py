@@ -71,8 +71,9 @@ def unite_bodies(mesh: Mesh, tally: Counter[str], name: str, material_count: int
 def _note_left(name: str, reason: str) -> None:
     note(
         "self_intersections_left",
-        f"{name} may intersect itself, and was left so, because {reason}; use {{repair_wrap_mm}}.",
+        f"Part {name} may intersect itself, and was left so, because {reason}; use {{repair_wrap_mm}}.",
         options=("repair_wrap_mm",),
+        name=name,
     )
 
 

@@ -147,15 +147,19 @@ def _wrap(mesh: Mesh, parts: list[Part], options: RepairOptions, index: int) -> 
     if wrap is None:
         note(
             "not_wrapped",
-            f"{name} cannot be wrapped with this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
+            f"Part {name} cannot be wrapped with this {{repair_wrap_mm}}, and was repaired instead; use a larger one.",
             options=("repair_wrap_mm",),
+            name=name,
         )
         return None
     rms, greatest = scale * wrap.rms, scale * wrap.greatest
     note(
         "wrapped",
-        f"{name} is a new surface, {format_number(rms, 2)} mm from the model on average, at most "
+        f"Part {name} is a new surface, {format_number(rms, 2)} mm from the model on average, at most "
         f"{format_number(greatest, 2)} mm; compare it with the model.",
+        name=name,
+        mean=float(rms),
+        greatest=float(greatest),
     )
     did(wrap_deviation_rms_mm=rms, wrap_deviation_max_mm=greatest)
     before, after = (check_surface(weld_mesh(each)[0]) for each in (mesh, wrap.mesh))
@@ -188,7 +192,7 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
     result = repair_surface(surface, initial.edges, farthest)
     surface = result.surface
     if len(surface.faces) == 0:
-        note("no_volume", f"{name} has only faces without area; give it a thickness to print it.")
+        note("no_volume", f"Part {name} has only faces without area; give it a thickness to print it.", name=name)
         return RepairedMesh(mesh, before, before)
     surface = divide_new_faces(surface, mesh)
     is_flipped = surface.is_original & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
@@ -213,9 +217,12 @@ def _note_large_strays(name: str, mesh: Mesh, corners: Float64, removed: int) ->
     if after < MAX_SHRINKING_RATIO * before:
         note(
             "strays_removed",
-            f"{name} is {1 - after / before:.0%} smaller without {removed} stray shells; omit {{repair}} if they "
+            f"Part {name} is {1 - after / before:.0%} smaller without {removed} stray shells; omit {{repair}} if they "
             "belong to it.",
             options=("repair",),
+            name=name,
+            percent=round(100 * (1 - after / before)),
+            count=removed,
         )
 
 
@@ -228,7 +235,7 @@ def _finish(
         volume = measure_closed_volume(result.surface)
         note(
             "open_surface",
-            f"{name} is a sheet that encloses no volume, so it was left open; {{thicken_mm}} makes it a solid.",
+            f"Part {name} is a sheet that encloses no volume, so it was left open; {{thicken_mm}} makes it a solid.",
             options=("thicken_mm",),
         )
     elif result.check.valid:
@@ -241,7 +248,11 @@ def _finish(
             tally["meshes_made_valid"] += 1
             repaired, volume = second[0], second[1].volume
             bodies = topology.shells(welded(repaired)[1])[0]
-            note("second_stage", f"{name} was repaired by pymeshlab, because the built-in repair left defects.")
+            note(
+                "second_stage",
+                f"Part {name} was repaired by pymeshlab, because the built-in repair left defects.",
+                name=name,
+            )
     return RepairedMesh(repaired, before, (bodies, volume))
 
 
@@ -264,9 +275,9 @@ def _list_figures(options: RepairOptions) -> tuple[str, ...]:
 
 
 def _describe(mesh: Mesh, parts: list[Part], index: int) -> str:
-    """Return the name of a mesh in notes."""
+    """Return the name of a mesh for notes: quoted, or its number."""
     name = next((part.name for part in parts if part.name), "") or mesh.name
-    return f"Part {name!r}" if name else f"Mesh {index + 1}"
+    return repr(name) if name else f"#{index + 1}"
 
 
 def _measure_size(scene: Scene) -> list[float | str]:
@@ -282,12 +293,16 @@ def _write_notes(name: str, check: FileCheck) -> None:
     if check.boundary:
         note(
             "not_closed",
-            f"{name} could not be closed: {check.boundary} boundary edges remain; repair it in a mesh editor.",
+            f"Part {name} could not be closed: {check.boundary} boundary edges remain; repair it in a mesh editor.",
+            name=name,
+            count=int(check.boundary),
         )
     if nonmanifold:
         note(
             "not_manifold",
-            f"{name} could not be made manifold: {nonmanifold} edges remain that slicers interpret differently.",
+            f"Part {name} could not be made manifold: {nonmanifold} edges remain that slicers interpret differently.",
+            name=name,
+            count=int(nonmanifold),
         )
     if not check.defects and check.volume <= 0:
-        note("no_volume", f"{name} is closed but encloses no volume; give it a thickness to print it.")
+        note("no_volume", f"Part {name} is closed but encloses no volume; give it a thickness to print it.", name=name)

@@ -63,8 +63,9 @@ def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: s
         return to_mesh(divide_new_faces(result.surface, mesh), mesh)
     note(
         "inner_walls_left",
-        f"{name} has inner walls that were left, because {problem}; use {{repair_wrap_mm}}.",
+        f"Part {name} has inner walls that were left, because {problem}; use {{repair_wrap_mm}}.",
         options=("repair_wrap_mm",),
+        name=name,
     )
     return mesh
 

@@ -86,6 +86,8 @@ def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_coun
     note(
         "parts_cut_for_bed",
         f"cut parts that are larger than the bed ({split_count:,}) into pieces that fit ({piece_count:,})",
+        count=split_count,
+        pieces=piece_count,
     )
     if cutter.thin:
         note(
@@ -93,11 +95,14 @@ def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_coun
             f"{cutter.thin} cuts left bodies thinner than {MIN_THICKNESS_MM:g} mm; turn the model, or change "
             "{split_for_bed}",
             options=("split_for_bed",),
+            count=cutter.thin,
+            size=MIN_THICKNESS_MM,
         )
     if cutter.bare:
         note(
             "no_room_for_connectors",
             f"{cutter.bare} contacts of pieces have no connector, because there is too little material around",
+            count=cutter.bare,
         )
     for name in divider.invalid_names:
         note(

@@ -48,7 +48,12 @@ def run(scene: Scene, options: SplitPartsOptions) -> Scene:
     if total == len(scene.parts):
         note("nothing_to_split", "each part is one body, so no part was split")
         return scene
-    note("parts_split", f"the model has {total:,} parts now, one for each body, and had {len(scene.parts):,}")
+    note(
+        "parts_split",
+        f"the model has {total:,} parts now, one for each body, and had {len(scene.parts):,}",
+        count=total,
+        before=len(scene.parts),
+    )
     meshes: list[Mesh] = []
     begin = {}
     for index, owner in owners.items():

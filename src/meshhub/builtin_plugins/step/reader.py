@@ -178,17 +178,22 @@ def _report(
             "damaged_file",
             f"{file.unresolved_count} references in the STEP file have no target: shapes may be missing; "
             "export it again",
+            count=file.unresolved_count,
         )
     if faces < declared:
         note(
             "faces_lost",
             f"{declared - faces} of {declared} faces of the STEP file belong to no readable shape; export it again",
+            count=declared - faces,
+            total=declared,
         )
     if failed:
         note(
             "faces_not_meshed",
             f"{failed} of {faces} faces could not be meshed and were left out; use {{repair}}",
             options=("repair",),
+            count=failed,
+            total=faces,
         )
     if open_count := sum(item.open_solid_count for item in used):
         solid_count = sum(item.solid_count for item in used)
@@ -196,6 +201,8 @@ def _report(
             "open_solid",
             f"{open_count} of {solid_count} solids are not closed as meshes; {{repair}} closes holes",
             options=("repair",),
+            count=open_count,
+            total=solid_count,
         )
     if inexact := sum(item.inexact_face_count for item in used):
         note(
@@ -203,17 +210,23 @@ def _report(
             f"the triangles of {inexact} of {faces} faces do not have the area of their surface; "
             "inspect the model or set a smaller {step_deviation_mm}",
             options=("step_deviation_mm",),
+            count=inexact,
+            total=faces,
         )
     if loose:
         note(
             "surface_model",
             f"{loose} of {faces} faces belong to no solid: the model may be open; {{repair}} closes holes",
             options=("repair",),
+            count=loose,
+            total=faces,
         )
     if len(used) < len(tessellations):
         note(
             "curves_left_out",
             f"{len(tessellations) - len(used)} of {len(tessellations)} products have only curves, which were left out",
+            count=len(tessellations) - len(used),
+            total=len(tessellations),
         )
     _report_deviation(used, options.step_deviation_mm)
 
@@ -231,6 +244,9 @@ def _report_deviation(tessellations: list[Tessellation], requested_mm: float) ->
         note(
             "deviation_adjusted",
             f"step_deviation_mm={format_number(requested_mm)} does not suit the size of every part; {span} was used",
+            requested=requested_mm,
+            least=low,
+            greatest=high,
         )
 
 

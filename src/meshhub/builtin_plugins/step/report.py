@@ -87,6 +87,7 @@ def report_products(written: list[WrittenProduct]) -> None:
                 "many_faces",
                 f"the STEP file has {faces} faces, which makes CAD programs slow; {advice}",
                 options=options,
+                count=faces,
             )
 
 
@@ -117,7 +118,7 @@ def note_rejected(product: WrittenProduct) -> None:
         message += f", flat facets: {product.flat_count}"
     if faces > _MANY_TIMES_RATIO * expected:
         message += f", {faces} faces instead of about {expected}"
-    note("flat_faces", message)
+    note("flat_faces", message, name=repr(product.name), count=lost, total=total)
 
 
 def note_faults(faults: list[Fault]) -> None:
@@ -128,6 +129,7 @@ def note_faults(faults: list[Fault]) -> None:
                 "invalid_solid",
                 f"{fault.body.name} is invalid in the STEP file: {fault.reason}; use {{repair}}",
                 options=("repair",),
+                name=fault.body.name,
             )
         else:
             note(
@@ -135,6 +137,7 @@ def note_faults(faults: list[Fault]) -> None:
                 f"{fault.body.name} is a valid solid in the STEP file, but {fault.reason}: slicers may show holes; "
                 "set {step_surfaces=planar} if they do",
                 options=("step_surfaces",),
+                name=fault.body.name,
             )
 
 
@@ -148,4 +151,6 @@ def _note_gain(product: WrittenProduct) -> None:
             f"round surfaces change the volume of {product.name!r} by {gained / product.uses:+.4g} mm³{percent}; "
             "set {step_surfaces=planar} to keep the facets",
             options=("step_surfaces",),
+            name=repr(product.name),
+            volume=gained / product.uses,
         )

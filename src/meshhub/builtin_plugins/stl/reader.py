@@ -104,7 +104,11 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
     complete_count = len(rows)
     if declared == complete_count:
         if rest_bytes:
-            note("trailing_bytes", f"ignored {rest_bytes} bytes after the last of {complete_count} triangles")
+            note(
+                "trailing_bytes",
+                f"ignored {rest_bytes} bytes after the last of {complete_count} triangles",
+                count=int(rest_bytes),
+            )
         return complete_count
     if declared > complete_count:
         if rest_bytes or complete_count == 0:
@@ -121,13 +125,24 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
             "wrong_count",
             f"the header declares {declared} triangles: read {complete_count} of {declared}; "
             "check that the file is complete",
+            declared=int(declared),
+            read=int(complete_count),
         )
         return complete_count
     if rest_bytes == 0 and _are_triangles(rows[declared:], rows[:declared]):
-        note("wrong_count", f"the header declares {declared} triangles: read all {complete_count} in the file")
+        note(
+            "wrong_count",
+            f"the header declares {declared} triangles: read all {complete_count} in the file",
+            declared=int(declared),
+            read=int(complete_count),
+        )
         return complete_count
     extra_bytes = (complete_count - declared) * RECORD_BYTES + rest_bytes
-    note("trailing_bytes", f"ignored {extra_bytes} bytes after the last of {declared} triangles; they hold none")
+    note(
+        "trailing_bytes",
+        f"ignored {extra_bytes} bytes after the last of {declared} triangles; they hold none",
+        count=int(extra_bytes),
+    )
     return declared
 
 

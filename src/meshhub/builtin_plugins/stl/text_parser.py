@@ -82,6 +82,7 @@ def parse_text(data: bytes) -> Scene:
             "no_end",
             f"the file does not end with endsolid: read its {len(facets.corners)} triangles; "
             "check that the file is complete",
+            count=len(facets.corners),
         )
     return _build_scene(solids, facets)
 
@@ -268,5 +269,10 @@ def _build_scene(solids: list[_Solid], facets: Facets) -> Scene:
     # the first solid is the text before the first keyword
     empty_count = sum(start == end for start, end in pairwise(bounds[1:]))
     if empty_count:
-        note("empty_solids", f"skipped {empty_count} of {len(solids) - 1} solids: they have no facets")
+        note(
+            "empty_solids",
+            f"skipped {empty_count} of {len(solids) - 1} solids: they have no facets",
+            count=int(empty_count),
+            total=len(solids) - 1,
+        )
     return Scene(tuple(meshes), tuple(parts))

@@ -136,9 +136,18 @@ def _triangulate_facets(points: Float64, counts: Index, solid: NDArray[np.int64]
     """Triangulate facets with any number of vertices."""
     short_count = int((counts < 3).sum())
     if short_count:
-        note("incomplete_facets", f"skipped {short_count} of {len(counts)} facets: they have fewer than three vertices")
+        note(
+            "incomplete_facets",
+            f"skipped {short_count} of {len(counts)} facets: they have fewer than three vertices",
+            count=int(short_count),
+            total=len(counts),
+        )
     first = np.cumsum(counts) - counts
     faces, polygon = triangulate(points, counts, np.arange(len(points)))
     if int(counts.max()) > 3:
-        note("polygons", f"triangulated {int((counts > 3).sum())} facets: they have more than three vertices")
+        note(
+            "polygons",
+            f"triangulated {int((counts > 3).sum())} facets: they have more than three vertices",
+            count=int((counts > 3).sum()),
+        )
     return Facets(points[faces], solid[first[polygon]])

@@ -51,6 +51,7 @@ def run(scene: Scene, options: ThickenOptions) -> Scene:
         note(
             "walls_thick_enough",
             f"no wall is thinner than {format_number(options.thicken_mm, 3)} mm",
+            size=options.thicken_mm,
         )
     did(thin_area_mm2=thickening.thin_area, thinnest_mm=thickening.thinnest, volume_added_mm3=thickening.added)
     return result
@@ -87,6 +88,9 @@ class _Thickening:
                 f"{format_number(remaining, 3)} mm² of {name_of(mesh, parts)} stay thinner than "
                 f"{format_number(self.target, 3)} mm; inspect it, or use {{offset_mm}}",
                 options=("offset_mm",),
+                area=float(remaining),
+                name=name_of(mesh, parts),
+                size=self.target,
             )
         self.added += (body.volume() - solid.volume()) * len(parts)
         return result
@@ -96,6 +100,8 @@ class _Thickening:
         note(
             "sheet_thickened",
             f"{name_of(mesh, parts)} had no volume; now it is {format_number(self.target, 3)} mm thick",
+            name=name_of(mesh, parts),
+            size=self.target,
         )
         self.thinnest = 0.0
         self.thin_area += area(mesh.vertices, mesh.faces) * len(parts)

@@ -226,6 +226,7 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
             f"coordinates exceed {format_number(_MAX_COORDINATE_MM)} mm, the limit of 3MF readers; "
             "set {input_unit}, or scale the model with {target_height_mm}",
             options=("input_unit", "target_height_mm"),
+            limit=_MAX_COORDINATE_MM,
         )
     assigned = writers.properties.assign(mesh, mesh.faces, item.material)
     yield from assigned.chunks

@@ -225,6 +225,7 @@ class MaterialReader:
                     "texture_missing",
                     f"the texture {uri[:MAX_URI_CHARACTERS_COUNT]!r} is missing and was left out; "
                     "keep it beside the model, or pack both in a ZIP archive",
+                    name=quote(uri),
                 )
                 return None
             stated_type, data = source.name("mimeType") or parse_media_type(uri), content

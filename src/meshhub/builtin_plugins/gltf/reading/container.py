@@ -53,7 +53,12 @@ def _split_chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
     for kind, content, size in chunks:
         if kind == _BIN_CHUNK:
             if len(content) < size:
-                note("file_cut_short", f"the binary chunk of the GLB has {len(content)} of its {size} bytes")
+                note(
+                    "file_cut_short",
+                    f"the binary chunk of the GLB has {len(content)} of its {size} bytes",
+                    declared=size,
+                    size=len(content),
+                )
             return text, content
     return text, None
 
@@ -67,7 +72,12 @@ def _check_header(data: bytes) -> None:
     if version != 2:
         raise UnreadableFile(f"the GLB has version {version}, but only version 2 is supported; export it as glTF 2.0")
     if length != len(data):
-        note("length_mismatch", f"the header of the GLB states {length} bytes, but the file has {len(data)}")
+        note(
+            "length_mismatch",
+            f"the header of the GLB states {length} bytes, but the file has {len(data)}",
+            declared=length,
+            size=len(data),
+        )
 
 
 def _iterate_chunks(data: bytes) -> Iterator[tuple[int, memoryview, int]]:
@@ -137,4 +147,8 @@ def _check_version(document: JsonObject) -> None:
         raise UnreadableFile(f"asset.version is {quote(str(version))}, but only glTF 2 is supported; export it as 2.0")
     min_version = None if asset is None else asset.data.get("minVersion")
     if isinstance(min_version, str) and min_version not in ("2.0", "2", ""):
-        note("newer_version", f"the file requires glTF {quote(min_version)}; it was read as glTF 2.0")
+        note(
+            "newer_version",
+            f"the file requires glTF {quote(min_version)}; it was read as glTF 2.0",
+            version=quote(min_version),
+        )

@@ -213,6 +213,7 @@ class MeshReader:
                 "faces_dropped",
                 f"{primitive.path} has {int((~is_valid).sum())} triangles that name vertices beyond its "
                 f"{vertex_count}; they were left out",
+                count=int((~is_valid).sum()),
             )
             faces = faces[is_valid]
         return faces.view(np.int32) if faces.dtype == np.uint32 else faces.astype(np.int32)

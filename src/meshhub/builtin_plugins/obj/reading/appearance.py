@@ -92,7 +92,11 @@ def read_materials(source: Source, lines: Lines, names: list[str], *, ignores_gr
                 transforms[index] = transform
     images.note_missing()
     if undefined and is_complete and library:
-        note("missing_material", f"no MTL file defines {_list_names(undefined)}: used the default material")
+        note(
+            "missing_material",
+            f"no MTL file defines {_list_names(undefined)}: used the default material",
+            names=_list_names(undefined),
+        )
     return ObjMaterials(tuple(materials), tuple(images.images), transforms)
 
 
@@ -133,7 +137,12 @@ def _read_libraries(source: Source, lines: Lines) -> tuple[dict[str, Statements]
             missing.append(reference)
             continue
         if library.size > MAX_MTL_BYTES:
-            note("large_companion", f"read only the first {MAX_MTL_BYTES >> 20} MiB of {quote(reference)}")
+            note(
+                "large_companion",
+                f"read only the first {MAX_MTL_BYTES >> 20} MiB of {quote(reference)}",
+                name=quote(reference),
+                size=MAX_MTL_BYTES >> 20,
+            )
         for name, statements in parse_mtl(library.head(MAX_MTL_BYTES)).items():
             materials.setdefault(name, statements)
     _note_missing_companions(missing)
@@ -169,7 +178,11 @@ def _build_material(
     base_color = parse_color(statements.get("kd"))
     if image is not None and base_color is not None and not any(base_color):
         # exporters write black if only the texture matters
-        note("black_diffuse_ignored", f"material {quote(name)} is black and has a texture: read its color as white")
+        note(
+            "black_diffuse_ignored",
+            f"material {quote(name)} is black and has a texture: read its color as white",
+            name=quote(name),
+        )
         base_color = None
     alpha = _read_alpha(name, statements)
     alpha_texture = parse_texture(statements.get("map_d"))
@@ -217,6 +230,8 @@ def _handle_gray(material: Material, *, ignores_gray: bool) -> Material:
         f"material {quote(material.name)} multiplies its texture by the gray {format_number(red, 3)}; "
         "if it is too dark, set {obj_kd=ignore}",
         options=("obj_kd",),
+        name=quote(material.name),
+        gray=float(red),
     )
     return material
 
@@ -308,9 +323,10 @@ def _note_missing_companions(names: list[str]) -> None:
         note(
             "missing_companion",
             f"missing {_list_names(names)}: keep MTL and textures beside the OBJ, or pack all in one archive",
+            names=_list_names(names),
         )
 
 
 def _list_names(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_LISTED_COUNT} more" if len(names) > _MAX_LISTED_COUNT else ""
+    more = f", … (+{len(names) - _MAX_LISTED_COUNT})" if len(names) > _MAX_LISTED_COUNT else ""
     return ", ".join(map(quote, names[:_MAX_LISTED_COUNT])) + more

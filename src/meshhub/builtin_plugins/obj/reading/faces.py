@@ -219,7 +219,11 @@ def _resolve_attribute(
     missing_count = int((~is_valid & (indices != 0)).sum())
     if missing_count:
         attribute = "texture coordinates" if statement == VT else "normals"
-        note("missing_references", f"{missing_count} corners refer to {attribute} that the OBJ does not have")
+        note(
+            "missing_references",
+            f"{missing_count} corners refer to {attribute} that the OBJ does not have",
+            count=int(missing_count),
+        )
     if is_valid.all():
         return rows
     return np.where(is_valid, rows, -1) if is_valid.any() else None

@@ -63,6 +63,8 @@ def triangulate_faces(data: VertexData, faces: Faces, part: Int32, material: Int
         note(
             "incomplete_faces",
             f"skipped {short_count} of {len(faces.counts)} faces: they have fewer than three corners",
+            count=int(short_count),
+            total=len(faces.counts),
         )
     corners, polygon = triangulate_corners(data.positions, faces.counts, faces.v)
     part = part[polygon]

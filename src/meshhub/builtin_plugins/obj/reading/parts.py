@@ -64,7 +64,11 @@ def assign_parts(lines: Lines, faces: Faces) -> tuple[Int32, list[PartName]]:
     for group_number, surface_number in enumerate(surface.tolist()):
         members[surface_number].append(group_number)
     if len(members) > MAX_PARTS_COUNT:
-        note("too_many_groups", f"the OBJ has more than {MAX_PARTS_COUNT} groups: joined them and dropped their names")
+        note(
+            "too_many_groups",
+            f"the OBJ has more than {MAX_PARTS_COUNT} groups: joined them and dropped their names",
+            limit=MAX_PARTS_COUNT,
+        )
         return _assign_objects(owner, object_names)
     _note_joined_groups(members)
     object_of_group = [object_names[index] for index in face_object[first].tolist()]
@@ -90,6 +94,8 @@ def _note_joined_groups(members: list[list[int]]) -> None:
             "groups_joined",
             f"{sum(map(len, joined))} groups or objects of the OBJ share vertices: read them as {len(joined)} "
             f"part{'s' if len(joined) > 1 else ''}, with their materials",
+            count=sum(map(len, joined)),
+            parts=len(joined),
         )
 
 
@@ -127,7 +133,11 @@ def assign_materials(lines: Lines, face_lines: Index) -> tuple[Int32 | None, lis
     if not name_index.any():
         return None, []
     if len(names) > MAX_PARTS_COUNT:
-        note("too_many_materials", f"the OBJ uses more than {MAX_PARTS_COUNT} materials: dropped them")
+        note(
+            "too_many_materials",
+            f"the OBJ uses more than {MAX_PARTS_COUNT} materials: dropped them",
+            limit=MAX_PARTS_COUNT,
+        )
         return None, []
     return name_index - np.int32(1), names[1:]
 

@@ -267,14 +267,22 @@ class PropertyReader:
     def _read_image(self, path: str, base: str) -> int | None:
         name = self._package.find(path, base)
         if name is None:
-            note("missing_texture", f"texture {quote(path)} is not in the file; its faces were read without it")
+            note(
+                "missing_texture",
+                f"texture {quote(path)} is not in the file; its faces were read without it",
+                name=quote(path),
+            )
             return None
         if name not in self._image_cache:
             data = self._package.read(name)
             media_type = detect_media_type(data)
             self._image_cache[name] = None
             if media_type not in _MEDIA_TYPES:
-                note("missing_texture", f"texture {quote(path)} is not PNG or JPEG; its faces were read without it")
+                note(
+                    "missing_texture",
+                    f"texture {quote(path)} is not PNG or JPEG; its faces were read without it",
+                    name=quote(path),
+                )
             else:
                 self._image_cache[name] = len(self.images)
                 stem = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]

@@ -91,6 +91,7 @@ def add_lattice(mesh: TriangleMesh, lattice: BeamLattice, clip: TriangleMesh | N
             f"{beams.count:,} beams and balls overlap, because uniting so many takes long; slicers unite them, or use "
             "{repair_self_intersections}",
             options=("repair_self_intersections",),
+            count=int(beams.count),
         )
         if _is_clipped(lattice):
             note("lattice_not_clipped", "a beam lattice was not clipped, because it has too many beams")

@@ -148,6 +148,8 @@ class FilamentReader:
                 "filament_colors_unknown",
                 f"the project does not define the colors of {len(unknown)} of {len(used)} filaments; "
                 "distinct ones were chosen",
+                count=len(unknown),
+                total=len(used),
             )
 
     def _note_paint(self) -> None:
@@ -160,6 +162,7 @@ class FilamentReader:
                 f"triangles painted with several filaments took the one that covers most of them "
                 f"({self._mixed_count:,}); {remedy}",
                 options=("threemf_paint",),
+                count=int(self._mixed_count),
             )
         # a slicer gets the paint back, and not the pieces
         if self._split_count > self._whole_count and get_destination().max_colors is None:
@@ -168,9 +171,15 @@ class FilamentReader:
                 f"{self._whole_count:,} triangles were split along their paint into {self._split_count:,}; "
                 "set {threemf_paint=dominant} to keep them whole",
                 options=("threemf_paint",),
+                count=int(self._whole_count),
+                result=int(self._split_count),
             )
         if self._malformed_count:
-            note("bad_paint", f"malformed paint was not read (triangles: {self._malformed_count:,})")
+            note(
+                "bad_paint",
+                f"malformed paint was not read (triangles: {self._malformed_count:,})",
+                count=int(self._malformed_count),
+            )
 
 
 def _has_flat_properties(source: TriangleMesh) -> bool:

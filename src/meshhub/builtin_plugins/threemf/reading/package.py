@@ -88,7 +88,11 @@ class Package:
         if guess is None and len(models) == 1:
             guess = models[0]
         if guess is not None:
-            note("missing_relationship", f"the package does not name the part of its model; {quote(guess)} was read")
+            note(
+                "missing_relationship",
+                f"the package does not name the part of its model; {quote(guess)} was read",
+                name=quote(guess),
+            )
             return guess
         raise missing_model_error(self.names)
 

@@ -191,17 +191,20 @@ class SlicerProject:
                 "volume_settings_copied",
                 f"the project has no settings for {format_count(self._copy_count, 'copy', 'copies')} of "
                 "volumes: read with kind and filament of the first volume with that mesh, as slicers do",
+                count=self._copy_count,
             )
         if self._settings.plates > 1:
             note(
                 "plates_merged",
                 f"the project has {self._settings.plates} plates; they were read as one scene, side by side",
+                count=self._settings.plates,
             )
         if self._settings.changes:
             note(
                 "layer_changes_dropped",
                 f"color changes, pauses or G-code at {format_count(self._settings.changes, 'layer', 'layers')}; "
                 "they were not read",
+                count=self._settings.changes,
             )
         kinds = [kind for name, kind in _SETTINGS.items() if name in self._files]
         if any(name.startswith("cura/") for name in self._files):
@@ -211,6 +214,7 @@ class SlicerProject:
             note(
                 "slicer_settings_dropped",
                 f"slicer settings were not read ({format_count(len(kinds), 'file', 'files')}): {listed}",
+                count=len(kinds),
             )
 
 

@@ -102,6 +102,7 @@ def note_required_extensions(required: Mapping[str, str]) -> None:
                 "unknown_required_extension",
                 f"the file requires the unsupported 3MF extension {_name_extension(namespace)} "
                 f"({quote(prefix)}); only its plain triangles were read",
+                name=quote(prefix),
             )
 
 

@@ -173,6 +173,8 @@ class FilamentWriter:
                     "narrow_paint_removed",
                     f"strips of paint narrower than {format_number(round(width * self._cell, 3))} mm took the filament "
                     f"beside them: {self.dialect.name} skips such strips, or takes minutes for them",
+                    size=round(width * self._cell, 3),
+                    program=self.dialect.name,
                 )
         pieces = Pieces(mesh.faces, division.owner, numbers)
         trees, is_complete = build_trees(mesh.vertices, division.triangles, pieces, cell, max_leaf_count)
@@ -182,6 +184,8 @@ class FilamentWriter:
                 f"the paint needs more than {MAX_LEAF_COUNT} leaves at {format_number(self._cell)} mm, so the finest "
                 "details are missing; raise {threemf_paint_cell_mm}",
                 options=("threemf_paint_cell_mm",),
+                limit=MAX_LEAF_COUNT,
+                size=self._cell,
             )
         return trees
 
@@ -212,6 +216,9 @@ class FilamentWriter:
             "too_many_filaments",
             f"the model has {len(self._colors)} colors, but {self.dialect.name} has only {limit} filaments; "
             "the other colors became the nearest filament",
+            count=len(self._colors),
+            limit=limit,
+            program=self.dialect.name,
         )
         colors = {number: np.array(color) for number, color in self._colors.items()}
         kept = [number for number in colors if number <= limit]
@@ -231,6 +238,7 @@ class FilamentWriter:
                 f"{self.dialect.name} prints the colors of materials, not textures and vertex colors; "
                 "set {reduce_colors} to the number of filaments",
                 options=("reduce_colors",),
+                program=self.dialect.name,
             )
 
 

@@ -62,5 +62,7 @@ def _find_types(printer: Printer, types: Sequence[str]) -> list[str]:
             "filament_types_replaced",
             f"no preset of {printer.model} for filaments {listed}: they are PLA in the project; "
             "choose their presets in the slicer",
+            printer=printer.model,
+            filaments=listed,
         )
     return [kind if kind in printer.filaments else "PLA" for kind in types]

@@ -161,6 +161,10 @@ def _note_size(scene: Scene, printer: Printer) -> None:
             f"{count:,} of {len(sizes):,} parts are larger than the plate of {printer.model} ({width} × {depth} mm); "
             "scale them with {scale_percent}, or divide them with {split_for_bed}",
             options=("scale_percent", "split_for_bed"),
+            count=count,
+            total=len(sizes),
+            printer=printer.model,
+            size=f"{width} × {depth} mm",
         )
 
 
