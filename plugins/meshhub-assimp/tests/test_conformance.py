@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from bricks import FILES
+
 from meshhub import Source
 from meshhub.testing import ReaderContract, sample_scenes
 
@@ -126,7 +128,7 @@ GROUPED = fbx(
 )
 
 
-class TestReader(ReaderContract):
+class TestFbx(ReaderContract):
     format_id = "fbx"
     brick = Source.from_bytes(fbx(), "brick.fbx")
     samples = (
@@ -134,4 +136,16 @@ class TestReader(ReaderContract):
         Source.from_bytes(TWICE, "twice.fbx"),
         Source.from_bytes(GROUPED, "grouped.fbx"),
     )
+    may_crash = True
+
+
+class Test3ds(ReaderContract):
+    format_id = "3ds"
+    brick = Source.from_bytes(FILES["3ds"], "brick.3ds", {"paint.png": sample_scenes.png()})
+    may_crash = True
+
+
+class TestX3d(ReaderContract):
+    format_id = "x3d"
+    brick = Source.from_bytes(FILES["x3d"], "brick.x3d", {"paint.png": sample_scenes.png()})
     may_crash = True
