@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bricks import FILES
 
 from meshhub import Source
-from meshhub.testing import ReaderContract, sample_scenes
+from meshhub.testing import ReaderContract, WriterContract, sample_scenes
 
 CORNERS = [(x, y, z) for z in (0, 30) for x, y in ((0, 0), (10, 0), (10, 20), (0, 20))]
 SIDES = ((3, 2, 1, 0), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
@@ -149,3 +149,7 @@ class TestX3d(ReaderContract):
     format_id = "x3d"
     brick = Source.from_bytes(FILES["x3d"], "brick.x3d", {"paint.png": sample_scenes.png()})
     may_crash = True
+
+
+class TestFbxWriter(WriterContract):
+    format_id = "fbx"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from meshhub import Feature, Format, Frame, Magic, Reader, hookimpl
+from meshhub import Feature, Format, Frame, Magic, Reader, Writer, hookimpl
 from meshhub.model.capabilities import Unit
 
 MESHHUB_API = "1.0"
@@ -117,4 +117,17 @@ def meshhub_readers() -> list[Reader]:
             frame=None if row.unit is None else Frame(row.unit, "y"),
         )
         for row in ROWS
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> list[Writer]:
+    """Declare the writer of FBX, which needs no library."""
+    return [
+        Writer(
+            format=FBX,
+            run="meshhub_assimp.writer:write",
+            carries=_NESTED | {"instances", "colors", "units"},
+            frame=Frame("cm", "y"),
+        )
     ]
