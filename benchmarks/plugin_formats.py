@@ -339,6 +339,7 @@ FORMATS = {
     "fbx": Format("assimp", (".fbx",), True, "bpy"),
     "3ds": Format("assimp", (".3ds",), False, "pymeshlab"),
     "x3d": Format("assimp", (".x3d",), False, "pymeshlab"),
+    "vrml": Format("assimp", (".wrl",), False, "pymeshlab"),
     "lwo": Format("assimp", (".lwo", ".lxo"), False, "assimp"),
     "ms3d": Format("assimp", (".ms3d",), False, "assimp"),
     "ac3d": Format("assimp", (".ac",), False, "assimp"),
