@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
@@ -71,8 +71,8 @@ def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], su
     face_surface = surfaces.take(region)
     corner = points[skin.faces]
 
-    def at(weights: tuple[float, float, float]) -> Float64:
-        return np.abs(distances(face_surface, np.einsum("ijk,j->ik", corner, np.array(weights))))
+    def at(weights: ArrayLike) -> Float64:
+        return np.abs(distances(face_surface, np.einsum("ijk,j->ik", corner, np.asarray(weights))))
 
     corners = max(float(at(weights).max()) for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
     middles = max(float(at(weights).max()) for weights in ((0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5)))
