@@ -247,6 +247,27 @@ def judge_trimesh(path: Path) -> Measures | None:
     return Measures(None, sizes, sum(polygon.area for polygon in polygons))
 
 
+_MESHLAB_CODE = """
+import sys, numpy as np, pymeshlab
+meshes = pymeshlab.MeshSet()
+meshes.load_new_mesh(sys.argv[1])
+meshes.generate_by_merging_visible_meshes()
+mesh = meshes.current_mesh()
+np.savez(sys.argv[2], points=mesh.vertex_matrix(), faces=mesh.face_matrix())
+"""
+
+
+def judge_meshlab(path: Path) -> Measures | None:
+    """Let MeshLab import a file; a process, because it crashes on some."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.npz"
+        run_judge([sys.executable, "-c", _MESHLAB_CODE, str(path), str(out)])
+        if not out.exists():
+            return None
+        with np.load(out) as arrays:
+            return measure_triangles(arrays["points"], arrays["faces"]) if len(arrays["faces"]) else None
+
+
 _BLENDER_PYTHON = os.environ.get("BLENDER_PYTHON", sys.executable)
 """Python with Blender as a module, which needs an older numpy than meshhub."""
 
@@ -315,7 +336,15 @@ FORMATS = {
     ),
     "dae": Format("collada", (".dae", ".zae"), True, "assimp"),
     "dxf": Format("cad", (".dxf",), False, "trimesh", measure_profile, {"dxf_tolerance_mm": 1e-3}),
-    "fbx": Format("fbx", (".fbx",), False, "bpy"),
+    "fbx": Format("assimp", (".fbx",), True, "bpy"),
+    "3ds": Format("assimp", (".3ds",), False, "pymeshlab"),
+    "x3d": Format("assimp", (".x3d",), False, "pymeshlab"),
+    "vrml": Format("assimp", (".wrl",), False, "pymeshlab"),
+    "lwo": Format("assimp", (".lwo", ".lxo"), False, "assimp"),
+    "ms3d": Format("assimp", (".ms3d",), False, "assimp"),
+    "ac3d": Format("assimp", (".ac",), False, "assimp"),
+    "b3d": Format("assimp", (".b3d",), False, "assimp"),
+    "directx": Format("assimp", (".x",), False, "assimp"),
     "iges": Format(
         "cad", (".igs", ".iges"), False, "gmsh", options={"iges_deviation_mm": 1e-3, "iges_angle_degrees": 2}
     ),
@@ -330,6 +359,7 @@ JUDGES: dict[str, Callable[[Path], Measures | None]] = {
     "gmsh": judge_gmsh,
     "lightusd": judge_lightusd,
     "prusa-slicer": judge_prusa,
+    "pymeshlab": judge_meshlab,
     "trimesh": judge_trimesh,
 }
 

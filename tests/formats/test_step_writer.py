@@ -1187,6 +1187,24 @@ def test_the_deviation_includes_corners_that_were_moved() -> None:
     assert remarks.figures["max_deviation_mm"] == pytest.approx(depth, rel=1e-3)
 
 
+def test_the_distance_between_mesh_and_surfaces_is_that_of_arc_and_chord() -> None:
+    disc, block = cylinder(20, 10, 10, 36), Solid.cube((20, 20, 20))
+    sagitta = 10 * (1 - np.cos(np.pi / 36))
+    angle = np.linspace(-np.pi / 36, np.pi / 36, 1001)
+    off = 10 - 10 * np.cos(np.pi / 36) / np.cos(angle)
+    wall = 36 * 20 * 20 * np.sin(np.pi / 36)
+    caps = 36 * 100 * np.sin(np.pi / 18)
+    _, remarks = write_step(scene_of(mesh_of(disc)))
+    assert remarks.figures["hausdorff_mm"] == pytest.approx(sagitta, rel=1e-4)
+    squares = wall * float(np.average(off**2, weights=1 / np.cos(angle) ** 2))
+    assert remarks.figures["rms_mm"] == pytest.approx((squares / (wall + caps)) ** 0.5, rel=0.01)
+    # over all products, by their area
+    _, remarks = write_step(scene_of(mesh_of(disc), mesh_of(block)))
+    assert remarks.figures["hausdorff_mm"] == pytest.approx(sagitta, rel=1e-4)
+    assert remarks.figures["rms_mm"] == pytest.approx((squares / (wall + caps + 2400)) ** 0.5, rel=0.01)
+    assert remarks.figures["mesh_area_mm2"] == pytest.approx(wall + caps + 2400)
+
+
 def irregular_torus(rows: int, columns: int) -> Mesh:
     """Return a torus whose rows of corners are waves, so that no two corners have one latitude."""
     row, column = np.divmod(np.arange(rows * columns), columns)

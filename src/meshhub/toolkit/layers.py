@@ -94,7 +94,10 @@ def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: floa
     size = high - low
     height = max(layer_mm, float(size[2]) / MAX_LAYERS)
     count = max(1, int(np.ceil(size[2] / height - 0.5 - ROUNDING_RATIO)))
-    finest = min(float(size[:2].max()) / MIN_CELLS_PER_SIDE, float(np.sqrt(size[0] * size[1] * count / MAX_CELLS)))
+    longest = float(size[:2].max())
+    # of a model as narrow as a line, three rows of cells
+    finest = max(float(np.sqrt(size[0] * size[1] * count / MAX_CELLS)), 3 * longest * count / MAX_CELLS)
+    finest = min(longest / MIN_CELLS_PER_SIDE, finest)
     normals = face_normals(vertices, faces)
     seen_from_above = float(np.abs(normals[:, 2]).sum()) / 2
     cell = max(cell_mm, finest, (seen_from_above / MAX_CROSSINGS) ** 0.5)

@@ -152,7 +152,7 @@ def meshhub_writers() -> Iterable[Writer]:
                 "spheres": "{} sphere|{} spheres",
                 "tori": "{} torus|{} tori",
                 "bsplines": "{} free-form face|{} free-form faces",
-                "max_deviation_mm": "within {} mm of the mesh",
+                "hausdorff_mm": "within {} mm of the mesh",
             },
         )
     ]

@@ -10,7 +10,7 @@ from meshhub.builtin_plugins.step.part21.document import ProductIds
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import advise_reduction, did, note
 
-DEVIATION = "max_deviation_mm"
+DEVIATION, HAUSDORFF, RMS = "max_deviation_mm", "hausdorff_mm", "rms_mm"
 _MAX_REASONS_COUNT = 2
 """Reasons in a note; a third one is rare."""
 _MANY_TIMES_RATIO = 3.0
@@ -64,10 +64,14 @@ class Fault(NamedTuple):
 
 def report_products(written: list[WrittenProduct]) -> None:
     """Report figures, open shells, changed volumes and many faces."""
-    # the figures of several products are added; of deviations, the largest counts
-    did(max_deviation_mm=max(product.figures[DEVIATION] for product in written))
     for product in written:
-        did(**{name: value for name, value in product.figures.items() if name != DEVIATION})
+        did(**{name: value for name, value in product.figures.items() if name not in (DEVIATION, HAUSDORFF, RMS)})
+    # other figures of several products are added
+    did(**{name: max(product.figures[name] for product in written) for name in (DEVIATION, HAUSDORFF)})
+    areas = [product.figures["mesh_area_mm2"] for product in written]
+    squares = sum(area * product.figures[RMS] ** 2 for area, product in zip(areas, written, strict=True))
+    did(**{RMS: (squares / sum(areas)) ** 0.5})
+    for product in written:
         sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
         if sheets:
             note(

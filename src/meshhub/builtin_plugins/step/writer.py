@@ -39,8 +39,11 @@ from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
 from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
+from meshhub.builtin_plugins.step.recognition.deviation import measure_distances
 from meshhub.builtin_plugins.step.report import (
     DEVIATION,
+    HAUSDORFF,
+    RMS,
     Fault,
     WrittenProduct,
     note_faults,
@@ -52,7 +55,6 @@ from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
 from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
@@ -329,27 +331,20 @@ def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int
     """
     surfaces = model.regions.surfaces
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
+    off = measure_distances(model.skin, model.mesh_points, model.regions.region, surfaces)
     return {
         "faces": len(surfaces),
         **{traits.plural: int(kinds[kind]) for kind, traits in KINDS.items() if kinds[kind] or kind in ANALYTIC_KINDS},
         "design_radii": count_design_radii(surfaces),
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
-        DEVIATION: _measure_deviation(model),
+        DEVIATION: off.corners,
+        HAUSDORFF: off.largest,
+        RMS: off.rms,
+        "mesh_area_mm2": off.area * uses,
         "mesh_volume_mm3": volume * uses,
         "volume_gained_mm3": (float(model.shell_volumes[model.skin.closed].sum()) - volume) * uses,
     }
-
-
-def _measure_deviation(model: BrepModel) -> float:
-    """Return the largest distance of a corner of the mesh from the surface of its triangle, in millimeters.
-
-    Corners that were moved onto surfaces count where the mesh has them.
-    """
-    region, faces = model.regions.region, model.skin.faces
-    surfaces = model.regions.surfaces.take(region)
-    points = model.mesh_points
-    return max(float(np.abs(distances(surfaces, points[corner])).max()) for corner in faces.T)
 
 
 def _write_colors(

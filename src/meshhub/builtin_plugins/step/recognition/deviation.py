@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
@@ -35,6 +37,53 @@ _RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
     for corner in range(3)
 ]
 """Barycentric coordinates and weights of seven points; exact for polynomials of degree five on a triangle."""
+
+
+class Distances(NamedTuple):
+    """Distances between a mesh and the surfaces that replace its triangles.
+
+    corners: mm, largest at a corner
+    largest: mm, largest anywhere
+    rms:     mm, root mean square over the area
+    area:    mm² of the mesh
+    """
+
+    corners: float
+    largest: float
+    rms: float
+    area: float
+
+
+def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], surfaces: SurfaceArray) -> Distances:
+    """Measure how far the triangles of a mesh lie from the surfaces that replace them.
+
+    A point of a triangle is as far from its surface as the surface is from the triangle below it, so the distance
+    counts in both directions. A surface ends where its neighbors do, which is off the mesh by no more.
+
+    Args:
+        skin: Mesh.
+        points: (p, 3) corners in the mesh, before they were moved onto surfaces.
+        region: (m,) region of each face.
+        surfaces: (r,) surfaces of the regions.
+    Returns:
+        Millimeters. The middles of triangles and edges, and the points of a quadrature, stand for all points.
+    """
+    face_surface = surfaces.take(region)
+    corner = points[skin.faces]
+
+    def at(weights: ArrayLike) -> Float64:
+        return np.abs(distances(face_surface, np.einsum("ijk,j->ik", corner, np.asarray(weights))))
+
+    corners = max(float(at(weights).max()) for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
+    middles = max(float(at(weights).max()) for weights in ((0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5)))
+    area = lengths(skin.cross) / 2
+    squares, largest = 0.0, max(corners, middles)
+    for weights, share in _RADON_POINTS:
+        off = at(weights)
+        squares += share * float(area @ off**2)
+        largest = max(largest, float(off.max()))
+    total = float(area.sum())
+    return Distances(corners, largest, (squares / total) ** 0.5 if total else 0.0, total)
 
 
 def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, limit: Float64) -> IntIndex:

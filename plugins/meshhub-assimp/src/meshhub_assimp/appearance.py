@@ -1,4 +1,4 @@
-"""Materials of FBX, as assimp maps those of all programs to its keys."""
+"""Materials, as assimp maps those of all formats and programs to its keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from meshhub import Image, Material, Source, note
 from meshhub.toolkit.colors import clamp_fraction
 from meshhub.toolkit.images import detect_media_type
 from meshhub.toolkit.names import single_line
-from meshhub_fbx.library import MaterialView, find_embedded
-from meshhub_fbx.library import Scene as ImportedScene
+from meshhub_assimp.library import MaterialView, find_embedded
+from meshhub_assimp.library import Scene as ImportedScene
 
 _DIFFUSE, _EMISSIVE, _NORMALS, _BASE_COLOR, _OCCLUSION = 1, 4, 6, 12, 17
 """Kinds of textures (`aiTextureType`)."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from bricks import FILES
+
 from meshhub import Source
-from meshhub.testing import ReaderContract, sample_scenes
+from meshhub.testing import ReaderContract, WriterContract, sample_scenes
 
 CORNERS = [(x, y, z) for z in (0, 30) for x, y in ((0, 0), (10, 0), (10, 20), (0, 20))]
 SIDES = ((3, 2, 1, 0), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
@@ -126,7 +128,7 @@ GROUPED = fbx(
 )
 
 
-class TestReader(ReaderContract):
+class TestFbx(ReaderContract):
     format_id = "fbx"
     brick = Source.from_bytes(fbx(), "brick.fbx")
     samples = (
@@ -135,3 +137,19 @@ class TestReader(ReaderContract):
         Source.from_bytes(GROUPED, "grouped.fbx"),
     )
     may_crash = True
+
+
+class Test3ds(ReaderContract):
+    format_id = "3ds"
+    brick = Source.from_bytes(FILES["3ds"], "brick.3ds", {"paint.png": sample_scenes.png()})
+    may_crash = True
+
+
+class TestX3d(ReaderContract):
+    format_id = "x3d"
+    brick = Source.from_bytes(FILES["x3d"], "brick.x3d", {"paint.png": sample_scenes.png()})
+    may_crash = True
+
+
+class TestFbxWriter(WriterContract):
+    format_id = "fbx"

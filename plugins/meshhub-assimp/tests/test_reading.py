@@ -46,8 +46,8 @@ def volume(scene: Scene) -> float:
 
 def test_the_registry_loads_the_plugin_by_entry_point() -> None:
     registry = REGISTRY
-    assert not [fault for fault in registry.faults if fault.plugin == "fbx"]
-    assert next(plugin for plugin in registry.plugins if plugin.name == "fbx").origin.startswith("meshhub-fbx ")
+    assert not [fault for fault in registry.faults if fault.plugin == "assimp"]
+    assert next(plugin for plugin in registry.plugins if plugin.name == "assimp").origin.startswith("meshhub-assimp ")
 
 
 def test_the_command_line_converts_fbx_in_a_worker(tmp_path: Path) -> None:

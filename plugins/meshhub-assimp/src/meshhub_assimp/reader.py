@@ -1,9 +1,11 @@
-"""FBX reader: assimp parses the file and its transforms; all arrays are copied, because they end with the import."""
+"""Readers: assimp parses the file and its transforms; all arrays are copied, because they end with the import."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
-from meshhub_fbx.appearance import Appearance
-from meshhub_fbx.library import Mesh as ImportedMesh
-from meshhub_fbx.library import Scene as ImportedScene
-from meshhub_fbx.library import import_file, read_numbers
+from meshhub_assimp import ROWS, Row
+from meshhub_assimp.appearance import Appearance
+from meshhub_assimp.library import Mesh as ImportedMesh
+from meshhub_assimp.library import Scene as ImportedScene
+from meshhub_assimp.library import import_file, read_numbers
+from meshhub_assimp.vrml import convert_to_x3d
 
 _MAX_DEPTH_COUNT = 1024
 """Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
@@ -32,27 +36,38 @@ _UNIT_TOLERANCE_RATIO = 1e-6
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
 
-_HELPER_NAME = "_$AssimpFbx$_"
-"""Mark in the names of the nodes that assimp inserts for pivots."""
+_COMMAS = re.compile(rb"(?<=[\d.]),(?=[-+.\d])")
+"""Comma between numbers without a space."""
+
+_TEXTS = re.compile(rb"""=\s*(?:'\s*"([^'"<]*)"[^'<]*'|"\s*&quot;([^&"<]*)&quot;[^"<]*")""")
+"""Value of an attribute that is a list of texts (ISO/IEC 19776-1, 5.15): '"a.png" "b.png"'."""
 
 _FACE = np.dtype([("count", np.uint32), ("padding", np.uint32), ("indices", np.uintp)])
 """`aiFace` on machines of 64 bits."""
 
 
-def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
-    """Read an FBX file, binary or text.
+def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
+    """Read a file.
 
     Returns:
         Scene in the unit of the file, Y up, in the bind pose.
     Raises:
-        UnreadableFile: The file is damaged, or not FBX.
+        UnreadableFile: The file is damaged, or of another format.
         EmptyModel: The file has no triangles.
         ModelTooComplex: The file has too many parts.
     """
-    with import_file(source.read()) as (imported, reasons):
-        frame, matrix = _read_frame(read_numbers(imported.metadata))
+    data = source.read()
+    extension = row.format.extensions[0]
+    if row.format.id == "x3d":
+        data = _simplify_lists(data)
+    elif row.format.id == "vrml":
+        data, extension = convert_to_x3d(data), ".x3d"
+    with import_file(data, extension, row.format.label) as (imported, reasons):
+        frame, matrix = (
+            _read_frame(read_numbers(imported.metadata)) if row.unit is None else (Frame(row.unit, "y"), np.eye(4))
+        )
         builder = _Builder(imported, Appearance(imported, source))
-        for name, path, placement, meshes in _placements(imported):
+        for name, path, placement, meshes in _placements(imported, re.compile(row.generated_names)):
             builder.add(name, path, matrix @ placement, meshes)
     for reason in reasons:
         note("damaged_element", f"dropped a damaged element: {reason}")
@@ -69,6 +84,12 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     )
 
 
+def _simplify_lists(data: bytes) -> bytes:
+    """Return an X3D file as assimp 6 reads it: a space after each comma, and one text without quotes for each list."""
+    data = _COMMAS.sub(b", ", data)
+    return _TEXTS.sub(lambda match: b'="' + (match[1] or match[2] or b"") + b'"', data)
+
+
 def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
     """Return the frame of the scene, and the matrix from the unit of the file to it. Raises UnreadableFile.
 
@@ -83,7 +104,9 @@ def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
     return Frame("mm", "y"), np.diag([mm, mm, mm, 1.0])
 
 
-def _placements(imported: ImportedScene) -> Iterator[tuple[str, tuple[str, ...], Float64, tuple[int, ...]]]:
+def _placements(
+    imported: ImportedScene, generated_names: re.Pattern[str]
+) -> Iterator[tuple[str, tuple[str, ...], Float64, tuple[int, ...]]]:
     """Yield name, groups, placement and meshes of each node with meshes. Raises UnreadableFile or ModelTooComplex."""
     stack: list[tuple[Any, tuple[str, ...], Float64, int]] = [(imported.root.contents, (), np.eye(4), 0)]
     while stack:
@@ -92,13 +115,15 @@ def _placements(imported: ImportedScene) -> Iterator[tuple[str, tuple[str, ...],
             raise ModelTooComplex(f"the file nests nodes more than {_MAX_DEPTH_COUNT} deep; flatten its groups")
         placement = parent @ np.array(node.matrix, np.float64).reshape(4, 4)
         name = single_line(str(node.name))
+        if generated_names.match(name):
+            name = ""
         if not np.isfinite(placement).all():
             raise UnreadableFile(f"node {name[:40]!r} has a transform that is not finite; export the file again")
         if node.meshes_count and not read_numbers(node.metadata).get("Show", True):
             note("invisible_skipped", "skipped invisible objects")
         elif node.meshes_count:
             yield name, path, placement, tuple(node.meshes[: node.meshes_count])
-        if depth and name and _HELPER_NAME not in name:
+        if depth and name:
             path = (*path, name)
         children = [node.children[number].contents for number in range(node.children_count)]
         stack += [(child, path, placement, depth + 1) for child in reversed(children)]
@@ -216,3 +241,16 @@ def _copy(address: int | None, dtype: np.dtype[Any], count: int, width: int) -> 
 
 def _copy_bytes(address: int | None, size: int) -> bytes:
     return ctypes.string_at(address, size) if address else b""
+
+
+_BY_ID = {row.format.id: row for row in ROWS}
+
+read_fbx = partial(read, row=_BY_ID["fbx"])
+read_3ds = partial(read, row=_BY_ID["3ds"])
+read_x3d = partial(read, row=_BY_ID["x3d"])
+read_vrml = partial(read, row=_BY_ID["vrml"])
+read_lwo = partial(read, row=_BY_ID["lwo"])
+read_ms3d = partial(read, row=_BY_ID["ms3d"])
+read_ac3d = partial(read, row=_BY_ID["ac3d"])
+read_b3d = partial(read, row=_BY_ID["b3d"])
+read_directx = partial(read, row=_BY_ID["directx"])

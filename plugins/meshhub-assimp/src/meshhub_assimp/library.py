@@ -176,9 +176,13 @@ def load() -> ctypes.CDLL:
 
 
 @contextmanager
-def import_file(data: bytes) -> Iterator[tuple[Scene, list[str]]]:
-    """Import an FBX file; the scene ends with the context.
+def import_file(data: bytes, extension: str, label: str) -> Iterator[tuple[Scene, list[str]]]:
+    """Import a file in memory; assimp opens no other, and the scene ends with the context.
 
+    Args:
+        data: The file.
+        extension: Extension by which assimp chooses its reader.
+        label: Name of the format for messages.
     Yields:
         The scene, and the reasons why elements of the file were dropped.
     Raises:
@@ -195,12 +199,12 @@ def import_file(data: bytes) -> Iterator[tuple[Scene, list[str]]]:
     with _import_lock:
         library.aiAttachLogStream(ctypes.byref(stream))
         try:
-            pointer = library.aiImportFileFromMemory(data, len(data), 0, b"fbx")
+            pointer = library.aiImportFileFromMemory(data, len(data), 0, extension.encode())
             error = library.aiGetErrorString().decode("utf-8", "replace")
         finally:
             library.aiDetachLogStream(ctypes.byref(stream))
     if not pointer:
-        raise UnreadableFile(f"not a readable FBX file ({_shorten(error)}); export the model again")
+        raise UnreadableFile(f"not a readable {label} file ({_shorten(error)}); export the model again")
     try:
         yield pointer.contents, reasons
     finally:
