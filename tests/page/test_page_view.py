@@ -195,6 +195,18 @@ def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("row", name="Size 40 × 20 × 10 mm 10 × 20 × 40 mm").wait_for()
 
 
+def test_no_inner_side_lies_on_the_bed(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, ROOT / "examples/bracket.stl")
+    look(page, "Orthographic", "Top")
+    page.get_by_role("button", name="Lay flat", exact=True).click()
+    face = find_face(page)
+    # the base plate, beside which the wall rises
+    page.mouse.click(face.left + 0.75 * (face.right - face.left), face.top + 0.15 * (face.bottom - face.top))
+    page.get_by_text("The model cannot lie on this side").wait_for()
+    assert page.get_by_role("switch", name="Rotate").is_checked() is False
+
+
 def drag(page: Any, handle: Any, x: float, y: float) -> None:
     """Drag a handle of the view by pixels."""
     place = handle.bounding_box()

@@ -84,6 +84,8 @@ export interface Plan {
     max_file_bytes: number;
     max_batch_files: number;
     requests_per_minute: number;
+    /** Jobs that a caller may have at once; null: any number. */
+    max_unfinished_jobs: number | null;
     /** Seconds for which the result of a job is kept; null: until the caller deletes it. */
     job_retention_seconds: number | null;
   };

@@ -7,7 +7,13 @@ vi.stubGlobal("navigator", { languages: [] });
 const { describeRetention } = await import("../src/retention");
 
 function plan(seconds: number | null): Plan {
-  const limits = { max_file_bytes: 1, max_batch_files: 1, requests_per_minute: 1, job_retention_seconds: seconds };
+  const limits = {
+    max_file_bytes: 1,
+    max_batch_files: 1,
+    requests_per_minute: 1,
+    max_unfinished_jobs: null,
+    job_retention_seconds: seconds,
+  };
   return { plan: "free", label: "Free", limits, usage: { requests_remaining: 1, resets_in_seconds: 0 } };
 }
 

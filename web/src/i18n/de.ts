@@ -251,6 +251,8 @@ export const de: Catalog = {
     direction: "Blickrichtung",
     layFlat: "Flach legen",
     layFlatHelp: "Klicken Sie auf die Seite, die auf dem Druckbett liegen soll.",
+    layFlatInner:
+      "Auf dieser Seite kann das Modell nicht liegen: Teile ragen darüber hinaus. Wählen Sie eine äußere Seite.",
     turnAbout: "Um 90° um {axis} drehen",
     turnedBy: "Gedreht um X, Y und Z: {angles}",
     heightHandle: "Höhe des Modells",

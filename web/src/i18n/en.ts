@@ -249,6 +249,7 @@ export const en = {
     direction: "Direction of view",
     layFlat: "Lay flat",
     layFlatHelp: "Click the side that shall lie on the bed.",
+    layFlatInner: "The model cannot lie on this side, because parts of it are beyond. Choose an outer side.",
     turnAbout: "Turn by 90° about {axis}",
     turnedBy: "Turned about X, Y and Z by {angles}",
     heightHandle: "Height of the model",

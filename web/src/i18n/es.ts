@@ -250,6 +250,7 @@ export const es: Catalog = {
     direction: "Dirección de la vista",
     layFlat: "Apoyar",
     layFlatHelp: "Haga clic en la cara que debe apoyarse en la cama.",
+    layFlatInner: "El modelo no puede apoyarse en esta cara: hay partes que la sobrepasan. Elija una cara exterior.",
     turnAbout: "Girar 90° alrededor de {axis}",
     turnedBy: "Girado alrededor de X, Y y Z: {angles}",
     heightHandle: "Altura del modelo",

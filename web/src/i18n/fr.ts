@@ -251,6 +251,8 @@ export const fr: Catalog = {
     direction: "Direction du regard",
     layFlat: "Poser à plat",
     layFlatHelp: "Cliquez sur la face qui doit reposer sur le plateau.",
+    layFlatInner:
+      "Le modèle ne peut pas reposer sur cette face : des parties la dépassent. Choisissez une face extérieure.",
     turnAbout: "Tourner de 90° autour de {axis}",
     turnedBy: "Tourné autour de X, Y et Z : {angles}",
     heightHandle: "Hauteur du modèle",

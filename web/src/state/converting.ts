@@ -4,6 +4,7 @@ import { convert, preview, type Output } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, isCancelled, toFailure, type Failure } from "./failures";
+import { runAtOnce } from "../lanes";
 import { deriveFacts, isPlainGlb } from "../own-result";
 import type { Settings } from "../settings";
 import type { Picture } from "../viewer/picture";
@@ -11,17 +12,21 @@ import { hasFreshOutput, settingsOf } from "./form";
 import { active, find, type Item, items, isTableShown, queued, update, type Work } from "./items";
 import { previewTriangles } from "./reading";
 import { forget, keepJob, keepOutput } from "./results";
-import { hasJobs } from "./service";
+import { hasJobs, plan } from "./service";
 
-/** Convert the models that were read and have no fresh output, one after the other. */
+/** Models that are converted at once, if the plan permits as many; their uploads share the line of the caller. */
+const MAX_AT_ONCE = 4;
+
+/** Convert the models that were read and have no fresh output, as many at once as the plan permits. */
 export async function convertAll(chosen: readonly Item[] = items.value): Promise<void> {
   const waiting = chosen.filter((item) => item.state === "ready" && !hasFreshOutput(item));
   const requested = waiting.map((item) => [item.id, settingsOf(item)] as const);
   queued.value = new Set(waiting.map(({ id }) => id));
-  for (const [id, settings] of requested) {
+  const limit = hasJobs.value ? Math.min(plan.value?.limits.max_unfinished_jobs ?? MAX_AT_ONCE, MAX_AT_ONCE) : 1;
+  await runAtOnce(requested, limit, ([id, settings]) => {
     queued.value = new Set([...queued.value].filter((other) => other !== id));
-    if (!(await convertOne(id, settings))) break;
-  }
+    return convertOne(id, settings);
+  });
   queued.value = new Set();
 }
 

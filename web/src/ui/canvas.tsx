@@ -16,6 +16,7 @@ import { parts, pressPartKey, select, selected } from "./parts-state";
 import {
   changeView,
   hasWebGl,
+  isSideInner,
   orientation,
   plannedCuts,
   plannedPose,
@@ -57,7 +58,10 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
         created.onSelect = select;
         created.onKey = pressPartKey;
         created.onLook = (turned) => (orientation.value = turned);
-        created.onLay = (x, y) => setOptions(toRotation([x, y, readRotation(settings.peek().options)[2]]));
+        created.onLay = (angles) => {
+          isSideInner.value = angles === null;
+          if (angles) setOptions(toRotation([...angles, readRotation(settings.peek().options)[2]]));
+        };
         viewer.value = created;
       } catch {
         hasWebGl.value = false;

@@ -125,8 +125,9 @@ function DownloadButton({ file }: { file: File }) {
 }
 
 function Progress() {
-  const item = items.value.find(({ work }) => work !== null);
+  const [item, ...others] = items.value.filter(({ work }) => work !== null);
   const work = item?.work;
+  const waiting = others.length + queued.value.size;
   const bar = useRef<HTMLProgressElement>(null);
   const isUploading = work ? work.uploaded < 1 : false;
   const share = isUploading ? (work?.uploaded ?? 0) : work?.job ? shareOf(work.job) : null;
@@ -139,7 +140,7 @@ function Progress() {
     <footer class="panel-footer busy">
       <label class="grow stack tight">
         <span class="ellipsis">{item && work ? describeWork(item.model.name, work) : ""}</span>
-        {queued.value.size > 0 && <small>{t("moreWaiting", { n: queued.value.size })}</small>}
+        {waiting > 0 && <small>{t("moreWaiting", { n: waiting })}</small>}
         <progress ref={bar} max="1" />
       </label>
       <button class="button" onClick={cancelAll}>

@@ -83,6 +83,9 @@ export function spanOf({ min, max, offset }: Posed, axis: number): Span {
   return { min: min[axis] ?? 0, max: max[axis] ?? 0, offset: offset[axis] ?? 0 };
 }
 
+/** Whether the side that was clicked last cannot lie on the bed, because parts of the model are beyond it. */
+export const isSideInner = signal(false);
+
 /** Whether the service turns models, and the plan allows it. */
 export const canTurn = computed(() => isOffered("rotate_x_deg"));
 

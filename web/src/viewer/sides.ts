@@ -14,6 +14,10 @@ import {
 
 import { findFlatRegion, type FlatRegion } from "./flat-region";
 import type { Hit } from "./picking";
+import type { Picture } from "./picture";
+
+/** Distance per diagonal of the model that a point may lie beyond a side on which the model still lies flat. */
+const BEYOND_RATIO = 1e-3;
 
 export class Sides {
   private readonly mark = new Mesh(
@@ -67,6 +71,24 @@ export class Sides {
     this.mark.material.dispose();
     this.mark.removeFromParent();
   }
+}
+
+/**
+ * Return whether the model can lie on a side: none of it lies beyond the plane of the side.
+ * @param outward Direction to which the side looks, in the view.
+ */
+export function carriesModel(picture: Picture, point: Vector3, outward: Vector3): boolean {
+  const limit = outward.dot(point) + BEYOND_RATIO * picture.box.getSize(new Vector3()).length();
+  return picture.meshes.every(({ geometry, matrixWorld }) => {
+    const positions = geometry.getAttribute("position").array;
+    const { x, y, z } = outward.clone().applyMatrix3(new Matrix3().setFromMatrix4(matrixWorld).transpose());
+    const rest = limit - outward.dot(new Vector3().setFromMatrixPosition(matrixWorld));
+    for (let start = 0; start < positions.length; start += 3) {
+      const height = x * (positions[start] ?? 0) + y * (positions[start + 1] ?? 0) + z * (positions[start + 2] ?? 0);
+      if (height > rest) return false;
+    }
+    return true;
+  });
 }
 
 /** Return the direction to which the side that was hit looks, toward the camera. */

@@ -32,7 +32,7 @@ import { layOnBed, placePose } from "./posing";
 import { Resolution } from "./resolution";
 import { toPlane } from "./section";
 import { Selection } from "./selection";
-import { outwardOf, Sides } from "./sides";
+import { carriesModel, outwardOf, Sides } from "./sides";
 import { toPng, toThumbnail } from "./snapshot";
 import { hasSlowWebGl } from "./speed";
 import type { Orientation } from "./view-cube";
@@ -92,7 +92,7 @@ export class Viewer {
   private readonly abort = new AbortController();
   formatBed: (number: number) => string = String;
   /** Called with the angles about X and Y that lay the chosen side on the bed. */
-  onLay: (x: number, y: number) => void = () => undefined;
+  onLay: (angles: [x: number, y: number] | null) => void = () => undefined;
   /** Called with the box of the model in the view, and what leads from there to the millimeters of the result. */
   onPose: (box: Box3, offset: Vector3) => void = () => undefined;
   /** Called with the number of the clicked part of the model; null beside it. */
@@ -521,7 +521,7 @@ export class Viewer {
     if (!found) return;
     const { hit, picture, pane } = found;
     if (tool === "lay-flat") {
-      if (picture === this.before) this.onLay(...this.layOnBed(hit));
+      if (picture === this.before) this.onLay(this.carriesModel(hit, picture) ? this.layOnBed(hit) : null);
       return;
     }
     if (tool === "thickness") this.measuring.measureWall(hit, picture, this.camera.current, this.sphere.radius);
@@ -539,6 +539,10 @@ export class Viewer {
     if (this.options.tool !== "lay-flat" || buttons !== 0) return;
     const found = this.pick(clientX, clientY);
     this.showSide(found && found.picture === this.before ? found.hit : null);
+  }
+
+  private carriesModel(hit: Hit, picture: Picture): boolean {
+    return carriesModel(picture, hit.point, outwardOf(hit, this.camera.current));
   }
 
   private layOnBed(hit: Hit): [x: number, y: number] {

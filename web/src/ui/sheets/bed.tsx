@@ -1,6 +1,6 @@
 /** The bed of a printer below the model. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 import { formatSize, t } from "../../i18n";
 import { fitsBed, PRINTER_BEDS } from "../../printer-beds";
@@ -14,7 +14,8 @@ export function BedSheet({ item }: { item: Item }) {
   const bed = viewOptions.value.bed ?? FIRST_BED;
   const preset =
     Object.entries(PRINTER_BEDS).find(([, size]) => size.every((length, axis) => length === bed[axis]))?.[0] ?? "";
-  useEffect(() => changeView({ bed }), []);
+  // Before anyone can choose another bed, which an effect after the next picture would undo.
+  useLayoutEffect(() => changeView({ bed }), []);
   const facts = viewOptions.value.mode === "before" ? item.facts : (item.outputFacts ?? item.facts);
   const size = facts?.inspection.model.size_mm ?? [0, 0, 0];
   const labels = [t("width"), t("depth"), t("height")];

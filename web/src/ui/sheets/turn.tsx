@@ -1,8 +1,11 @@
 /** Turning the model: a click on the side that lies on the bed, or quarter turns. */
 
+import { useEffect } from "preact/hooks";
+
 import { formatNumber, t } from "../../i18n";
 import { readRotation, toRotation } from "../../pose";
 import { setOptions, settings } from "../../state/form";
+import { isSideInner } from "../view-state";
 
 async function turn(axis: "x" | "y" | "z"): Promise<void> {
   // The page loads three.js with the view.
@@ -12,6 +15,7 @@ async function turn(axis: "x" | "y" | "z"): Promise<void> {
 
 export function TurnSheet() {
   const angles = readRotation(settings.value.options);
+  useEffect(() => () => void (isSideInner.value = false), []);
   const isTurned = angles.some(Boolean);
   return (
     <div class="stack tight">
@@ -30,7 +34,9 @@ export function TurnSheet() {
         ))}
       </div>
       <p class="hint" role="status">
-        {isTurned && t("turnedBy", { angles: angles.map((angle) => `${formatNumber(angle, 1)}°`).join(" · ") })}
+        {isSideInner.value
+          ? t("layFlatInner")
+          : isTurned && t("turnedBy", { angles: angles.map((angle) => `${formatNumber(angle, 1)}°`).join(" · ") })}
       </p>
       <button class="button small" disabled={!isTurned} onClick={() => setOptions(toRotation([0, 0, 0]))}>
         {t("clear")}
