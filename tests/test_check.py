@@ -291,7 +291,7 @@ def test_checks_that_allow_it_run_at_the_same_time_on_large_models(monkeypatch: 
 
 
 def test_threads_change_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    ball = trimesh.creation.icosphere(subdivisions=6, radius=20)
+    ball = trimesh.creation.icosphere(subdivisions=5, radius=20)
     scene = Scene(meshes=(Mesh(ball.vertices, ball.faces[7:].astype(np.int32)),), parts=(Part(0), Part(0)))
     verdicts = []
     with Registry(entry_points=False) as registry:

@@ -1,18 +1,56 @@
-"""Description of STEP files by OpenCASCADE, in a separate process: `python opencascade_report.py shapes|all FILE …`.
+"""Description of STEP files by OpenCASCADE, in a separate process: `python opencascade_report.py`.
 
-The script prints one line of JSON for each file.
+The script reads a line of JSON for each file, its path and whether only its shapes matter, and prints one.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+
+class _Judge:
+    """Process with OpenCASCADE for the files of all tests, because loading the libraries takes a second."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        atexit.register(self.close)
+
+    def judge(self, path: Path, *, shapes_only: bool) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(path), shapes_only]) + "\n")
+        self._process.stdin.flush()
+        # OpenCASCADE also prints messages
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return dict(json.loads(line))
+        raise AssertionError(f"OpenCASCADE stopped with {self._process.wait()} at {path.name}")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self._process.kill()
+        self._process.communicate()
+
+
+_judges: list[_Judge] = []
+"""The running judge, or nothing."""
 
 
 def judge_files(paths: list[Path], seconds: float = 600, *, shapes_only: bool = False) -> list[dict[str, Any]]:
@@ -23,18 +61,18 @@ def judge_files(paths: list[Path], seconds: float = 600, *, shapes_only: bool = 
         seconds: Timeout for all files.
         shapes_only: Leave out the assembly, names and colors.
     """
-    completed = subprocess.run(
-        [sys.executable, __file__, "shapes" if shapes_only else "all", *map(str, paths)],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    lines = [line for line in completed.stdout.splitlines() if line.startswith("{")]
-    if len(lines) != len(paths):
-        raise AssertionError(f"OpenCASCADE stopped with {completed.returncode}: {completed.stderr[-500:]}")
-    return [json.loads(line) for line in lines]
+    judge = _judges.pop() if _judges else _Judge()
+    timer = threading.Timer(seconds, judge.kill)
+    timer.start()
+    try:
+        verdicts = [judge.judge(path, shapes_only=shapes_only) for path in paths]
+    except BaseException:
+        judge.close()
+        raise
+    finally:
+        timer.cancel()
+    _judges.append(judge)
+    return verdicts
 
 
 def measure_volume(path: Path) -> float:
@@ -183,6 +221,7 @@ def _read_color(label: Any) -> list[float] | None:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[2:]:
-        assembly = {} if sys.argv[1] == "shapes" else _judge_assembly(argument)
-        print(json.dumps(_judge_shapes(argument) | assembly), flush=True)  # noqa: T201
+    for request in sys.stdin:
+        file, is_shapes_only = json.loads(request)
+        assembly = {} if is_shapes_only else _judge_assembly(file)
+        print(json.dumps(_judge_shapes(file) | assembly), flush=True)  # noqa: T201
