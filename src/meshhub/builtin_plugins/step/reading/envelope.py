@@ -37,7 +37,7 @@ def check_envelope(data: bytes) -> bytes:
     name = schema.group(1).decode("ascii", "replace").strip().upper() if schema else ""
     if name.startswith("IFC"):
         raise UnreadableFile(
-            f"the file is a building model ({name[:20]}), not a STEP model; export it as STEP AP214 or AP242"
+            f"the file is a building model ({name[:20]}), not STEP; name it .ifc with meshhub-ifc, or export STEP"
         )
     section = _DATA.search(data)
     if section is None:
