@@ -20,7 +20,7 @@ MAX_CELLS = 40_000_000
 """Cells up to which low models have more of them per side."""
 
 MAX_CROSSINGS = 6_000_000
-"""Crossings of faces with the columns of cells; each takes about 110 bytes."""
+"""Crossings of faces with the columns of cells, and columns that are tried for one face; each takes about 110 bytes."""
 
 ROUNDING_RATIO = 1e-3
 """Share of a layer by which a surface may be above the middle of a layer that it is meant to touch."""
@@ -100,7 +100,10 @@ def slice_layers(vertices: Float64, faces: Int32, cell_mm: float, layer_mm: floa
     finest = min(longest / MIN_CELLS_PER_SIDE, finest)
     normals = face_normals(vertices, faces)
     seen_from_above = float(np.abs(normals[:, 2]).sum()) / 2
-    cell = max(cell_mm, finest, (seen_from_above / MAX_CROSSINGS) ** 0.5)
+    # a long triangle meets few of the columns in its rectangle, but all of them are tried
+    corners = vertices[faces, :2]
+    largest = float((corners.max(axis=1) - corners.min(axis=1)).prod(axis=1).max())
+    cell = max(cell_mm, finest, (max(seen_from_above, largest) / MAX_CROSSINGS) ** 0.5)
     width, depth = (int(np.ceil(length / cell)) + 2 for length in size[:2])
     origin = low - np.array([cell, cell, 0.0])
     columns, face, z = cross_columns(vertices, faces, origin, cell)
