@@ -19,7 +19,7 @@ from http_serving import Running, check_error, serving, unzip_response
 from meshhub.engine.logs import FIELDS
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission import failed_keys, rates
-from meshhub.http.admission.addresses import client_address, networks, rate_identity
+from meshhub.http.admission.addresses import client_address, count_networks, networks
 from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.window import Window
@@ -286,9 +286,10 @@ def test_proxies_on_a_unix_socket_can_be_trusted() -> None:
 
 
 def test_ipv6_callers_are_counted_by_their_64_bit_prefix() -> None:
-    assert rate_identity("2001:db8:1:2:3::4") == rate_identity("2001:db8:1:2:ffff::") == "2001:db8:1:2::/64"
-    assert rate_identity("2001:db8:1:3::") != rate_identity("2001:db8:1:2::")
-    assert rate_identity("1.2.3.4") == "1.2.3.4"
+    first, second, other = (count_networks(f"2001:db8:1:{end}")[0] for end in ("2:3::4", "2:ffff::", "3::"))
+    assert first == second == ("2001:db8:1:2::/64", 1)
+    assert first != other
+    assert count_networks("1.2.3.4") == [("1.2.3.4", 1)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_conformance import amf
+from amf_files import amf
 
 from meshhub import Part, Registry, Source, Target
 from meshhub.testing import sample_scenes

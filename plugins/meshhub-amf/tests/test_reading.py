@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from test_conformance import amf
+from amf_files import amf
 
 from meshhub import MeshhubError, Registry, Scene, Source
 from meshhub.toolkit.geometry import bounds, signed_volume, soup

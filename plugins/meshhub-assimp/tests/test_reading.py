@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_conformance import (
+from fbx_files import (
     AXES_Y,
     LINKED,
     PAINTED,

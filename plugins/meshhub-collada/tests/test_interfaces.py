@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_conformance import dae
+from dae_files import dae
 
 from meshhub import Registry, Source, Target
 from meshhub.testing import sample_scenes

@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from test_conformance import dae
+from dae_files import dae
 
 from meshhub import Image, Material, Mesh, MeshhubError, Part, Registry, Scene, Source, Target
 from meshhub.testing import sample_scenes

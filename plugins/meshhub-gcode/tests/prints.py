@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import struct
 import subprocess
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +90,19 @@ def make_part() -> Scene:
             np.column_stack([k + low, after + low + 48, k + low + 48]),
         ]
     return Scene((Mesh(vertices, np.concatenate(faces)),), (Part(0),))
+
+
+def make_binary(text: bytes) -> bytes:
+    """Return text as binary G-code with one block, stored as it is."""
+    header = struct.pack("<HHI", 1, 0, len(text)) + b"\0\0"
+    return b"GCDE" + struct.pack("<IH", 1, 1) + header + text + struct.pack("<I", zlib.crc32(header + text))
+
+
+def make_package(text: bytes) -> bytes:
+    """Return text as the G-code of a plate."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("3D/3dmodel.model", "<model/>")
+        archive.writestr("Metadata/plate_1.gcode", text)
+    return buffer.getvalue()

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zipfile
-import zlib
-
-from prints import BRICK, SQUARE
+from prints import BRICK, SQUARE, make_binary, make_package
 
 from meshhub import Source
 from meshhub.testing import ReaderContract
-
-
-def make_binary(text: bytes) -> bytes:
-    """Return text as binary G-code with one block, stored as it is."""
-    header = struct.pack("<HHI", 1, 0, len(text)) + b"\0\0"
-    return b"GCDE" + struct.pack("<IH", 1, 1) + header + text + struct.pack("<I", zlib.crc32(header + text))
-
-
-def make_package(text: bytes) -> bytes:
-    """Return text as the G-code of a plate."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("3D/3dmodel.model", "<model/>")
-        archive.writestr("Metadata/plate_1.gcode", text)
-    return buffer.getvalue()
 
 
 class TestGcode(ReaderContract):

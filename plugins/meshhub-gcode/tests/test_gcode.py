@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prints import BRICK, FILAMENT_MM2, SQUARE, make_part, needs_slicer, slice_scene
-from test_conformance import make_binary, make_package
+from prints import BRICK, FILAMENT_MM2, SQUARE, make_binary, make_package, make_part, needs_slicer, slice_scene
 
 from meshhub import Inspection, MeshhubError, Registry, Scene, Source
 from meshhub.model.translations import OptionTexts

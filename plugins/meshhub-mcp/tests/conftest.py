@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from mcp_servers import Server
 
 SLOW_PLUGIN = '''
 """Format `slow`: its reader writes the number of its process to the file's text as a path, and sleeps."""
@@ -25,14 +24,6 @@ def read(source, options):
         file.write(str(os.getpid()))
     time.sleep(60)
 '''
-
-
-class Server(NamedTuple):
-    """A running server, its address, and the folder that it allows."""
-
-    url: str
-    folder: Path
-    environment: dict[str, str]
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
+from mcp_servers import TOOLS
 from meshhub_mcp.__main__ import create_parser
-from test_protocol import TOOLS
 
 FOLDER = Path(__file__).parent.parent
 MANIFEST = json.loads((FOLDER / "server.json").read_text(encoding="utf-8"))

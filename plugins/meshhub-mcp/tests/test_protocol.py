@@ -18,27 +18,15 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
+from mcp_servers import TOOLS, Server
 from meshhub_mcp.folders import Folders
 from meshhub_mcp.server import Tools
 
-from conftest import Server
 from meshhub import LOCAL, Progress, Registry
 
 CORNERS = [(0, 0, 0), (10, 0, 0), (10, 20, 0), (0, 20, 0), (0, 0, 30), (10, 0, 30), (10, 20, 30), (0, 20, 30)]
 QUADS = [(4, 3, 2, 1), (5, 6, 7, 8), (1, 2, 6, 5), (2, 3, 7, 6), (3, 4, 8, 7), (4, 1, 5, 8)]
 BRICK = "".join([f"v {x} {y} {z}\n" for x, y, z in CORNERS] + [f"f {a} {b} {c} {d}\n" for a, b, c, d in QUADS])
-
-TOOLS = {
-    "check_model",
-    "convert",
-    "explain",
-    "inspect",
-    "list_models",
-    "plan_limits",
-    "quote_model",
-    "render",
-    "supported",
-}
 
 
 def call(server: Server, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bricks import hexahedra, tetrahedra, write
+from cell_bricks import hexahedra, tetrahedra, write
 
 from meshhub import Source
 from meshhub.testing import ReaderContract

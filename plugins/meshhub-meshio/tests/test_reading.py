@@ -8,7 +8,7 @@ import h5py
 import meshio
 import numpy as np
 import pytest
-from bricks import CORNERS, SIZE, TETRAHEDRA, hexahedra, tetrahedra, write
+from cell_bricks import CORNERS, SIZE, TETRAHEDRA, hexahedra, tetrahedra, write
 from meshhub_meshio import FORMATS
 
 from meshhub import Registry, Scene, Source, UnreadableFile

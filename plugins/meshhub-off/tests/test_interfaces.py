@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trimesh
 import uvicorn
-from test_conformance import BRICK
+from off_files import BRICK
 
 from meshhub import Registry, Source, Target
 from meshhub.http import Settings, create_app

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from meshhub_off.reader import read
-from test_conformance import BRICK
+from off_files import BRICK
 
 from meshhub import MeshhubError, Registry, Source, UnreadableFile
 from meshhub.model.capabilities import NoOptions

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_conformance import usda
+from usda_files import usda
 
 from meshhub import Registry, Source, Target
 

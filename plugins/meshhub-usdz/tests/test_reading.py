@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_conformance import usda
+from usda_files import usda
 
 from meshhub import MeshhubError, Registry, Scene, Source, Target
 from meshhub.testing import sample_scenes

@@ -70,11 +70,6 @@ def count_networks(address: str) -> list[Counted]:
     ]
 
 
-def rate_identity(address: str) -> str:
-    """Return the name of the caller with an address: the IPv4 address, or the /64 of an IPv6 one."""
-    return count_networks(address)[0].identity
-
-
 def is_trusted(peer: str, trusted: Sequence[Trusted]) -> bool:
     """Return whether the remote address of a socket is a trusted proxy."""
     address = _parse_address(peer)
