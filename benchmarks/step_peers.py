@@ -284,8 +284,8 @@ def run(command: list[str], source: str, target: str, noise_mm: str) -> tuple[fl
     """Convert a mesh with a program; return its processor seconds, and its error or nothing."""
     words, environment = [*command, source, target, noise_mm], dict(os.environ)
     if Path(command[0]).name == "freecadcmd":
-        # it takes each argument for a file to open
-        script = Path(target).with_name("freecad.py")
+        # it takes each argument for a file to open; a script named freecad.py would hide its own module
+        script = Path(target).with_name("mesh_to_step.py")
         script.write_text(FREECAD, encoding="utf-8")
         words, environment = [*command, str(script)], {**os.environ, "SOURCE": source, "TARGET": target}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -345,8 +345,12 @@ def main() -> int:
     parser.add_argument("--breptile", metavar="PYTHON")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--noise", nargs="*", default=["0", "0.01", "0.05"])
+    parser.add_argument("--programs", nargs="*", metavar="PROGRAM", help="default: all that are installed")
     arguments = parser.parse_args()
     programs = list_programs(arguments.mesh2cad, arguments.breptile)
+    if unknown := set(arguments.programs or ()) - programs.keys():
+        parser.error(f"not installed: {', '.join(sorted(unknown))}")
+    programs = {name: programs[name] for name in arguments.programs or programs}
     columns = ["machine", "recorded", "part", "noise_mm", "triangles_in", "program", "cpu_s", *FIGURES, "error"]
     rows = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     rows.writeheader()
