@@ -174,7 +174,7 @@ def test_a_check_says_which_details_it_cannot_see(registry: Registry) -> None:
     sheet = find(registry.check(scene(block(20_000, 20_000, 0.3)), checks="islands"), "coarse_examination")
     assert sheet is not None
     assert sheet.amount == pytest.approx(11.6, rel=0.05)
-    slanted = scene(block(20_000, 0.1, 20).rotate((0, 0, 45)))
+    slanted = scene(block(20_000, 0.1, 0.3).rotate((0, 0, 45)))
     bar = find(registry.check(slanted, checks="islands"), "coarse_examination")
     assert bar is not None
     assert bar.amount == pytest.approx(5.77, rel=0.05)
