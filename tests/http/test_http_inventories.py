@@ -51,6 +51,7 @@ def convert(running: Running, glb: bytes, **more: Any) -> Any:
 def test_callers_get_their_list_or_the_default(serve: Callable[..., Running], folder: Path, glb: bytes) -> None:
     running = serve(inventories_folder=str(folder))
     assert colors(convert(running, glb)) == ["Fire red"]
+    assert "reduce_colors_palette" in running.get("/plan").json()["inventories"]
     key, record = running.keys.create("pro", label="shop")
     header = {"X-Api-Key": key}
     assert colors(convert(running, glb, headers=header)) == ["Fire red"]

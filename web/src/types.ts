@@ -89,6 +89,8 @@ export interface Plan {
     /** Seconds for which the result of a job is kept; null: until the caller deletes it. */
     job_retention_seconds: number | null;
   };
+  /** Options for which the operator keeps a list of the caller. */
+  inventories: string[];
   usage: { requests_remaining: number; resets_in_seconds: number };
 }
 

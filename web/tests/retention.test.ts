@@ -14,7 +14,13 @@ function plan(seconds: number | null): Plan {
     max_unfinished_jobs: null,
     job_retention_seconds: seconds,
   };
-  return { plan: "free", label: "Free", limits, usage: { requests_remaining: 1, resets_in_seconds: 0 } };
+  return {
+    plan: "free",
+    label: "Free",
+    limits,
+    inventories: [],
+    usage: { requests_remaining: 1, resets_in_seconds: 0 },
+  };
 }
 
 test.each([

@@ -68,6 +68,8 @@ export const de: Catalog = {
     keepFaces: "Anteil der Dreiecke, die bleiben",
     keepPercent: "{percent} % der Dreiecke",
     ownColors: "Eigene Filamente",
+    serviceFilaments: "Meine Filamente bei diesem Dienst",
+    serviceFilamentsHelp: "Der Dienst wählt aus den Filamenten, die sein Betreiber für Sie führt.",
     addColor: "Farbe hinzufügen",
     removeColor: "Farbe {color} entfernen",
     colorNumber: "Farbe {n}",

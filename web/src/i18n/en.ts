@@ -66,6 +66,8 @@ export const en = {
     keepFaces: "Share of the triangles to keep",
     keepPercent: "{percent} % of the triangles",
     ownColors: "Own filaments",
+    serviceFilaments: "My filaments of this service",
+    serviceFilamentsHelp: "The service chooses from the filaments that its operator keeps for you.",
     addColor: "Add a color",
     removeColor: "Remove the color {color}",
     colorNumber: "Color {n}",

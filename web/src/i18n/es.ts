@@ -67,6 +67,8 @@ export const es: Catalog = {
     keepFaces: "Parte de los triángulos que se conserva",
     keepPercent: "{percent} % de los triángulos",
     ownColors: "Mis filamentos",
+    serviceFilaments: "Mis filamentos de este servicio",
+    serviceFilamentsHelp: "El servicio elige entre los filamentos que su operador guarda para usted.",
     addColor: "Añadir un color",
     removeColor: "Quitar el color {color}",
     colorNumber: "Color {n}",

@@ -68,6 +68,8 @@ export const fr: Catalog = {
     keepFaces: "Part des triangles à garder",
     keepPercent: "{percent} % des triangles",
     ownColors: "Mes filaments",
+    serviceFilaments: "Mes filaments de ce service",
+    serviceFilamentsHelp: "Le service choisit parmi les filaments que son exploitant tient pour vous.",
     addColor: "Ajouter une couleur",
     removeColor: "Retirer la couleur {color}",
     colorNumber: "Couleur {n}",

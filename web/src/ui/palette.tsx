@@ -5,15 +5,19 @@ import { useRef } from "preact/hooks";
 import { t } from "../i18n";
 import { readColors, writeColors } from "../palette";
 import { setOption, settings } from "../state/form";
+import { plan } from "../state/service";
 import { readStored, store } from "../storage";
 import type { Field } from "../types";
 import { Icon } from "./icons";
 
 const STORAGE_KEY = "meshhub-filaments";
 const FIRST_COLOR = "#808080";
+/** Value that stands for the filaments that the operator of the service keeps for the caller. */
+const INVENTORY = "@inventory";
 
 export function PaletteRow({ name, field }: { name: string; field: Field }) {
   const file = useRef<HTMLInputElement>(null);
+  const isInventory = settings.value.options[name] === INVENTORY;
   const colors = readColors(String(settings.value.options[name] ?? ""));
   const own = readColors(readStored("localStorage", STORAGE_KEY) ?? "");
   const set = (chosen: string[]): void => {
@@ -44,7 +48,7 @@ export function PaletteRow({ name, field }: { name: string; field: Field }) {
           </li>
         ))}
       </ul>
-      {colors.length === 0 && <p class="hint">{t("suitable")}</p>}
+      {colors.length === 0 && <p class="hint">{t(isInventory ? "serviceFilamentsHelp" : "suitable")}</p>}
       <div class="row">
         <button class="button small" onClick={() => set([...colors, nextColor(colors)])}>
           <Icon name="plus" /> {t("addColor")}
@@ -52,6 +56,15 @@ export function PaletteRow({ name, field }: { name: string; field: Field }) {
         {own.length > 0 && writeColors(own) !== writeColors(colors) && (
           <button class="button small" onClick={() => set(own)}>
             {t("ownColors")} ({own.length})
+          </button>
+        )}
+        {plan.value?.inventories.includes(name) && (
+          <button
+            class="button small"
+            aria-pressed={isInventory}
+            onClick={() => setOption(name, isInventory ? undefined : INVENTORY)}
+          >
+            {t("serviceFilaments")}
           </button>
         )}
         <button class="button small" onClick={() => file.current?.click()}>

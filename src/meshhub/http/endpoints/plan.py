@@ -10,6 +10,7 @@ from msgspec import structs
 
 from meshhub.http.context import Context, caller_of, context_of
 from meshhub.http.endpoints.access import daily_identity
+from meshhub.http.intake.inventories import list_inventory_options
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
 from meshhub.model.plans import Limits
 
@@ -30,12 +31,16 @@ class PublishableKey(TypedDict):
 
 
 class PlanAnswer(TypedDict):
-    """The caller's plan, its limits, the formats that need another plan, and the use of the rate limit."""
+    """The caller's plan, its limits, the formats that need another plan, and the use of the rate limit.
+
+    `inventories` has the options that accept `@inventory`: the operator keeps a list for the caller.
+    """
 
     plan: str
     label: str
     limits: Limits
     premium_formats: list[str]
+    inventories: list[str]
     usage: Usage
     publishable_key: PublishableKey | None
 
@@ -53,6 +58,9 @@ async def plan(request: AnyRequest) -> Response[bytes]:
         "label": texts.plans.get(caller_plan.id, caller_plan.label),
         "limits": structs.replace(caller_plan.limits, max_request_bytes=caller_plan.limits.request_bytes),
         "premium_formats": sorted({writer.capability.format.id for writer in writers if writer.capability.requires}),
+        "inventories": list_inventory_options(
+            state.resources.inventories_folder, context.key_id, state.registry.declarations.fields().values()
+        ),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
         "publishable_key": await _describe_key(state, context),
     }

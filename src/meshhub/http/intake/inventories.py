@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,19 @@ def fill_inventories(
     }
 
 
-def _read_list(folder: str | None, key_id: str, field: OptionField) -> str:
+def list_inventory_options(folder: str | None, key_id: str, fields: Iterable[OptionField]) -> list[str]:
+    """Return the names of the options for which the operator keeps a list for the caller; see `fill_inventories`."""
+    return sorted(field.name for field in fields if _find_list(folder, key_id, field) is not None)
+
+
+def _find_list(folder: str | None, key_id: str, field: OptionField) -> Path | None:
     stems = [] if folder is None else list(filter(None, (key_id, _DEFAULT)))
     paths = (Path(folder or "", stem + extension) for stem in stems for extension in field.file_extensions)
-    path = next(filter(Path.is_file, paths), None)
+    return next(filter(Path.is_file, paths), None)
+
+
+def _read_list(folder: str | None, key_id: str, field: OptionField) -> str:
+    path = _find_list(folder, key_id, field)
     if path is not None:
         return _read_text(path, field)
     raise InvalidOption(
