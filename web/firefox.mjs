@@ -56,7 +56,7 @@ try {
   await find(".verdict").wait();
   await find("::-p-aria([name='Scale to height'][role='switch'])").click();
   const height = await page.waitForSelector("::-p-xpath(//input[@id=//label[.='Target height in mm']/@for])");
-  await height.click({ clickCount: 3 });
+  await height.click({ count: 3 });
   await page.keyboard.type("80");
   await draw("taller");
   await find("::-p-aria([name='Repair and save as 3MF'][role='button'])").click();
