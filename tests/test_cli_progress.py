@@ -8,6 +8,7 @@ import os
 import re
 import select
 import time
+import typing
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from msgspec import structs
 
 from meshhub import Progress
 from meshhub.cli.progress import show_progress
+from meshhub.model.report import StepKind
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
 
@@ -66,6 +68,14 @@ def test_the_bar_shows_the_step_and_its_share(terminal: Terminal) -> None:
         terminal.wait_for("Repair (2 of 3)")
         listener(structs.replace(repair, fraction=0.5))
         terminal.wait_for("50%")
+
+
+@pytest.mark.parametrize("kind", typing.get_args(StepKind))
+def test_the_bar_has_words_for_each_kind_of_step(terminal: Terminal, kind: StepKind) -> None:
+    with contextlib.redirect_stderr(terminal.stream), show_progress(is_silent=False) as listener:
+        assert listener is not None
+        listener(Progress(step="walls", kind=kind, label="Walls", index=0, count=2))
+        terminal.wait_for("Walls (1 of 2)")
 
 
 def test_no_bar_without_a_terminal_or_if_silent(terminal: Terminal) -> None:

@@ -25,6 +25,7 @@ export default defineConfig({
         "jobs",
         "plan",
         "preview",
+        "quote",
         "render",
         "schema",
         "supported",

@@ -20,6 +20,7 @@ _DELAY_S = 1.0
 _VERBS = {
     "read": "reading {}",
     "operation": "{}",
+    "check": "checking: {}",
     "write": "writing {}",
     "preview": "reducing {}",
     "render": "drawing {}",
