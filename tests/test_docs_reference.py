@@ -1,5 +1,6 @@
 """Reference pages say what the code says."""
 
+# why tests hold lists of files to touch: docs/decisions/0049-what-newcomers-miss.md
 from __future__ import annotations
 
 import ast
