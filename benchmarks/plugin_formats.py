@@ -332,7 +332,7 @@ FORMATS = {
     "amf": Format("amf", (".amf",), True, "prusa-slicer"),
     # finer than TOLERANCE_RATIO: judges of CAD files integrate over the true surfaces
     "brep": Format(
-        "cad", (".brep", ".brp"), False, "gmsh", options={"brep_deviation_mm": 1e-3, "brep_angle_degrees": 2}
+        "cad", (".brep", ".brp"), True, "gmsh", options={"brep_deviation_mm": 1e-3, "brep_angle_degrees": 2}
     ),
     "dae": Format("collada", (".dae", ".zae"), True, "assimp"),
     "dxf": Format("cad", (".dxf",), False, "trimesh", measure_profile, {"dxf_tolerance_mm": 1e-3}),
@@ -346,7 +346,7 @@ FORMATS = {
     "b3d": Format("assimp", (".b3d",), False, "assimp"),
     "directx": Format("assimp", (".x",), False, "assimp"),
     "iges": Format(
-        "cad", (".igs", ".iges"), False, "gmsh", options={"iges_deviation_mm": 1e-3, "iges_angle_degrees": 2}
+        "cad", (".igs", ".iges"), True, "gmsh", options={"iges_deviation_mm": 1e-3, "iges_angle_degrees": 2}
     ),
     "off": Format("off", (".off",), True, "assimp"),
     "svg": Format("cad", (".svg",), False, "trimesh", measure_profile, {"svg_tolerance_mm": 1e-3}),

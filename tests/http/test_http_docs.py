@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from http_serving import Running
 from meshhub.registry import Registry
-from test_docs_samples import PAGES, SERVICE, commands, copy_examples, run_command
+from test_docs_samples import PAGES, SERVICE, blocks, commands, copy_examples, run_command
 
 pytestmark = pytest.mark.once
 
@@ -77,6 +78,28 @@ def test_the_guide_to_http_converts_an_archive(service: Running, folder: Path) -
         assert "report.json" in archive.namelist()
         assert {"bracket.3mf", "bracket-clean.3mf"} <= set(archive.namelist())
     assert json.loads(outputs["plan"])["plan"] == "free"
+
+
+def test_other_programs_send_what_the_service_takes(service: Running, folder: Path) -> None:
+    """Send the requests that n8n makes of its nodes; the command of Home Assistant sends the first, too."""
+    nodes, command = "", ""
+    for block in blocks("docs/how-to/automations.md"):
+        nodes = block.text if block.language == "json" else nodes
+        match = re.search(r"curl [^\n]+", block.text) if block.language == "yaml" else None
+        command = match[0].replace("/media/models/{{ name }}", "examples/bracket.stl") if match else command
+    for node in json.loads(nodes)["nodes"]:
+        parameters = node["parameters"]
+        fields = [
+            f"-F {field['name']}=" + ("@examples/bracket.stl" if "parameterType" in field else field["value"])
+            for field in parameters["bodyParameters"]["parameters"]
+        ]
+        sent = f"curl -sf -X {parameters['method']} {' '.join(fields)} -o {node['name']} {parameters['url']}"
+        run_command(sent.replace(SERVICE, f"{service.url}/"), folder)
+    assert json.loads((folder / "Check").read_bytes())["verdict"] == "fail"
+    (folder / "Convert").rename(folder / "converted.3mf")
+    assert Registry().inspect(folder / "converted.3mf").model.watertight
+    # the same request as that of the first node
+    assert command == f"curl -s -F file=@examples/bracket.stl {SERVICE}check"
 
 
 def test_the_service_tutorial_shows_the_error_that_it_explains(service: Running, folder: Path) -> None:

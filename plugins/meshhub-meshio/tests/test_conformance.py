@@ -49,7 +49,7 @@ class TestGmsh(ReaderContract):
     format_id = "gmsh"
     brick = Source.from_bytes(MSH_BRICK.encode(), "brick.msh")
     samples = (write(PAINTED, "gmsh"), write(STRIPED, "gmsh"))
-    # meshio waits without end for lines that a damaged file announces; the deadline of a process ends it
+    # meshio fills a table as long as the greatest tag of a damaged file; the limits of a process end it
     may_crash = True
     options: ClassVar = {"meshio_color_by": "value"}
 
