@@ -129,6 +129,17 @@ def test_the_profile_follows_the_curve_between_the_corners(verdicts: Any) -> Non
     assert measure_volume(verdicts["lobes"]["path"]) == pytest.approx(402 * np.pi * 6, rel=3e-4)
 
 
+def test_the_distance_of_a_free_form_face_is_that_of_curve_and_chord(verdicts: Any) -> None:
+    curve, corner = lobes(9000), lobes()
+    index = np.arange(len(curve)) // 100
+    chord = np.roll(corner, -1, axis=0)[index] - corner[index]
+    away = curve - corner[index]
+    off = np.abs(chord[:, 0] * away[:, 1] - chord[:, 1] * away[:, 0]) / np.linalg.norm(chord, axis=1)
+    figures = verdicts["lobes"]["remarks"].figures
+    assert figures["hausdorff_mm"] == pytest.approx(off.max(), rel=0.05)
+    assert 0 < figures["rms_mm"] < figures["hausdorff_mm"]
+
+
 @pytest.mark.parametrize(("solid", "planes"), [(hexagon(), 8), (Solid.cube([10, 20, 30]), 6)], ids=["hexagon", "box"])
 def test_prisms_stay_flat(solid: Any, planes: int) -> None:
     _, remarks = write_step(solid)

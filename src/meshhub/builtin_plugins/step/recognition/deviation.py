@@ -11,8 +11,9 @@ from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
-from meshhub.builtin_plugins.step.surfaces.surfaces import curvatures, cylindrical, distances, gradients
+from meshhub.builtin_plugins.step.surfaces.surfaces import curvatures, cylindrical, distances, gradients, pool_patches
 from meshhub.model.scene import Float64
+from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import IntIndex
 
 SAGITTA_RATIO = 0.11
@@ -39,6 +40,10 @@ _RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
 """Barycentric coordinates and weights of seven points; exact for polynomials of degree five on a triangle."""
 
 
+_GRID = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
+"""Barycentric coordinates of fifteen points, on and between the edges."""
+
+
 class Distances(NamedTuple):
     """Distances between a mesh and the surfaces that replace its triangles.
 
@@ -57,8 +62,8 @@ class Distances(NamedTuple):
 def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], surfaces: SurfaceArray) -> Distances:
     """Measure how far the triangles of a mesh lie from the surfaces that replace them.
 
-    A point of a triangle is as far from its surface as the surface is from the triangle below it, so the distance
-    counts in both directions. A surface ends where its neighbors do, which is off the mesh by no more.
+    A point of a triangle is as far from an analytic surface as the surface is from the triangle below it, so its
+    distance counts in both directions. A patch may bulge away from its triangles, so its own points count, too.
 
     Args:
         skin: Mesh.
@@ -82,8 +87,32 @@ def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], su
         off = at(weights)
         squares += share * float(area @ off**2)
         largest = max(largest, float(off.max()))
+    largest = max(largest, _measure_bulges(corner, face_surface))
     total = float(area.sum())
     return Distances(corners, largest, (squares / total) ** 0.5 if total else 0.0, total)
+
+
+def _measure_bulges(corner: Float64, surfaces: SurfaceArray) -> float:
+    """Return the largest distance of a point of a patch from the triangle that the patch replaces there.
+
+    Args:
+        corner: (m, 3, 3) triangles.
+        surfaces: (m,) surface of each.
+    """
+    if not (surfaces.kind == SurfaceKind.PATCH).any():
+        return 0.0
+    pool, rows, patch = pool_patches(surfaces)
+    triangles = corner[rows]
+    parameters = pool.locate(np.repeat(patch, 3), triangles.reshape(-1, 3)).reshape(-1, 3, 2)
+    closed = pool.is_closed[patch]
+    parameters[closed, :, 0] += np.round(parameters[closed, :1, 0] - parameters[closed, :, 0])
+    largest = 0.0
+    for weights in _GRID:
+        inside = np.einsum("ijk,j->ik", parameters, weights)
+        inside[closed, 0] %= 1.0
+        (points,) = pool.derive(patch, inside, 0)
+        largest = max(largest, float(lengths(points - closest_points(points, triangles)).max()))
+    return largest
 
 
 def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, limit: Float64) -> IntIndex:
