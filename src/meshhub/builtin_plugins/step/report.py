@@ -64,14 +64,13 @@ class Fault(NamedTuple):
 
 def report_products(written: list[WrittenProduct]) -> None:
     """Report figures, open shells, changed volumes and many faces."""
-    for product in written:
-        did(**{name: value for name, value in product.figures.items() if name not in (DEVIATION, HAUSDORFF, RMS)})
-    # other figures of several products are added
-    did(**{name: max(product.figures[name] for product in written) for name in (DEVIATION, HAUSDORFF)})
+    # the figures of several products are added, except for distances
     areas = [product.figures["mesh_area_mm2"] for product in written]
     squares = sum(area * product.figures[RMS] ** 2 for area, product in zip(areas, written, strict=True))
+    did(**{name: max(product.figures[name] for product in written) for name in (DEVIATION, HAUSDORFF)})
     did(**{RMS: (squares / sum(areas)) ** 0.5})
     for product in written:
+        did(**{name: value for name, value in product.figures.items() if name not in (DEVIATION, HAUSDORFF, RMS)})
         sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
         if sheets:
             note(
