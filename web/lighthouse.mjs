@@ -3,7 +3,7 @@
  *
  *     npm run lighthouse -- http://127.0.0.1:8000/
  *
- * Fails below 100 points, and below 95 for performance, which Lighthouse measures only while a page loads: not with a model.
+ * Fails below 100 points, and below 95 for performance, which is measured while a page loads, so not with a model.
  */
 
 import lighthouse, { desktopConfig, snapshot } from "lighthouse";
