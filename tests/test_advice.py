@@ -62,13 +62,15 @@ def late(
     options: Mapping[str, object],
     caller: Caller | None = None,
     describe: Callable[[BaseException], str] = str,
+    kind: str = "write",
 ) -> str:
-    """Return the error of a conversion whose deadline passes while it reads."""
+    """Return the error of a conversion whose deadline passes in its step of this kind."""
     arguments = {} if caller is None else {"caller": caller}
 
     def convert(timeout_s: float) -> str:
-        def wait(_: Progress) -> None:
-            time.sleep(timeout_s)
+        def wait(progress: Progress) -> None:
+            if progress.kind == kind:
+                time.sleep(timeout_s)
 
         with pytest.raises(ConversionTimeout) as error:
             registry.convert(
@@ -83,6 +85,8 @@ def test_a_late_conversion_advises_a_reduction_that_exists_and_is_not_used_yet()
     assert "optimize_target_faces" in late(Registry(entry_points=False), {})
     assert late(Registry(entry_points=False, disabled=["optimize"]), {}).endswith(ELSEWHERE)
     assert late(Registry(entry_points=False), {"optimize_target_faces": 100}).endswith(ELSEWHERE)
+    # a reduction runs after the reader
+    assert late(Registry(entry_points=False), {}, kind="read").endswith(ELSEWHERE)
 
 
 def test_a_late_conversion_advises_the_reduction_of_a_plugin_if_the_plan_grants_it() -> None:

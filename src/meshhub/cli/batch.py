@@ -20,10 +20,9 @@ from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match, match_origin, recording_origin
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
-from meshhub.cli.processes import bounded_hooks, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.target_checks import find_format, preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_verbose
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
@@ -146,7 +145,7 @@ def convert_batch(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
-    engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
+    engine = create_engine(flags.jobs, queue=None, method=None)
     registry = registry.using(engine, bounded_hooks(registry, flags.timeout, method=None))
     with registry, contextlib.ExitStack() as archives:
         conversions = list_conversions(registry, paths, to, output_dir, flags, archives)

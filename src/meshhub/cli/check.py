@@ -18,14 +18,13 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
 from meshhub.cli.report_text import translate
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.texts import localize, show_number
 from meshhub.cli.verbosity import verbosity
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import format_number, printable
 from meshhub.model.chain import Request
 from meshhub.model.options import OptionField, flag_of, option_fields
@@ -226,7 +225,7 @@ def _open_registry(
     ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], outputs: _Outputs
 ) -> Callable[[str], Verdict]:
     """Return a function that checks a model on this machine, and writes the outputs of each."""
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, timeout_s))
+    registry = registry.using(create_engine(1), bounded_hooks(registry, timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     return lambda path: outputs.run(registry, path, options, timeout_s)

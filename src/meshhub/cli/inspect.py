@@ -15,10 +15,9 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import is_quiet, verbosity
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.options import flag_of
 from meshhub.model.report import Inspection
@@ -65,7 +64,7 @@ def inspect(
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
     limit = parse_timeout(timeout)
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, limit))
+    registry = registry.using(create_engine(1), bounded_hooks(registry, limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     protocol = None if as_json or is_quiet() or picture == "no" else _choose_protocol(picture)

@@ -11,10 +11,14 @@ from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:
+    from meshhub.engine.isolated import Isolated
     from meshhub.engine.logs import Kind
 
 MAX_TIMEOUT_S = 1e9
 """Maximum seconds; clocks and polls of the system overflow not far above."""
+
+_MEMORY_RATIO = 0.9
+"""Share of the memory of this machine or container that the conversions of a command may use together."""
 
 
 def parse_timeout(seconds: float) -> float | None:
@@ -27,6 +31,20 @@ def parse_timeout(seconds: float) -> float | None:
 def worker_log() -> Kind | None:
     """Return how workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
     return "text" if is_verbose() else None
+
+
+def create_engine(workers: int | None = None, *, queue: int | None = 64, method: str | None = "fork") -> Isolated:
+    """Return an engine whose conversions may use most of the memory of this machine, because its user runs no others.
+
+    The parameters are those of `Isolated`.
+    """
+    from meshhub.engine.isolated import Isolated
+    from meshhub.engine.limits import Limits
+    from meshhub.service.machine import cores, memory
+
+    share = int((memory() or 0) * _MEMORY_RATIO) // (workers or cores())
+    limits = Limits(memory_bytes=max(share, Limits().memory_bytes))
+    return Isolated(workers=workers, queue=queue, limits=limits, method=method, log=worker_log())
 
 
 def bounded_hooks(registry: Registry, timeout_s: float | None, method: str | None = "fork") -> Hooks:

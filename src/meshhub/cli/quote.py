@@ -17,13 +17,12 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
 from meshhub.cli.report_text import format_size, translate
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import verbosity
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.quote import Price, Quote
@@ -109,7 +108,7 @@ def _open_registry(
 ) -> Callable[[str], Quote]:
     """Return a function that quotes a model on this machine. Raises MeshhubError."""
     card = read_rates(rates) if rates is not None else None
-    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(registry, timeout_s))
+    registry = registry.using(create_engine(1), bounded_hooks(registry, timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     return lambda path: registry.quote(read_from(path), rates=card, timeout=timeout_s, **options)

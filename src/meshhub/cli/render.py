@@ -12,10 +12,9 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.paths import STREAM, read_from
-from meshhub.cli.processes import bounded_hooks, parse_timeout, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import verbosity
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.report import Report
@@ -62,7 +61,7 @@ def render(
     limit = parse_timeout(timeout)
     if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
-    registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(registry, limit))
+    registry = registry.using(create_engine(1), bounded_hooks(registry, limit))
     with terminal.errors_as_json(as_json), registry, suggesting_overwrite("--force"):
         target = Target() if picture == STREAM else picture
         report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)

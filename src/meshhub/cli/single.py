@@ -17,11 +17,10 @@ from meshhub.cli.exits import code_of, explained
 from meshhub.cli.locale import tr
 from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
-from meshhub.cli.processes import bounded_hooks, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.progress import show_progress
 from meshhub.cli.target_checks import preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, printable
 from meshhub.model.chain import Request
 from meshhub.model.progress import Listener
@@ -63,7 +62,7 @@ def convert_single(
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
         terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return
-    engine = Isolated(workers=1, method="fork", log=worker_log())
+    engine = create_engine(1)
     registry = registry.using(engine, bounded_hooks(registry, flags.timeout))
     try:
         with registry:

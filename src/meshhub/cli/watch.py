@@ -21,10 +21,9 @@ from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match
 from meshhub.cli.paths import list_models, readable_extensions
-from meshhub.cli.processes import bounded_hooks, worker_log
+from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.target_checks import find_format
 from meshhub.cli.verbosity import is_verbose
-from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
 from meshhub.model.chain import Request
 from meshhub.registry import Registry
@@ -183,7 +182,7 @@ def convert_arrivals(
         raise click.UsageError(f"results in {output_dir} would arrive in {folder}; name another --output-dir")
     # a wrong option ends the command immediately, instead of failing in each conversion
     registry.check_request(Request(target=to, options=options))
-    engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
+    engine = create_engine(flags.jobs, queue=None, method=None)
     registry = registry.using(engine, bounded_hooks(registry, flags.timeout, method=None))
     watch = _Watch(folder, Batch(registry, to, output_dir, flags, options))
     terminal.inform(printable(f"watching {folder}; Ctrl-C or SIGTERM ends"))

@@ -210,7 +210,9 @@ class Position:
 
     def __init__(self, chain: Chain, step: int | None = None) -> None:
         self._begun = chain.steps[: step + 1] if step is not None else ()
-        self._advice, self._options = describe_reduction(chain.reduction)
+        # operations run after the reader, so a reduction would come too late for it
+        is_reading = bool(self._begun) and self.step.kind == "read"
+        self._advice, self._options = describe_reduction(None if is_reading else chain.reduction)
 
     @property
     def step(self) -> Step:

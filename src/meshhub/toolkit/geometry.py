@@ -85,6 +85,9 @@ def face_normals(vertices: Float64, faces: Int32) -> Float64:
     Returns:
         (m, 3) outward normals; the length is twice the area of the face, zero for degenerate faces.
     """
+    if 8 * faces.size < len(vertices):
+        # a few faces of a large mesh, of which all vertices are copied below
+        vertices, faces = vertices[faces].reshape(-1, 3), np.arange(faces.size, dtype=np.int32).reshape(-1, 3)
     a, b, c = faces.T.copy()
     # column by column: `np.cross` on rows takes twice as long
     (ux, vx), (uy, vy), (uz, vz) = (
