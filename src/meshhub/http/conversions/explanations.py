@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -16,7 +16,7 @@ from meshhub.model.chain import Chain, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller, Limits
-from meshhub.model.report import Loss
+from meshhub.model.report import Loss, StepKind
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.entitlement import check_entitlement
 from meshhub.pipeline.identify import NamedSource
@@ -40,7 +40,7 @@ class Lock(Struct, frozen=True):
 class PlannedStep(Struct, frozen=True):
     """Step of a chain; the fields are those of `meshhub explain --json`."""
 
-    kind: Literal["read", "operation", "write"]
+    kind: StepKind
     id: str
     label: str
     because: str
@@ -143,7 +143,6 @@ def _explain_file(
 
 
 def _describe_step(step: Step) -> PlannedStep:
-    assert step.kind in ("read", "operation", "write")
     return PlannedStep(step.kind, step.id, step.label, step.because, step.plugin, step.options)
 
 
