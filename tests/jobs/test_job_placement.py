@@ -290,6 +290,22 @@ def test_placements_at_the_same_time_share_the_slots(store: PostgresJobStore) ->
     assert len(placed) == len(set(placed)) == 7
 
 
+def test_a_job_says_that_no_worker_has_its_memory(store: PostgresJobStore) -> None:
+    job = submit(store, memory_bytes=6 * GIB)
+    assert store.missing_memory(job) is None
+    store.announce(WorkerNode("a", 2, 4 * GIB))
+    # a worker that starts no more jobs
+    store.announce(WorkerNode("b", None, 8 * GIB))
+    assert place(store) == {}
+    assert store.missing_memory(job) == 6 * GIB
+    fault = "a queued job needs 6.0 GiB of memory, and the largest worker has 4.0 GiB; start one with a larger"
+    assert store.statistics().cluster_fault.startswith(fault)
+    store.announce(WorkerNode("c", 1, 6 * GIB))
+    assert store.missing_memory(job) is None
+    assert store.statistics().cluster_fault == ""
+    assert place(store) == {job.id: "c"}
+
+
 def test_the_statistics_show_the_queue(store: PostgresJobStore, clock: Clock) -> None:
     store.announce(WorkerNode("a", 2, 8 * GIB))
     submit(store)

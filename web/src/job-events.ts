@@ -4,6 +4,8 @@ export interface Job {
   id: string;
   state: "queued" | "running" | "done" | "failed" | "canceled" | "expired";
   position: number | null;
+  /** Memory of a worker that the job waits for, because none has as much. */
+  missing_memory_bytes: number | null;
   progress: { label: string; index: number; count: number; fraction: number | null } | null;
   error: string | null;
   error_code: string | null;

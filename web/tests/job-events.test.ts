@@ -6,6 +6,7 @@ const job = (change: Partial<Job>): Job => ({
   id: "1",
   state: "running",
   position: null,
+  missing_memory_bytes: null,
   progress: null,
   error: null,
   error_code: null,

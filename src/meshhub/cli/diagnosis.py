@@ -219,7 +219,10 @@ def _check_cluster() -> Iterator[Check]:
         statistics = store.statistics()
         slots = sum(node.slots or 0 for node in statistics.workers)
         message = f"{statistics.queued} jobs queued, {statistics.running} running; {len(statistics.workers)} workers"
-        if slots:
+        if statistics.cluster_fault and slots:
+            fault, _, remedy = statistics.cluster_fault.partition("; ")
+            yield Check(name="cluster", status="warning", message=f"{message}; {fault}", remedy=remedy)
+        elif slots:
             yield Check(name="cluster", status="ok", message=f"{message} with {slots} slots")
         else:
             yield Check(name="cluster", status="warning", message=message, remedy="start one: meshhub work")

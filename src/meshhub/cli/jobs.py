@@ -163,6 +163,8 @@ def _print_job(job: JobDescription, as_json: bool) -> None:
     words: list[str] = [job.state]
     if job.position is not None:
         words.append(f"place {job.position} in the queue")
+    if job.missing_memory_bytes is not None:
+        words.append(f"waits for a worker with {job.missing_memory_bytes / 2**30:.1f} GiB of memory")
     if job.progress is not None:
         fraction = f" {job.progress.fraction:.0%}" if job.progress.fraction is not None else ""
         words.append(f"{job.progress.label}{fraction} ({job.progress.index + 1} of {job.progress.count})")

@@ -222,6 +222,7 @@ export const de: Catalog = {
     repairAndConvert: "Reparieren, als {format} speichern",
     convertingFile: "{name} wird umgewandelt …",
     queued: "Wartet auf einen freien Prozess …",
+    queuedForMemory: "Wartet auf einen Prozess mit {memory} Arbeitsspeicher …",
     canceled: "Abgebrochen.",
     done: "{name} ist fertig",
     result: "Ergebnis",

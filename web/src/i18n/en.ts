@@ -220,6 +220,7 @@ export const en = {
     repairAndConvert: "Repair and save as {format}",
     convertingFile: "Converting {name} …",
     queued: "Waiting for a free worker …",
+    queuedForMemory: "Waiting for a worker with {memory} of memory …",
     canceled: "Canceled.",
     done: "{name} is ready",
     result: "Result",

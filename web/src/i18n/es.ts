@@ -221,6 +221,7 @@ export const es: Catalog = {
     repairAndConvert: "Reparar y guardar como {format}",
     convertingFile: "Convirtiendo {name} …",
     queued: "Esperando un proceso libre …",
+    queuedForMemory: "Esperando un proceso con {memory} de memoria …",
     canceled: "Cancelado.",
     done: "{name} está listo",
     result: "Resultado",

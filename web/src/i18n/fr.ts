@@ -222,6 +222,7 @@ export const fr: Catalog = {
     repairAndConvert: "Réparer et enregistrer en {format}",
     convertingFile: "Conversion de {name} …",
     queued: "En attente d’un processus libre …",
+    queuedForMemory: "En attente d’un processus avec {memory} de mémoire …",
     canceled: "Annulé.",
     done: "{name} est prêt",
     result: "Résultat",

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { t } from "../i18n";
+import { formatBytes, t } from "../i18n";
 import { shareOf } from "../job-events";
 import { canSaveIntoFolder, saveAll, saveFile, saveIntoFolder } from "../save";
 import { checkValue } from "../settings";
@@ -153,6 +153,9 @@ function Progress() {
 function describeWork(name: string, { uploaded, job, isLost }: Work): string {
   if (isLost) return t("connectionLost");
   if (uploaded < 1) return t("uploading", { name, percent: Math.round(uploaded * 100) });
-  if (job?.state === "queued") return t("queued");
+  if (job?.state === "queued") {
+    const missing = job.missing_memory_bytes;
+    return missing === null ? t("queued") : t("queuedForMemory", { memory: formatBytes(missing) });
+  }
   return job?.progress ? `${name}: ${job.progress.label}` : t("convertingFile", { name });
 }

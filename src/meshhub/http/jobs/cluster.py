@@ -22,10 +22,6 @@ from meshhub.service.jobs.store import BEAT_S, SWEEP_S, ClusterStore
 log = logging.getLogger("meshhub.http")
 
 
-NO_WORKER = "no worker of the cluster runs, so jobs wait; start one: meshhub work"
-"""Fault of a cluster without workers."""
-
-
 class Placer:
     """Placement of queued jobs on workers as soon as there are slots; for one event loop.
 
@@ -39,8 +35,8 @@ class Placer:
         self._delivery = delivery
         self._threads = threads
         self._has_work = asyncio.Event()
-        # before the first look, assume that a worker runs
-        self.has_workers = True
+        # before the first look, assume that workers can start all jobs
+        self.fault = ""
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -61,10 +57,10 @@ class Placer:
     async def repeat_deliveries(self) -> None:
         """Repeat deliveries to workers that stopped meanwhile."""
         statistics = await self._threads.run_job_storage(self._store.statistics)
-        has_workers = bool(statistics.workers)
-        if self.has_workers and not has_workers:
-            log.warning("%s", NO_WORKER)
-        self.has_workers = has_workers
+        fault = statistics.cluster_fault
+        if fault and fault != self.fault:
+            log.warning("%s", fault)
+        self.fault = fault
         await self._delivery.repeat_stalled({node.worker for node in statistics.workers})
 
 
@@ -82,8 +78,8 @@ class ClusterAcceptor:
 
     @property
     def faults(self) -> Sequence[str]:
-        """Whether no worker runs; known since the last look."""
-        return () if self._placer.has_workers else (NO_WORKER,)
+        """Why workers cannot start queued jobs; known since the last look."""
+        return (self._placer.fault,) if self._placer.fault else ()
 
     def start(self) -> None:
         """Start to place jobs."""

@@ -191,8 +191,12 @@ class Jobs:
 
     async def describe(self, job: Job) -> JobDescription:
         """Return the JSON object of a job, with its place in the queue."""
-        position = await self._ask(self._store.position, job) if job.state == "queued" else None
-        return describe_job(job, position, root_path=self._settings.root_path)
+        position = missing = None
+        if job.state == "queued":
+            position = await self._ask(self._store.position, job)
+            if self._settings.is_cluster:
+                missing = await self._ask(self._store.missing_memory, job)
+        return describe_job(job, position, missing_memory_bytes=missing, root_path=self._settings.root_path)
 
     async def cancel(self, job: Job) -> Job:
         """Cancel an unfinished job, or delete the result of a finished one."""

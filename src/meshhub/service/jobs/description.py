@@ -73,6 +73,9 @@ class JobDescription(Struct, frozen=True, kw_only=True):
     position: int | None
     """Estimated place in the queue, from 1; null if the job does not wait."""
 
+    missing_memory_bytes: int | None
+    """Memory that the job waits for, because no running worker of the cluster has as much; null if one has."""
+
     progress: ProgressDescription | None
     """Progress; null if the job does not run."""
 
@@ -106,12 +109,15 @@ class JobDescription(Struct, frozen=True, kw_only=True):
         return self.state in FINISHED
 
 
-def describe_job(job: Job, position: int | None = None, *, root_path: str = "") -> JobDescription:
+def describe_job(
+    job: Job, position: int | None = None, *, missing_memory_bytes: int | None = None, root_path: str = ""
+) -> JobDescription:
     """Describe a job.
 
     Args:
         job: Row of the job.
         position: Place in the queue, from 1; None if it does not wait.
+        missing_memory_bytes: Memory that no worker has; None if one has it, or without a cluster.
         root_path: Path of the service behind a proxy; "" without one.
     """
     outcome = job.outcome
@@ -124,6 +130,7 @@ def describe_job(job: Job, position: int | None = None, *, root_path: str = "") 
         finished=_round(job.finished),
         expires=_round(job.expires),
         position=position,
+        missing_memory_bytes=missing_memory_bytes,
         progress=None if job.progress is None or job.state != "running" else _describe_progress(job.progress),
         attempt=job.attempt,
         target=job.request.texts.get("target"),

@@ -286,6 +286,22 @@ class Statistics(Struct, frozen=True):
     workers: tuple[WorkerNode, ...] = ()
     """Live workers of a cluster; empty on one machine."""
 
+    needed_bytes: int = 0
+    """Largest memory that a queued job needs; 0 without one."""
+
+    @property
+    def cluster_fault(self) -> str:
+        """Why jobs of a cluster wait that no worker will start, and what to do; "" if there are none."""
+        largest = max((node.memory_bytes for node in self.workers if node.slots), default=0)
+        if not self.workers:
+            return "no worker of the cluster runs, so jobs wait; start one: meshhub work"
+        if largest and largest < self.needed_bytes:
+            return (
+                f"a queued job needs {self.needed_bytes / 2**30:.1f} GiB of memory, and the largest worker has "
+                f"{largest / 2**30:.1f} GiB; start one with a larger worker_memory_bytes"
+            )
+        return ""
+
 
 class Swept(Struct, frozen=True):
     """Jobs that a sweep changed."""

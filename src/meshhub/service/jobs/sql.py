@@ -180,6 +180,19 @@ class SqlJobStore(JobDatabase):
 
         return self._read(estimate)
 
+    def missing_memory(self, job: Job) -> int | None:
+        """Return the bytes of memory that a queued job needs if no live worker of a cluster has as much, else None."""
+        if job.state != "queued" or job.memory_bytes is None:
+            return None
+        largest = self._read(
+            lambda connection: connection.execute(
+                sql.select(sql.func.max(WORKERS.c.memory_bytes)).where(
+                    WORKERS.c.lease_until >= self._now(connection), WORKERS.c.slots.is_not(None)
+                )
+            ).scalar()
+        )
+        return job.memory_bytes if largest is not None and largest < job.memory_bytes else None
+
     def depth(self, caller: str | None = None) -> Depth:
         """Return the sizes of the queue, or of a caller's part of it."""
         query = _sum_counters()
@@ -193,9 +206,11 @@ class SqlJobStore(JobDatabase):
 
         def measure(connection: sql.Connection) -> Statistics:
             queued, running, _ = connection.execute(_sum_counters()).one()
-            oldest = connection.execute(
-                sql.select(sql.func.min(JOBS.c.created)).where(JOBS.c.state == "queued")
-            ).scalar()
+            oldest, needed = connection.execute(
+                sql.select(sql.func.min(JOBS.c.created), sql.func.max(JOBS.c.memory_bytes)).where(
+                    JOBS.c.state == "queued"
+                )
+            ).one()
             now = self._now(connection)
             nodes = connection.execute(
                 sql.select(WORKERS.c.worker, WORKERS.c.slots, WORKERS.c.memory_bytes)
@@ -203,7 +218,7 @@ class SqlJobStore(JobDatabase):
                 .order_by(WORKERS.c.worker)
             ).all()
             age_s = max(0.0, now - oldest) if oldest is not None else 0.0
-            return Statistics(queued, running, age_s, tuple(WorkerNode(*node) for node in nodes))
+            return Statistics(queued, running, age_s, tuple(WorkerNode(*node) for node in nodes), needed or 0)
 
         return self._read(measure)
 

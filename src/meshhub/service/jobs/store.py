@@ -89,6 +89,9 @@ class JobStore(Protocol):
     def position(self, job: Job) -> int | None:
         """Estimate the place of a job in the queue, from 1, if callers take turns; None if it does not wait."""
 
+    def missing_memory(self, job: Job) -> int | None:
+        """Return the bytes of memory that a queued job needs if no live worker of a cluster has as much, else None."""
+
     def depth(self, caller: str | None = None) -> Depth:
         """Return the sizes of the queue, or of a caller's part of it."""
 
