@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import manifold3d
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -82,10 +83,12 @@ PARTS = {"hill": (hill(), 6, 1), "tube": (tube(), 3, 1)}
 """Parts, and the faces and B-spline faces in their files."""
 
 
-def write_step(mesh: Mesh, folder: Path | None = None, name: str = "part.step") -> tuple[Target, Remarks]:
+def write_step(
+    mesh: Mesh, folder: Path | None = None, name: str = "part.step", tolerance_mm: float | None = None
+) -> tuple[Target, Remarks]:
     target = Target(name, folder=folder)
     with collecting("step") as remarks:
-        writer.write(scene_of(mesh), target, StepWriteOptions(step_surfaces="freeform"))
+        writer.write(scene_of(mesh), target, StepWriteOptions(step_surfaces="freeform", step_tolerance_mm=tolerance_mm))
     return target, remarks
 
 
@@ -129,6 +132,23 @@ def test_noise_stays_facets() -> None:
     _, remarks = write_step(hill(noise=0.2))
     assert "bsplines" not in remarks.figures
     assert remarks.figures["faces"] > 900
+
+
+def test_noise_within_the_tolerance_bends_no_face_beyond_it() -> None:
+    """A few facets of this noise fit a B-spline face that bulges by 0.34 mm."""
+    part = manifold3d.Manifold.cylinder(8, 4, 4, 24).refine_to_length(3).to_mesh64()
+    points = np.asarray(part.vert_properties)[:, :3]
+    noisy = points + np.random.default_rng(9).normal(0, 0.05, points.shape)
+    _, remarks = write_step(mesh_of(noisy, np.asarray(part.tri_verts, np.int32)), tolerance_mm=0.2)
+    assert remarks.figures["hausdorff_mm"] < 0.2
+
+
+def test_a_free_form_face_beyond_the_tolerance_has_a_note() -> None:
+    _, remarks = write_step(hill(count=12), tolerance_mm=0.001)
+    (found,) = remarks.notes
+    assert (found.code, found.values["tolerance"]) == ("beyond_tolerance", 0.001)
+    assert found.values["distance"] == pytest.approx(remarks.figures["hausdorff_mm"], rel=0.05)
+    assert not write_step(hill(count=12), tolerance_mm=1.0)[1].notes
 
 
 @pytest.mark.parametrize("surfaces", ["analytic", "planar"])

@@ -633,6 +633,8 @@ export const fr: Catalog = {
     external_reference: "Le fichier renvoie à d’autres, dont les formes manquent.",
     faces_lost: "{count} faces sur {total} n’appartiennent à aucune forme lue.",
     faces_not_meshed: "{count} faces sur {total} n’ont pu être triangulées.",
+    beyond_tolerance:
+      "Des faces libres de {name} sont jusqu’à {distance} mm du modèle ; la tolérance est {tolerance} mm.",
     flat_faces: "Sur {name}, {count} surfaces courbes sur {total} sont écrites plus simplement.",
     gaps_as_triangles: "Un trancheur peut montrer des trous sur {name} dans ce STEP ; des faces planes aident.",
     inexact_faces: "Les triangles de {count} faces sur {total} s’en écartent.",

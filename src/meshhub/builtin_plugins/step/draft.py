@@ -336,7 +336,7 @@ def list_candidates(skin: Skin, options: StepWriteOptions) -> tuple[Candidate, .
     ladder: tuple[Candidate, ...] = (replace(planar, segments=analytic), planar)
     if options.step_surfaces == "analytic":
         return ladder
-    free = add_patches(skin, faceted, graph, analytic)
+    free = add_patches(skin, faceted, graph, analytic, requested)
     if len(free.surfaces) > len(analytic.surfaces):
         ladder = (replace(planar, segments=free, simpler=analytic), *ladder)
     return ladder

@@ -17,6 +17,8 @@ _MANY_TIMES_RATIO = 3.0
 """Faces over those with all recognized surfaces, above which the note states both."""
 _MAX_GAINED_RATIO = 0.005
 """Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
+_MEASURING_ERROR_RATIO = 0.04
+"""Share by which the distance of a free-form face may differ from what OpenCASCADE's triangles of it show."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
@@ -30,6 +32,7 @@ class WrittenProduct(NamedTuple):
     bodies:      its solids in file order, then its open shells
     shell_count: shells of its mesh
     figures:     for the report; they count every instance, except for faces
+    patches_mm:  largest distance between its free-form faces and the mesh
     rejected:    curved surfaces that were given up
     flat_count:  facets of these that are flat
     """
@@ -40,6 +43,7 @@ class WrittenProduct(NamedTuple):
     bodies: list[ExpectedBody]
     shell_count: int
     figures: dict[str, int | float]
+    patches_mm: float
     rejected: Rejections
     flat_count: int
 
@@ -62,8 +66,8 @@ class Fault(NamedTuple):
         return self.reason != GAPS
 
 
-def report_products(written: list[WrittenProduct]) -> None:
-    """Report figures, open shells, changed volumes and many faces."""
+def report_products(written: list[WrittenProduct], tolerance_mm: float | None) -> None:
+    """Report figures, open shells, free-form faces beyond `step_tolerance_mm`, changed volumes and many faces."""
     # the figures of several products are added, except for distances
     areas = [product.figures["mesh_area_mm2"] for product in written]
     squares = sum(area * product.figures[RMS] ** 2 for area, product in zip(areas, written, strict=True))
@@ -78,6 +82,16 @@ def report_products(written: list[WrittenProduct]) -> None:
                 f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
                 "{repair} closes holes",
                 options=("repair",),
+            )
+        if tolerance_mm is not None and product.patches_mm > tolerance_mm * (1 + _MEASURING_ERROR_RATIO):
+            note(
+                "beyond_tolerance",
+                f"free-form faces of {product.name!r} lie up to {product.patches_mm:.3g} mm from the mesh, between its "
+                f"corners; the tolerance is {tolerance_mm:.3g} mm; set {{step_surfaces=analytic}} to keep these facets",
+                options=("step_surfaces", "step_tolerance_mm"),
+                name=repr(product.name),
+                distance=product.patches_mm,
+                tolerance=tolerance_mm,
             )
         _note_gain(product)
         if faces > MANY_FACES_COUNT:

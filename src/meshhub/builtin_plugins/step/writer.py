@@ -39,7 +39,7 @@ from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
 from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.recognition.deviation import measure_distances
+from meshhub.builtin_plugins.step.recognition.deviation import Distances, measure_distances
 from meshhub.builtin_plugins.step.report import (
     DEVIATION,
     HAUSDORFF,
@@ -161,7 +161,8 @@ class _SceneWriter:
         model, name, uses = state.draft.model, self.shapes[number].name, self.uses[number]
         product, ids = _write_product(document, name, model)
         _write_colors(document, model.skin, model.regions.region, ids, state.palette)
-        figures = _collect_figures(model, ids, state.volume, uses)
+        distances = measure_distances(model.skin, model.mesh_points, model.regions.region, model.regions.surfaces)
+        figures = _collect_figures(model, ids, distances, state.volume, uses)
         return WrittenProduct(
             name,
             product,
@@ -169,6 +170,7 @@ class _SceneWriter:
             expected_bodies(name, model),
             len(model.skin.closed),
             figures,
+            distances.patches,
             state.draft.rejected,
             state.drafting.count_flat_facets(state.draft),
         )
@@ -245,7 +247,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
         if product:
             note_rejected(product)
     note_faults(faults)
-    _report(products, verdict, faults)
+    _report(products, options.step_tolerance_mm, verdict, faults)
 
 
 def _find_torn(products: list[WrittenProduct | None]) -> list[Fault]:
@@ -297,9 +299,11 @@ def _find_faults(
     return [Fault(number, body, reason) for number, product in numbered for body in product.bodies]
 
 
-def _report(products: list[WrittenProduct | None], verdict: Verdict | None, faults: list[Fault]) -> None:
+def _report(
+    products: list[WrittenProduct | None], tolerance_mm: float | None, verdict: Verdict | None, faults: list[Fault]
+) -> None:
     """Report figures, notes and the result of the check."""
-    report_products([product for product in products if product])
+    report_products([product for product in products if product], tolerance_mm)
     if verdict is None:
         did(step_check="writer")
         if is_available():
@@ -320,18 +324,20 @@ def _note_unchecked(faces_count: int) -> None:
     note("step_unchecked", f"{cause}; only the writer's own checks were made, so a solid may be invalid")
 
 
-def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int) -> dict[str, int | float]:
+def _collect_figures(
+    model: BrepModel, ids: WrittenIds, off: Distances, volume: float, uses: int
+) -> dict[str, int | float]:
     """Return the figures of a product.
 
     Args:
         model: The product's model.
         ids: What was written.
+        off: Distances between the mesh and the model.
         volume: Volume of the closed shells of the mesh, mm³.
         uses: Number of instances.
     """
     surfaces = model.regions.surfaces
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
-    off = measure_distances(model.skin, model.mesh_points, model.regions.region, surfaces)
     return {
         "faces": len(surfaces),
         **{traits.plural: int(kinds[kind]) for kind, traits in KINDS.items() if kinds[kind] or kind in ANALYTIC_KINDS},

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.patches import PatchPool
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import curvatures, cylindrical, distances, gradients, pool_patches
 from meshhub.model.scene import Float64
-from meshhub.toolkit.distances import closest_points
+from meshhub.toolkit.distances import SurfaceDistance, closest_points
 from meshhub.toolkit.geometry import IntIndex
 
 SAGITTA_RATIO = 0.11
@@ -43,18 +44,31 @@ _RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
 _GRID = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
 """Barycentric coordinates of fifteen points, on and between the edges."""
 
+_MAX_LIKELY_COUNT = 64
+"""Points that are measured first."""
+
+_SPACING_RATIO = 0.5
+"""Distance between the samples of a mesh over the median edge."""
+
+_MIN_SPACING_MM = 1e-3
+"""Millimeters; bounds the samples of a mesh of slivers."""
+
+Mask = NDArray[np.bool_]
+
 
 class Distances(NamedTuple):
     """Distances between a mesh and the surfaces that replace its triangles.
 
     corners: mm, largest at a corner
     largest: mm, largest anywhere
+    patches: mm, largest between patches and mesh; zero without patches
     rms:     mm, root mean square over the area
     area:    mm² of the mesh
     """
 
     corners: float
     largest: float
+    patches: float
     rms: float
     area: float
 
@@ -82,18 +96,19 @@ def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], su
     corners = max(float(at(weights).max()) for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
     middles = max(float(at(weights).max()) for weights in ((0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5)))
     area = lengths(skin.cross) / 2
-    squares, largest = 0.0, max(corners, middles)
+    squares, largest, patches = 0.0, max(corners, middles), _measure_largest_bulge(corner, face_surface)
+    is_patch = face_surface.kind == SurfaceKind.PATCH
     for weights, share in _RADON_POINTS:
         off = at(weights)
         squares += share * float(area @ off**2)
         largest = max(largest, float(off.max()))
-    largest = max(largest, _measure_bulges(corner, face_surface))
+        patches = max(patches, float(off[is_patch].max(initial=0.0)))
     total = float(area.sum())
-    return Distances(corners, largest, (squares / total) ** 0.5 if total else 0.0, total)
+    return Distances(corners, max(largest, patches), patches, (squares / total) ** 0.5 if total else 0.0, total)
 
 
-def _measure_bulges(corner: Float64, surfaces: SurfaceArray) -> float:
-    """Return the largest distance of a point of a patch from the triangle that the patch replaces there.
+def _measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
+    """Return the largest distance of a point of a patch from the triangles that the patches replace.
 
     Args:
         corner: (m, 3, 3) triangles.
@@ -103,16 +118,76 @@ def _measure_bulges(corner: Float64, surfaces: SurfaceArray) -> float:
         return 0.0
     pool, rows, patch = pool_patches(surfaces)
     triangles = corner[rows]
-    parameters = pool.locate(np.repeat(patch, 3), triangles.reshape(-1, 3)).reshape(-1, 3, 2)
+    parameters = locate_triangles(pool, patch, pool.locate(np.repeat(patch, 3), triangles.reshape(-1, 3)))
+    points = _place_points(pool, patch, parameters)
+    own = _distances_to_own(points, triangles)
+    # few points are measured exactly: the farthest, and those that may be farther than these
+    likely = np.argsort(own, axis=None)[-_MAX_LIKELY_COUNT:]
+    largest = float(_distances_to_all(points.reshape(-1, 3)[likely], own.ravel()[likely], triangles).max())
+    rest = np.flatnonzero(own > largest)
+    exact = _distances_to_all(points.reshape(-1, 3)[rest], own.ravel()[rest], triangles)
+    return max(largest, float(exact.max(initial=0.0)))
+
+
+def locate_triangles(pool: PatchPool, patch: IntIndex, parameters: Float64) -> Float64:
+    """Return the parameters (m, 3, 2) of the corners of triangles, so that none lies across the seam of its patch.
+
+    Args:
+        pool: Patches.
+        patch: (m,) patch of each triangle.
+        parameters: (3m, 2) parameters of the corners.
+    """
+    corner = parameters.reshape(-1, 3, 2)
     closed = pool.is_closed[patch]
-    parameters[closed, :, 0] += np.round(parameters[closed, :1, 0] - parameters[closed, :, 0])
-    largest = 0.0
-    for weights in _GRID:
+    corner[closed, :, 0] += np.round(corner[closed, :1, 0] - corner[closed, :, 0])
+    return corner
+
+
+def find_bulges(pool: PatchPool, patch: IntIndex, parameters: Float64, triangles: Float64, limit: Float64) -> Mask:
+    """Return over which triangles (m,) a point of a patch is farther from all triangles than the limit.
+
+    Args:
+        pool: Patches.
+        patch: (m,) patch of each triangle.
+        parameters: (m, 3, 2) of the corners, from `locate_triangles`.
+        triangles: (m, 3, 3) their positions, mm.
+        limit: (m,) mm.
+    """
+    points = _place_points(pool, patch, parameters)
+    own = _distances_to_own(points, triangles)
+    row, column = np.nonzero(own > limit)
+    exact = _distances_to_all(points[row, column], own[row, column], triangles)
+    result: Mask = np.bincount(column[exact > limit[column]], minlength=len(patch)) > 0
+    return result
+
+
+def _place_points(pool: PatchPool, patch: IntIndex, parameters: Float64) -> Float64:
+    """Return the points (15, m, 3) of patches over triangles."""
+    closed, points = pool.is_closed[patch], np.empty((len(_GRID), len(patch), 3))
+    for number, weights in enumerate(_GRID):
         inside = np.einsum("ijk,j->ik", parameters, weights)
         inside[closed, 0] %= 1.0
-        (points,) = pool.derive(patch, inside, 0)
-        largest = max(largest, float(lengths(points - closest_points(points, triangles)).max()))
-    return largest
+        (points[number],) = pool.derive(patch, inside, 0)
+    return points
+
+
+def _distances_to_own(points: Float64, triangles: Float64) -> Float64:
+    """Return the distances (15, m) of points from the triangles whose parameters they have."""
+    return np.stack([lengths(row - closest_points(row, triangles)) for row in points])
+
+
+def _distances_to_all(points: Float64, own: Float64, triangles: Float64) -> Float64:
+    """Return the distances (q,) of points from any triangle.
+
+    The parameters of a patch may be sheared, so that a point lies over another triangle than its own.
+    """
+    if len(points) == 0:
+        return own
+    flat = triangles.reshape(-1, 3)
+    spacing = float(np.median(lengths(triangles[:, 1] - triangles[:, 0]))) * _SPACING_RATIO
+    surface = SurfaceDistance(flat, np.arange(len(flat), dtype=np.int32).reshape(-1, 3), max(spacing, _MIN_SPACING_MM))
+    result: Float64 = np.minimum(own, surface.measure(points))
+    return result
 
 
 def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, limit: Float64) -> IntIndex:

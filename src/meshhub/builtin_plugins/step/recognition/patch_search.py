@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.skin import Skin
-from meshhub.builtin_plugins.step.recognition.patch_parameters import cut_piece
+from meshhub.builtin_plugins.step.recognition.deviation import find_bulges, locate_triangles
+from meshhub.builtin_plugins.step.recognition.patch_parameters import Piece, cut_piece
 from meshhub.builtin_plugins.step.recognition.piece_fits import fit_surface, measure_sagitta
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.recognition.rim_curves import probe_border
-from meshhub.builtin_plugins.step.surfaces.arrays import normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.patches import Patch
+from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPool
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -65,6 +66,9 @@ _SAGITTA_SHARE_RATIO = 0.2
 _MAX_LOOSE_ERROR_RATIO = 3e-4
 """The same over the diagonal of the piece."""
 
+_MAX_TURN_SAGITTA_RATIO = 0.067
+"""Sagitta over chord of an arc of 30.5°, the largest turn between two facets."""
+
 _NOISE_TOLERANCES = 2.0
 """Tolerances by which rounding moves a point off any patch."""
 
@@ -90,7 +94,9 @@ class _Share(NamedTuple):
     min_free_ratio: float
 
 
-def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> Segments:
+def add_patches(
+    skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments, requested: float | None
+) -> Segments:
     """Return the segments with patches of the smooth pieces of facets that no other surface explains.
 
     Args:
@@ -98,8 +104,9 @@ def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: S
         faceted: Its planar facets.
         graph: Graph of these facets.
         segments: Surfaces recognized before.
+        requested: Millimeters that noise may move a point: `step_tolerance_mm`.
     """
-    search = _Search(skin, faceted, graph, segments)
+    search = _Search(skin, faceted, graph, segments, requested)
     candidates: list[_Candidate] = []
     for share in search.list_shares():
         for facets in search.find_pieces(share):
@@ -130,11 +137,24 @@ def _make_surface(patch: Patch) -> SurfaceArray:
     return SurfaceArray(np.array([SurfaceKind.PATCH], np.int8), place, normalize(np.cross(u, v)), zero, zero, shape)
 
 
+def _is_noise(piece: Piece, patch: Patch, noise_mm: float) -> bool:
+    """Return whether a patch leaves its triangles by more than the noise, and by more than an arc would."""
+    pool, owner = PatchPool([patch]), np.zeros(len(piece.triangles), np.intp)
+    place = patch.locate(piece.points)[piece.triangles]
+    corner = piece.points[piece.triangles]
+    longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
+    limit = np.maximum(noise_mm, _MAX_TURN_SAGITTA_RATIO * longest)
+    return bool(find_bulges(pool, owner, locate_triangles(pool, owner, place), corner, limit).any())
+
+
 class _Search:
     """Search for the smooth pieces of a mesh."""
 
-    def __init__(self, skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> None:
+    def __init__(
+        self, skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments, requested: float | None
+    ) -> None:
         self._skin, self._faceted, self._graph, self._segments = skin, faceted, graph, segments
+        self._requested = requested
         self._is_taken = np.zeros(graph.count, np.bool_)
         # (f,) smooth piece of each facet, -1 for flat faces; those of patches have the highest numbers
         self._piece = np.full(graph.count, -1, np.intp)
@@ -294,7 +314,7 @@ class _Search:
         rim = probe_border(self._skin, self._faceted, self._segments, facets, self._piece)
         allowed = max(error, allowed)
         patch = fit_surface(piece, rim, (error, allowed))
-        if patch is None:
+        if patch is None or (self._requested is not None and _is_noise(piece, patch, self._requested)):
             return None
         off = float(np.abs(patch.relate(np.concatenate([piece.points, rim.position])).distance).max())
         return _Candidate(facets, patch, off + self._faceted.tolerance) if off <= allowed else None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.recognition.deviation import SAGITTA_RATIO, find_bulges, locate_triangles
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.patches import PatchPool
@@ -66,21 +67,22 @@ def find_bad_patches(skin: Skin, regions: Regions) -> IntIndex:
     pool = PatchPool(regions.surfaces.patch[numbers].tolist())
     triangles = _Triangles(pool, patch, corner.reshape(-1, 3), skin.cross[faces], owner, skin.points[point])
     sense = np.where(regions.outward[numbers], 1.0, -1.0)
-    is_bad = _fold(triangles, sense) | _overshoot(triangles, regions.limit[numbers])
+    parameters = locate_triangles(pool, patch, pool.locate(owner, triangles.point)[triangles.corner])
+    is_bad = _fold(triangles, parameters, sense)
+    is_bad |= _overshoot(triangles, regions.limit[numbers]) | _bulge(triangles, parameters, regions.limit[numbers])
     return numbers[is_bad]
 
 
-def _fold(triangles: _Triangles, sense: Float64) -> Mask:
+def _fold(triangles: _Triangles, corner: Float64, sense: Float64) -> Mask:
     """Return which patches are turned over within some triangles, or cover themselves.
 
     Args:
         triangles: Triangles on patches.
+        corner: (m, 3, 2) parameters of their corners.
         sense: (k,) 1 if the normal of a patch is that of its triangles, -1 if it is the opposite.
     """
     pool, patch, count = triangles.pool, triangles.patch, len(sense)
-    corner = pool.locate(triangles.owner, triangles.point)[triangles.corner]
     closed = pool.is_closed[patch]
-    corner[closed, :, 0] += np.round(corner[closed, :1, 0] - corner[closed, :, 0])
     side = corner[:, 1:] - corner[:, :1]
     area = sense[patch] * (side[:, 0, 0] * side[:, 1, 1] - side[:, 0, 1] * side[:, 1, 0]) / 2
     allowed = _MAX_FOLDED_RATIO * sum_by_label(patch, np.abs(area), count)
@@ -121,4 +123,20 @@ def _overshoot(triangles: _Triangles, limit: Float64) -> Mask:
     is_off = is_off.reshape(-1, 3).any(axis=1)
     is_off |= middle_gap > _MAX_SAGITTA_RATIO * sagitta.reshape(-1, 3).max(axis=1) + 2 * limit[patch]
     result: Mask = np.bincount(patch[is_off], minlength=len(limit)) > 0
+    return result
+
+
+def _bulge(triangles: _Triangles, parameters: Float64, limit: Float64) -> Mask:
+    """Return which patches are farther from a triangle than an arc over its longest edge; noise turns facets as well.
+
+    Args:
+        triangles: Triangles on patches.
+        parameters: (m, 3, 2) parameters of their corners.
+        limit: (k,) millimeters that a point may lie off its patch.
+    """
+    position = triangles.point[triangles.corner]
+    longest = np.max([lengths(position[:, k] - position[:, k - 1]) for k in range(3)], axis=0)
+    allowed = SAGITTA_RATIO * longest + limit[triangles.patch]
+    is_off = find_bulges(triangles.pool, triangles.patch, parameters, position, allowed)
+    result: Mask = np.bincount(triangles.patch[is_off], minlength=len(limit)) > 0
     return result
