@@ -373,7 +373,7 @@ def test_inspections_and_pictures_show_the_paint_and_conversions_do_not_split() 
         inspection = registry.inspect(source)
         assert inspection.model.faces == split
         (note,) = [note.message for note in inspection.notes if note.code == "paint_split"]
-        assert f"12 triangles were split along their paint into {split}" in note
+        assert f"12 triangles split along the paint into {split}" in note
         assert draw() == draw(threemf_paint="split") != draw(threemf_paint="dominant")
         # a picture of an operation shows the conversion
         assert draw(target_height_mm=5) == draw(target_height_mm=5, threemf_paint="dominant")

@@ -234,7 +234,7 @@ def test_the_losses_of_another_printer_are_counted_beyond_the_message() -> None:
     source = painted_project(files, different_settings_to_system=[";".join(keys)])
     entries, report = convert(source, threemf_profile="orca", threemf_printer="snapmaker-u1")
     message = messages(report)["printer_settings_replaced"]
-    assert "lost: 1 own presets, a_long_name_of_a_setting_0" in message and message.endswith(" more")
+    assert "lost: 1 own preset, a_long_name_of_a_setting_0" in message and message.endswith(" more")
     assert len(message) < 160 and not set(files) & set(entries)
 
 

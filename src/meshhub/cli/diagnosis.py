@@ -23,7 +23,7 @@ from meshhub.cli.report_text import format_bytes
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.scratch import Scratch
-from meshhub.errors import MeshhubError
+from meshhub.errors import MeshhubError, format_count
 from meshhub.model.chain import BUILT_IN
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings, load
@@ -218,12 +218,14 @@ def _check_cluster() -> Iterator[Check]:
     try:
         statistics = store.statistics()
         slots = sum(node.slots or 0 for node in statistics.workers)
-        message = f"{statistics.queued} jobs queued, {statistics.running} running; {len(statistics.workers)} workers"
+        queued = format_count(statistics.queued, "job", "jobs")
+        workers = format_count(len(statistics.workers), "worker", "workers")
+        message = f"{queued} queued, {statistics.running} running; {workers}"
         if statistics.cluster_fault and slots:
             fault, _, remedy = statistics.cluster_fault.partition("; ")
             yield Check(name="cluster", status="warning", message=f"{message}; {fault}", remedy=remedy)
         elif slots:
-            yield Check(name="cluster", status="ok", message=f"{message} with {slots} slots")
+            yield Check(name="cluster", status="ok", message=f"{message} with {format_count(slots, 'slot', 'slots')}")
         else:
             yield Check(name="cluster", status="warning", message=message, remedy="start one: meshhub work")
     except MeshhubError as error:

@@ -520,7 +520,7 @@ export const es: Catalog = {
     sheet_thickened: "{name} no tenía volumen y ahora tiene {size} mm de grosor.",
     shells_below_cut: "Se quitaron cuerpos que estaban bajo el corte ({count}).",
     stays_solid: "No se vaciaron cuerpos demasiado finos de {name} ({count}): una pared de {size} mm no deja sitio.",
-    strays_removed: "Se quitaron fragmentos ({count}); la pieza {name} es un {percent} % menor.",
+    strays_removed: "Se quitaron fragmentos ({count}); la pieza {name} es un {percent} % menor a lo largo de {axis}.",
     target_faces_missed: "El resultado tiene {faces} caras en vez de las {target} deseadas.",
     thin_pieces: "Los cortes ({count}) dejaron trozos de menos de {size} mm.",
     text_shrunk: "El texto se redujo para que quepa: {size} en vez de {requested} mm.",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from meshhub import EmptyModel, Mesh, ModelTooComplex, Part, Scene, UnreadableFile, did, note
+from meshhub.errors import format_count
 from meshhub.toolkit.geometry import distinct
 from meshhub.toolkit.topology import components
 
@@ -189,7 +190,7 @@ def check_outlines(outlines: Outlines, ignored: str, label: str) -> None:
     if outlines.open_count:
         note(
             "open_curves_left_out",
-            f"{outlines.open_count} curves form no closed outline and were left out; close their gaps",
+            f"left out {format_count(outlines.open_count, 'curve', 'curves')} without a closed outline; close the gaps",
         )
     points = np.concatenate(outlines.closed)
     if len(points) > MAX_POINTS:

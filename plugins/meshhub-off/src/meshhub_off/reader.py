@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.errors import quote
+from meshhub.errors import format_count, quote
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.columns import Irregular, read_numbers
 from meshhub.toolkit.polygons import triangulate
@@ -143,7 +143,7 @@ def _read_faces(
         raise UnreadableFile(f"a face refers to a vertex outside 0 … {len(points) - 1}; export the file again")
     if (corner_counts < 3).any():
         short_count = int((corner_counts < 3).sum())
-        note("faces_left_out", f"skipped {short_count} faces: they have fewer than three corners")
+        note("faces_left_out", f"skipped {format_count(short_count, 'face', 'faces')} with fewer than three corners")
     faces, polygon = triangulate(points, corner_counts, indices.astype(np.int64))
     material, materials = _read_face_colors(numbers, start + 1 + corner_counts, per_line - 1 - corner_counts)
     return faces, None if material is None else material[polygon], materials

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meshhub import EmptyModel, Frame, Material, Mesh, Part, Scene, Source, UnreadableFile, note
+from meshhub.errors import format_count
 from meshhub.model.capabilities import Unit
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
@@ -195,7 +196,8 @@ def read(source: Source, options: object) -> Scene:  # noqa: ARG001
     if missing:
         note(
             "render_meshes_missing",
-            f"{missing} solids or surfaces have no complete render mesh and lack faces; show the model shaded in Rhino "
+            f"{format_count(missing, 'solid or surface lacks', 'solids or surfaces lack')} "
+            "faces, without a complete render mesh; show the model shaded in Rhino "
             "and save it, not small, or export STEP",
         )
     if model.skipped:

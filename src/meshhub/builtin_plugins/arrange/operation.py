@@ -10,7 +10,7 @@ import numpy as np
 from meshhub.builtin_plugins.arrange import ArrangeOptions
 from meshhub.builtin_plugins.arrange.packing import Packer, pack
 from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, Cells, draw_shadow
-from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_number, quote
+from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Part, Scene
@@ -95,7 +95,8 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
     kept = options.arrange_plate
     if kept is not None and kept > len(packer.plates):
         raise InvalidOption(
-            f"option '{{arrange_plate}}' is {kept}, but the objects need only {len(packer.plates)} beds",
+            f"option '{{arrange_plate}}' is {kept}, but the objects need only "
+            f"{format_count(len(packer.plates), 'bed', 'beds')}",
             options=("arrange_plate",),
         )
     middles = _find_middles(len(packer.plates), bed) if kept is None else np.zeros((len(packer.plates), 2))

@@ -6,7 +6,7 @@ import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds
@@ -71,8 +71,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if narrow_count:
         note(
             "base_too_narrow",
-            f"{narrow_count} sides at the bed are too narrow for a chamfer of {format_number(size, 3)} mm and stay "
-            "sharp; lower {chamfer_base_mm}",
+            f"{format_count(narrow_count, 'side', 'sides')} at the bed too narrow for a chamfer of "
+            f"{format_number(size, 3)} mm, left sharp; lower {{chamfer_base_mm}}",
             options=("chamfer_base_mm",),
             count=narrow_count,
             size=size,

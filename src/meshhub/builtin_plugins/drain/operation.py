@@ -6,7 +6,7 @@ import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.drain import DrainOptions
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.containment import TURN, hosts_of
@@ -70,7 +70,8 @@ class _Drilling:
             self.missed += missing * len(parts)
             note(
                 "no_room_for_drain",
-                f"{missing} drain holes of {format_number(2 * self.radius, 3)} mm found no room in cavities of "
+                f"no room for {format_count(missing, 'drain hole', 'drain holes')} "
+                f"of {format_number(2 * self.radius, 3)} mm in cavities of "
                 f"{name_of(mesh, parts)}; lower {{drain_holes_mm}} or {{drain_count}}",
                 options=("drain_holes_mm", "drain_count"),
                 count=missing,

@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.cap import CappedMesh, cap_mesh
 from meshhub.builtin_plugins.flatten_base.cut import Plane, cut_mesh
 from meshhub.builtin_plugins.flatten_base.validity import MeshCheck, check_mesh, check_meshes, count_shells_below
-from meshhub.errors import InvalidOption, format_number
+from meshhub.errors import InvalidOption, format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
@@ -226,8 +226,8 @@ class _SceneCutter:
         if self.shells_removed_names:
             note(
                 "shells_below_cut",
-                f"{self.shells_removed} shells of {_list_names(self.shells_removed_names)} were completely below the "
-                "cut and removed",
+                f"removed {format_count(self.shells_removed, 'shell', 'shells')} "
+                f"of {_list_names(self.shells_removed_names)}, completely below the cut",
                 count=self.shells_removed,
             )
         if not (self.loops or self.open_names or self.has_base_before):

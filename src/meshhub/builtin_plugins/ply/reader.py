@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.ply import appearance
 from meshhub.builtin_plugins.ply.elements import read_elements
 from meshhub.builtin_plugins.ply.header import Header, read_header
 from meshhub.builtin_plugins.ply.row_layout import ElementTable, ListColumn
-from meshhub.errors import EmptyModel, UnreadableFile, format_number
+from meshhub.errors import EmptyModel, UnreadableFile, format_count, format_number
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8, read_only
@@ -235,7 +235,8 @@ def _add_corner_uv(mesh: Mesh, face: ElementTable, corners: Index) -> Mesh:
         if unmatched_count:
             note(
                 "texcoords_dropped",
-                f"dropped the texture coordinates of {unmatched_count} faces: not two per corner",
+                f"dropped the texture coordinates of {format_count(int(unmatched_count), 'face', 'faces')}: "
+                "not two per corner",
                 count=int(unmatched_count),
             )
     # position of each corner's pair among the values; corners of faces without pairs get zeros

@@ -19,7 +19,7 @@ from meshhub.builtin_plugins.repair.solid import make_solid, remove_inner_walls,
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
 from meshhub.builtin_plugins.repair.wrap import wrap_mesh
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.destination import get_destination
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
@@ -43,7 +43,7 @@ FIGURES = (
 """Figures that count actions, reported even if they are 0."""
 
 MAX_SHRINKING_RATIO = 0.99
-"""Ratio of a part's diagonal after its repair to that before, below which the part has lost something visible."""
+"""Ratio of a side of a part after its repair to that before, below which the part has lost something visible."""
 
 SOLID_FIGURES = ("inner_faces_removed", "inner_shells_removed", "floating_shells_removed")
 """Figures of `repair_solid`."""
@@ -211,17 +211,18 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
 
 def _note_large_strays(name: str, mesh: Mesh, corners: Float64, removed: int) -> None:
     """Write a note if the part is smaller without the removed shells, which may have been deliberate."""
-    before, after = (
-        float(np.linalg.norm(np.ptp(each.reshape(-1, 3), axis=0))) for each in (mesh.vertices[mesh.faces], corners)
-    )
-    if after < MAX_SHRINKING_RATIO * before:
+    before, after = (np.ptp(each.reshape(-1, 3), axis=0) for each in (mesh.vertices[mesh.faces], corners))
+    ratios = np.divide(after, before, out=np.ones(3), where=before > 0)
+    axis = int(ratios.argmin())
+    if ratios[axis] < MAX_SHRINKING_RATIO:
         note(
             "strays_removed",
-            f"Part {name} is {1 - after / before:.0%} smaller without {removed} stray shells; omit {{repair}} if they "
-            "belong to it.",
+            f"Part {name} is {1 - ratios[axis]:.0%} smaller along {'XYZ'[axis]} without "
+            f"{format_count(removed, 'stray shell', 'stray shells')}; omit {{repair}} to keep all of it.",
             options=("repair",),
             name=name,
-            percent=round(100 * (1 - after / before)),
+            percent=round(100 * (1 - ratios[axis])),
+            axis="XYZ"[axis],
             count=removed,
         )
 
@@ -293,14 +294,17 @@ def _write_notes(name: str, check: FileCheck) -> None:
     if check.boundary:
         note(
             "not_closed",
-            f"Part {name} could not be closed: {check.boundary} boundary edges remain; repair it in a mesh editor.",
+            f"Part {name} could not be closed: "
+            f"{format_count(int(check.boundary), 'boundary edge remains', 'boundary edges remain')}; "
+            "repair it in a mesh editor.",
             name=name,
             count=int(check.boundary),
         )
     if nonmanifold:
         note(
             "not_manifold",
-            f"Part {name} could not be made manifold: {nonmanifold} edges remain that slicers interpret differently.",
+            f"Part {name} could not be made manifold: {format_count(int(nonmanifold), 'edge remains', 'edges remain')} "
+            "that slicers interpret differently.",
             name=name,
             count=int(nonmanifold),
         )

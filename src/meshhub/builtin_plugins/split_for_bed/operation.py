@@ -8,7 +8,7 @@ from manifold3d import Manifold
 from meshhub.builtin_plugins.split_for_bed import SplitForBedOptions
 from meshhub.builtin_plugins.split_for_bed.connectors import MAX_LENGTH_MM, Connectors, find_connectors
 from meshhub.builtin_plugins.split_for_bed.pieces import MIN_THICKNESS_MM, ROUNDING_RATIO, divide
-from meshhub.errors import quote
+from meshhub.errors import format_count, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
@@ -92,8 +92,8 @@ def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_coun
     if cutter.thin:
         note(
             "thin_pieces",
-            f"{cutter.thin} cuts left bodies thinner than {MIN_THICKNESS_MM:g} mm; turn the model, or change "
-            "{split_for_bed}",
+            f"{format_count(cutter.thin, 'cut', 'cuts')} left bodies thinner than {MIN_THICKNESS_MM:g} mm; "
+            "turn the model, or change {split_for_bed}",
             options=("split_for_bed",),
             count=cutter.thin,
             size=MIN_THICKNESS_MM,
@@ -101,7 +101,8 @@ def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_coun
     if cutter.bare:
         note(
             "no_room_for_connectors",
-            f"{cutter.bare} contacts of pieces have no connector, because there is too little material around",
+            f"{format_count(cutter.bare, 'contact', 'contacts')} of pieces without a connector, "
+            "because there is too little material around",
             count=cutter.bare,
         )
     for name in divider.invalid_names:

@@ -24,7 +24,7 @@ from meshhub.builtin_plugins.step.reading.xcaf import (
     iterate_colored_shapes,
     product_shape,
 )
-from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
+from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_count, format_number
 from meshhub.model.capabilities import MILLIMETERS_PER, Frame, Unit
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import did, note
@@ -176,7 +176,8 @@ def _report(
     if file.unresolved_count:
         note(
             "damaged_file",
-            f"{file.unresolved_count} references in the STEP file have no target: shapes may be missing; "
+            f"{format_count(file.unresolved_count, 'reference', 'references')} without a target in the STEP file: "
+            "shapes may be missing; "
             "export it again",
             count=file.unresolved_count,
         )

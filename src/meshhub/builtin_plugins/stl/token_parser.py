@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.errors import format_count
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64
 from meshhub.toolkit.columns import IS_BLANK, Irregular, find_irregular_line, read_rows
@@ -147,7 +148,7 @@ def _triangulate_facets(points: Float64, counts: Index, solid: NDArray[np.int64]
     if int(counts.max()) > 3:
         note(
             "polygons",
-            f"triangulated {int((counts > 3).sum())} facets: they have more than three vertices",
+            f"triangulated {format_count(int((counts > 3).sum()), 'facet', 'facets')} with more than three vertices",
             count=int((counts > 3).sum()),
         )
     return Facets(points[faces], solid[first[polygon]])

@@ -20,7 +20,7 @@ from meshhub.builtin_plugins.gltf.reading.appearance import (
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
 from meshhub.builtin_plugins.gltf.reading.primitives import FAN, STRIP, TRIANGLES, decode_triangles
-from meshhub.errors import UnreadableFile
+from meshhub.errors import UnreadableFile, format_count
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Float64, Int32, Mesh
 from meshhub.toolkit.geometry import face_normals
@@ -211,8 +211,8 @@ class MeshReader:
                 primitive.reject("indices", f"names vertices up to {int(faces.max())}, and there are {vertex_count}")
             note(
                 "faces_dropped",
-                f"{primitive.path} has {int((~is_valid).sum())} triangles that name vertices beyond its "
-                f"{vertex_count}; they were left out",
+                f"{primitive.path}: left out {format_count(int((~is_valid).sum()), 'triangle', 'triangles')} "
+                f"with vertices beyond its {vertex_count}",
                 count=int((~is_valid).sum()),
             )
             faces = faces[is_valid]

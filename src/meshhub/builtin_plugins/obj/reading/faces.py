@@ -20,7 +20,7 @@ from meshhub.builtin_plugins.obj.reading.lines import (
     V,
     remove_comments,
 )
-from meshhub.errors import ModelTooComplex
+from meshhub.errors import ModelTooComplex, format_count
 from meshhub.model.notes import note
 from meshhub.toolkit.columns import Irregular, find_irregular_line, read_rows
 
@@ -221,7 +221,8 @@ def _resolve_attribute(
         attribute = "texture coordinates" if statement == VT else "normals"
         note(
             "missing_references",
-            f"{missing_count} corners refer to {attribute} that the OBJ does not have",
+            f"{format_count(int(missing_count), 'corner', 'corners')} "
+            f"with references to {attribute} that the OBJ does not have",
             count=int(missing_count),
         )
     if is_valid.all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.errors import format_count
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Mesh, Scene
 
@@ -57,7 +58,8 @@ def _note_hidden_colors(mesh: Mesh, has_material: NDArray[np.bool_]) -> None:
     if count:
         note(
             "colors_dropped",
-            f"the vertex colors of {count} triangles were left out: their materials color the STEP faces; "
+            f"the vertex colors of {format_count(count, 'triangle', 'triangles')} were left out: "
+            "their materials color the STEP faces; "
             "use GLB, PLY or 3MF",
         )
 
@@ -80,7 +82,8 @@ def _add_vertex_colors(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palett
     if blended:
         note(
             "colors_dropped",
-            f"{blended} triangles blend the colors of their corners and got one of them: STEP colors whole faces; "
+            f"kept one color of {format_count(blended, 'triangle', 'triangles')} with other colors at each corner: "
+            "STEP colors whole faces; "
             "use GLB, PLY or 3MF",
         )
     paint[bare] = index.reshape(-1).astype(np.int32) + len(palette)

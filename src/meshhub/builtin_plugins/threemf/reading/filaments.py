@@ -12,6 +12,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.paint_trees import ParsedTrees, parse_codes
 from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, TriangleMesh
 from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
+from meshhub.errors import format_count
 from meshhub.model.destination import get_destination
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Division, Int32, Material, Mesh, Part
@@ -168,7 +169,8 @@ class FilamentReader:
         if self._split_count > self._whole_count and get_destination().max_colors is None:
             note(
                 "paint_split",
-                f"{self._whole_count:,} triangles were split along their paint into {self._split_count:,}; "
+                f"{format_count(self._whole_count, 'triangle', 'triangles')} split along the paint "
+                f"into {self._split_count:,}; "
                 "set {threemf_paint=dominant} to keep them whole",
                 options=("threemf_paint",),
                 count=int(self._whole_count),

@@ -25,7 +25,7 @@ from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced
 from meshhub.builtin_plugins.threemf.writing.project_settings import Setting, format_settings
 from meshhub.builtin_plugins.threemf.writing.xml_text import format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
-from meshhub.errors import InvalidOption, UnreadableFile, format_number
+from meshhub.errors import InvalidOption, UnreadableFile, format_count, format_number
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Scene
 from meshhub.toolkit.geometry import bounds_of_parts
@@ -114,7 +114,7 @@ def _note_losses(package: Package, old: Mapping[str, Setting], lost: list[str]) 
     """Note the settings that the presets of the new printer replace."""
     preset_count = sum(_OWN_PRESETS.fullmatch(name.casefold()) is not None for name in package.names)
     if preset_count:
-        lost = [f"{preset_count} own presets", *lost]
+        lost = [format_count(preset_count, "own preset", "own presets"), *lost]
     printer = str(old.get("printer_settings_id", "")) or "an unknown printer"
     note(
         "printer_settings_replaced",
