@@ -635,7 +635,7 @@ export const de: Catalog = {
     faces_lost: "{count} von {total} Flächen gehören zu keiner Form, die gelesen wurde.",
     faces_not_meshed: "{count} von {total} Flächen ließen sich nicht in Dreiecke zerlegen.",
     beyond_tolerance:
-      "Freiform-Flächen von {name} liegen bis {distance} mm vom Modell entfernt; die Toleranz ist {tolerance} mm.",
+      "Runde Flächen von {name} liegen bis {distance} mm vom Modell entfernt; die Toleranz ist {tolerance} mm.",
     flat_faces: "An {name} wurden {count} von {total} runden Flächen einfacher geschrieben.",
     gaps_as_triangles: "Slicer könnten an {name} in der STEP-Datei Lücken zeigen; ebene Flächen helfen.",
     inexact_faces: "Die Dreiecke von {count} der {total} Flächen weichen von ihnen ab.",

@@ -626,7 +626,8 @@ export const es: Catalog = {
     external_reference: "El archivo remite a otros cuyas formas faltan.",
     faces_lost: "{count} de {total} caras no pertenecen a ninguna forma leída.",
     faces_not_meshed: "{count} de {total} caras no se pudieron triangular.",
-    beyond_tolerance: "Hay caras libres de {name} hasta a {distance} mm del modelo; la tolerancia es {tolerance} mm.",
+    beyond_tolerance:
+      "Hay superficies redondas de {name} hasta a {distance} mm del modelo; la tolerancia es {tolerance} mm.",
     flat_faces: "En {name}, {count} de {total} superficies curvas se escribieron más simples.",
     gaps_as_triangles: "Un laminador puede mostrar huecos en {name} en este STEP; ayudan caras planas.",
     inexact_faces: "Los triángulos de {count} de {total} caras se apartan de ellas.",

@@ -634,7 +634,7 @@ export const fr: Catalog = {
     faces_lost: "{count} faces sur {total} n’appartiennent à aucune forme lue.",
     faces_not_meshed: "{count} faces sur {total} n’ont pu être triangulées.",
     beyond_tolerance:
-      "Des faces libres de {name} sont jusqu’à {distance} mm du modèle ; la tolérance est {tolerance} mm.",
+      "Des surfaces rondes de {name} sont jusqu’à {distance} mm du modèle ; la tolérance est {tolerance} mm.",
     flat_faces: "Sur {name}, {count} surfaces courbes sur {total} sont écrites plus simplement.",
     gaps_as_triangles: "Un trancheur peut montrer des trous sur {name} dans ce STEP ; des faces planes aident.",
     inexact_faces: "Les triangles de {count} faces sur {total} s’en écartent.",

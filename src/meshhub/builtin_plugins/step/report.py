@@ -18,7 +18,7 @@ _MANY_TIMES_RATIO = 3.0
 _MAX_GAINED_RATIO = 0.005
 """Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
 _MEASURING_ERROR_RATIO = 0.04
-"""Share by which the distance of a free-form face may differ from what OpenCASCADE's triangles of it show."""
+"""Share by which a measured distance may differ from what OpenCASCADE's triangles of the faces show."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
@@ -32,7 +32,6 @@ class WrittenProduct(NamedTuple):
     bodies:      its solids in file order, then its open shells
     shell_count: shells of its mesh
     figures:     for the report; they count every instance, except for faces
-    patches_mm:  largest distance between its free-form faces and the mesh
     rejected:    curved surfaces that were given up
     flat_count:  facets of these that are flat
     """
@@ -43,7 +42,6 @@ class WrittenProduct(NamedTuple):
     bodies: list[ExpectedBody]
     shell_count: int
     figures: dict[str, int | float]
-    patches_mm: float
     rejected: Rejections
     flat_count: int
 
@@ -67,7 +65,7 @@ class Fault(NamedTuple):
 
 
 def report_products(written: list[WrittenProduct], tolerance_mm: float | None) -> None:
-    """Report figures, open shells, free-form faces beyond `step_tolerance_mm`, changed volumes and many faces."""
+    """Report figures, open shells, faces beyond `step_tolerance_mm`, changed volumes and many faces."""
     # the figures of several products are added, except for distances
     areas = [product.figures["mesh_area_mm2"] for product in written]
     squares = sum(area * product.figures[RMS] ** 2 for area, product in zip(areas, written, strict=True))
@@ -83,14 +81,16 @@ def report_products(written: list[WrittenProduct], tolerance_mm: float | None) -
                 "{repair} closes holes",
                 options=("repair",),
             )
-        if tolerance_mm is not None and product.patches_mm > tolerance_mm * (1 + _MEASURING_ERROR_RATIO):
+        distance = product.figures[HAUSDORFF]
+        if tolerance_mm is not None and distance > tolerance_mm * (1 + _MEASURING_ERROR_RATIO):
             note(
                 "beyond_tolerance",
-                f"free-form faces of {product.name!r} lie up to {product.patches_mm:.3g} mm from the mesh, between its "
-                f"corners; the tolerance is {tolerance_mm:.3g} mm; set {{step_surfaces=analytic}} to keep these facets",
+                f"round faces of {product.name!r} lie up to {distance:.3g} mm from the mesh, between its corners: they "
+                f"are arcs over coarse facets, or fit noise by chance; the tolerance is {tolerance_mm:.3g} mm; "
+                "set {step_surfaces=planar} to keep the facets",
                 options=("step_surfaces", "step_tolerance_mm"),
                 name=repr(product.name),
-                distance=product.patches_mm,
+                distance=distance,
                 tolerance=tolerance_mm,
             )
         _note_gain(product)

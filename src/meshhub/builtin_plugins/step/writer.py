@@ -39,7 +39,7 @@ from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
 from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.recognition.deviation import Distances, measure_distances
+from meshhub.builtin_plugins.step.recognition.deviation import measure_distances
 from meshhub.builtin_plugins.step.report import (
     DEVIATION,
     HAUSDORFF,
@@ -161,8 +161,7 @@ class _SceneWriter:
         model, name, uses = state.draft.model, self.shapes[number].name, self.uses[number]
         product, ids = _write_product(document, name, model)
         _write_colors(document, model.skin, model.regions.region, ids, state.palette)
-        distances = measure_distances(model.skin, model.mesh_points, model.regions.region, model.regions.surfaces)
-        figures = _collect_figures(model, ids, distances, state.volume, uses)
+        figures = _collect_figures(model, ids, state.volume, uses)
         return WrittenProduct(
             name,
             product,
@@ -170,7 +169,6 @@ class _SceneWriter:
             expected_bodies(name, model),
             len(model.skin.closed),
             figures,
-            distances.patches,
             state.draft.rejected,
             state.drafting.count_flat_facets(state.draft),
         )
@@ -324,20 +322,18 @@ def _note_unchecked(faces_count: int) -> None:
     note("step_unchecked", f"{cause}; only the writer's own checks were made, so a solid may be invalid")
 
 
-def _collect_figures(
-    model: BrepModel, ids: WrittenIds, off: Distances, volume: float, uses: int
-) -> dict[str, int | float]:
+def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int) -> dict[str, int | float]:
     """Return the figures of a product.
 
     Args:
         model: The product's model.
         ids: What was written.
-        off: Distances between the mesh and the model.
         volume: Volume of the closed shells of the mesh, mm³.
         uses: Number of instances.
     """
     surfaces = model.regions.surfaces
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
+    off = measure_distances(model.skin, model.mesh_points, model.regions.region, surfaces)
     return {
         "faces": len(surfaces),
         **{traits.plural: int(kinds[kind]) for kind, traits in KINDS.items() if kinds[kind] or kind in ANALYTIC_KINDS},

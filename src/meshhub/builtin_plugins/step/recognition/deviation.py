@@ -61,14 +61,12 @@ class Distances(NamedTuple):
 
     corners: mm, largest at a corner
     largest: mm, largest anywhere
-    patches: mm, largest between patches and mesh; zero without patches
     rms:     mm, root mean square over the area
     area:    mm² of the mesh
     """
 
     corners: float
     largest: float
-    patches: float
     rms: float
     area: float
 
@@ -96,15 +94,13 @@ def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], su
     corners = max(float(at(weights).max()) for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
     middles = max(float(at(weights).max()) for weights in ((0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5)))
     area = lengths(skin.cross) / 2
-    squares, largest, patches = 0.0, max(corners, middles), _measure_largest_bulge(corner, face_surface)
-    is_patch = face_surface.kind == SurfaceKind.PATCH
+    squares, largest = 0.0, max(corners, middles, _measure_largest_bulge(corner, face_surface))
     for weights, share in _RADON_POINTS:
         off = at(weights)
         squares += share * float(area @ off**2)
         largest = max(largest, float(off.max()))
-        patches = max(patches, float(off[is_patch].max(initial=0.0)))
     total = float(area.sum())
-    return Distances(corners, max(largest, patches), patches, (squares / total) ** 0.5 if total else 0.0, total)
+    return Distances(corners, largest, (squares / total) ** 0.5 if total else 0.0, total)
 
 
 def _measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
