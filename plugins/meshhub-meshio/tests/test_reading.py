@@ -201,6 +201,14 @@ def test_files_that_refer_to_others_or_are_damaged_are_rejected(name: str, data:
         REGISTRY.inspect(Source.from_bytes(data, name))
 
 
+@pytest.mark.parametrize("version", [b"2.2", b"4.1"])
+def test_numbers_of_nodes_that_would_fill_memory_are_rejected(version: bytes) -> None:
+    block = b"1\n2000000000 0 0 0\n" if version == b"2.2" else b"1 1 1 2000000000\n0 1 0 1\n2000000000\n0 0 0\n"
+    data = b"$MeshFormat\n" + version + b" 0 8\n$EndMeshFormat\n$Nodes\n" + block + b"$EndNodes\n"
+    with pytest.raises(UnreadableFile, match="a node has the number"):
+        REGISTRY.inspect(Source.from_bytes(data, "a.msh"))
+
+
 XDMF = (
     '<Xdmf Version="3.0"><Domain><Grid><Geometry GeometryType="XYZ"><DataItem DataType="Float" Dimensions="3 3" '
     'Format="{kind}">{text}</DataItem></Geometry><Topology TopologyType="Triangle" NumberOfElements="1"><DataItem '

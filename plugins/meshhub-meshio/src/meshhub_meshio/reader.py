@@ -18,7 +18,7 @@ from meshhub.errors import quote
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_meshio import MeshioOptions
-from meshhub_meshio.adapting import adapt_meshio
+from meshhub_meshio.adapting import adapt_meshio, bound_gmsh_tables
 from meshhub_meshio.colors import color_faces, color_points
 from meshhub_meshio.surface import find_surface
 
@@ -89,6 +89,8 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
         _place_data(source, folder)
     elif name == "med":
         _remove_families(_check_hdf5(path))
+    elif name == "gmsh":
+        bound_gmsh_tables()
     elif name == "nastran" and not _BULK.search(source.read()):
         # a list of cards alone, as Gmsh writes it
         path.unlink()
