@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import meshhub
+from meshhub import errors
 from meshhub.builtin_plugins.plans import FREE
 from meshhub.errors import ERROR_CODES
 from meshhub.model.capabilities import FEATURES, Stage
@@ -96,14 +97,30 @@ def test_every_note_of_a_code_has_the_documented_values() -> None:
 
 
 def test_every_error_code_is_documented_with_its_statuses() -> None:
-    rows = {row[0].strip("`"): row[1:] for row in table_rows(DOCS / "reference" / "errors.md") if len(row) == 6}
+    rows = {row[0].strip("`"): row[1:] for row in table_rows(DOCS / "reference" / "errors.md") if len(row) == 7}
     assert list(rows) == list(ERROR_CODES)
-    for code, (http_status, exit_statuses, _, retry_after, meaning) in rows.items():
+    for code, (http_status, exit_statuses, _, retry_after, meaning, _) in rows.items():
         row = ERROR_CODES[code]
         assert http_status == str(row.http_status or "–"), code
         assert str(row.exit_status or "–") in exit_statuses.split(", "), code
         assert retry_after == (f"{row.retry_after_s} s" if row.retry_after_s else "–"), code
         assert meaning == row.meaning, code
+
+
+def test_every_value_of_an_error_is_documented() -> None:
+    unknown = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+            values, code = keywords.get("values"), keywords.get("code")
+            kind = getattr(errors, ast.unparse(node.func), None)
+            if isinstance(values, ast.Dict) and (kind or isinstance(code, ast.Constant)):
+                row = ERROR_CODES[str(code.value) if isinstance(code, ast.Constant) else kind.code]
+                names = [key.value for key in values.keys if isinstance(key, ast.Constant)]
+                unknown += [(path.name, name) for name in names if name not in row.values]
+    assert unknown == []
 
 
 def test_generated_pages_are_current() -> None:

@@ -26,6 +26,13 @@ class ErrorCode(NamedTuple):
     retry_after_s: int | None = None
     """Seconds until the same request may succeed; None if a retry does not help."""
 
+    values: tuple[str, ...] = ()
+    """Names of the values that errors of the code may have; lengths are in millimeters."""
+
+
+ErrorValue = int | float | str
+"""Number or name in the message of an error."""
+
 
 ERROR_CODES: Mapping[str, ErrorCode] = {
     "bad_request": ErrorCode(
@@ -35,12 +42,22 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         400, None, "The body is not multipart/form-data, is truncated, or has a text field that is not UTF-8."
     ),
     "missing_field": ErrorCode(400, None, "The field `file`, `files`, `archive` or `target` is missing."),
-    "invalid_option": ErrorCode(400, 2, "An option is unknown, malformed or out of bounds; the message names it."),
-    "unsupported_target": ErrorCode(400, 2, "`target` is not a format that can be written here."),
+    "invalid_option": ErrorCode(
+        400,
+        2,
+        "An option is unknown, malformed or out of bounds; the message names it.",
+        values=("option", "value", "min", "max"),
+    ),
+    "unsupported_target": ErrorCode(400, 2, "`target` is not a format that can be written here.", values=("format",)),
     "invalid_api_key": ErrorCode(
         401, 2, "The key is unknown, expired or revoked. Such a request is never served under the free plan."
     ),
-    "premium_format_required": ErrorCode(403, 2, "The plan does not grant the entitlement that the request needs."),
+    "premium_format_required": ErrorCode(
+        403,
+        2,
+        "The plan does not grant the entitlement that the request needs.",
+        values=("plan", "format", "operation"),
+    ),
     "request_refused": ErrorCode(
         403, 2, "A review plug-in rejected the request; it may use its own code, with the same status."
     ),
@@ -59,11 +76,15 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "idempotency_conflict": ErrorCode(409, 2, "A different request was sent with the same `Idempotency-Key`."),
     "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted."),
-    "file_too_large": ErrorCode(413, None, "A file, or the whole request, exceeds a limit of the plan."),
-    "too_many_files": ErrorCode(413, None, "The batch has more files than the plan allows."),
-    "archive_too_large": ErrorCode(413, None, "The archive, or its unpacked content, exceeds a limit of the plan."),
+    "file_too_large": ErrorCode(
+        413, None, "A file, or the whole request, exceeds a limit of the plan.", values=("name", "bytes", "limit_bytes")
+    ),
+    "too_many_files": ErrorCode(413, None, "The batch has more files than the plan allows.", values=("count", "limit")),
+    "archive_too_large": ErrorCode(
+        413, None, "The archive, or its unpacked content, exceeds a limit of the plan.", values=("bytes", "limit_bytes")
+    ),
     "unsupported_format": ErrorCode(
-        415, 2, "Neither the content nor the extension matches a format that can be read here."
+        415, 2, "Neither the content nor the extension matches a format that can be read here.", values=("name",)
     ),
     "unsupported_encoding": ErrorCode(
         415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."
@@ -72,31 +93,46 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "host_not_allowed": ErrorCode(
         421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),
-    "unreadable_file": ErrorCode(422, 3, "The file does not follow its format."),
-    "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content."),
+    "unreadable_file": ErrorCode(422, 3, "The file does not follow its format.", values=("format", "line")),
+    "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content.", values=("format",)),
     "external_reference": ErrorCode(
         422,
         3,
         "The model needs a file that is missing: keep it beside the model, or pack both in one ZIP archive; over HTTP, "
         "send the archive to `/convert-batch`, or as `archive` of a job.",
+        values=("files",),
     ),
     "unsafe_archive": ErrorCode(422, 3, "The archive cannot be unpacked safely."),
     "model_too_complex": ErrorCode(
-        422, 3, "The model exceeds the limits of one conversion; reduce its number of faces."
+        422,
+        3,
+        "The model exceeds the limits of one conversion; reduce its number of faces.",
+        values=("count", "limit", "limit_bytes", "triangle_limit"),
     ),
-    "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it."),
+    "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it.", values=("operation",)),
     "invalid_solid": ErrorCode(
-        422, 4, "The result would hold an invalid solid; repair the model, or set the option that the message names."
+        422,
+        4,
+        "The result would hold an invalid solid; repair the model, or set the option that the message names.",
+        values=("operation",),
     ),
     "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
     "worker_lost": ErrorCode(
         422, 5, "The service ended several times while it ran the job; the model may need too much memory."
     ),
     "too_many_jobs": ErrorCode(
-        429, 5, "The caller already has the maximum number of unfinished jobs; wait until one ends.", 5
+        429,
+        5,
+        "The caller already has the maximum number of unfinished jobs; wait until one ends.",
+        5,
+        values=("count", "limit"),
     ),
     "rate_limit_exceeded": ErrorCode(
-        429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds.", 60
+        429,
+        None,
+        "The caller sent too many requests in one minute; wait for `Retry-After` seconds.",
+        60,
+        values=("limit", "daily_limit"),
     ),
     "internal_error": ErrorCode(
         500, 70, "Fault of meshhub, not of the request; report the `request_id` to the operator."
@@ -106,7 +142,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "shutting_down": ErrorCode(503, 5, "The service is stopping; try again after `Retry-After` seconds.", 10),
     "conversion_timeout": ErrorCode(
-        504, 5, "The conversion, or the whole request, took too long; fewer faces may help."
+        504, 5, "The conversion, or the whole request, took too long; fewer faces may help.", values=("seconds",)
     ),
     "canceled": ErrorCode(None, 5, "The caller canceled the conversion."),
     "missing_dependency": ErrorCode(
@@ -214,6 +250,7 @@ class MeshhubError(Exception):
         message: One printable line for people.
         template: The message with the names of options in braces.
         options: Names of the options that the template mentions.
+        values: Numbers and names in the message, for sentences in other languages; ERROR_CODES lists their names.
 
     An error that mentions options writes their names in braces, so that each interface can use its own spelling:
     `InvalidOption("{target_height_mm} is too large", options=("target_height_mm",))`.
@@ -227,9 +264,19 @@ class MeshhubError(Exception):
     own_exit_status: ClassVar[int | None] = None
     """Exit status of the class if it differs from that of its code in ERROR_CODES."""
 
-    def __init__(self, message: str, *, code: str | None = None, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        options: tuple[str, ...] = (),
+        values: Mapping[str, ErrorValue] | None = None,
+    ) -> None:
         self.template = printable(message)
         self.options = options
+        self.values = {
+            name: printable(value) if isinstance(value, str) else value for name, value in (values or {}).items()
+        }
         self.message = self.spelled(str)
         super().__init__(self.message)
         if code is not None:
@@ -253,15 +300,19 @@ class MeshhubError(Exception):
         """Return the error with a subject before its message, unless the message names it."""
         if subject in self.message:
             return self
-        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options)
+        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options, self.values)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.template, self.code, self.options)
+        return _rebuild, (type(self), self.template, self.code, self.options, self.values)
 
 
-def _rebuild(kind: type[MeshhubError], message: str, code: str, options: tuple[str, ...]) -> MeshhubError:
-    # plug-ins may define subclasses that do not accept options
-    return kind(message, code=code, options=options) if options else kind(message, code=code)
+def _rebuild(
+    kind: type[MeshhubError], message: str, code: str, options: tuple[str, ...], values: dict[str, ErrorValue]
+) -> MeshhubError:
+    # plug-ins may define subclasses that accept neither options nor values
+    error = kind(message, code=code, options=options) if options else kind(message, code=code)
+    error.values = values
+    return error
 
 
 class RequestError(MeshhubError):
@@ -272,9 +323,20 @@ class RequestError(MeshhubError):
 
 
 class InvalidOption(RequestError):
-    """An option is unknown, malformed or out of bounds."""
+    """An option is unknown, malformed or out of bounds; `values` name the first option that the message mentions."""
 
     code = "invalid_option"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        options: tuple[str, ...] = (),
+        values: Mapping[str, ErrorValue] | None = None,
+    ) -> None:
+        named = {"option": options[0]} if options else {}
+        super().__init__(message, code=code, options=options, values={**named, **(values or {})})
 
 
 class UnsupportedTarget(RequestError):
@@ -450,7 +512,7 @@ class PluginError(MeshhubError):
         """Return the error with a subject before its message, unless the message names it."""
         if subject in self.message:
             return self
-        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options)
+        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options, self.values)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (*super().__reduce__(), {"details": self.details})

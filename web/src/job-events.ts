@@ -1,5 +1,7 @@
 /** States of jobs, as the service streams them. */
 
+import type { Failed } from "./requests";
+
 export interface Job {
   id: string;
   state: "queued" | "running" | "done" | "failed" | "canceled" | "expired";
@@ -9,7 +11,7 @@ export interface Job {
   progress: { label: string; index: number; count: number; fraction: number | null } | null;
   error: string | null;
   error_code: string | null;
-  details: { error: string }[] | null;
+  details: Failed[] | null;
   /** Second since 1970 at which the result is deleted. */
   expires: number | null;
 }

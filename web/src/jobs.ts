@@ -33,7 +33,9 @@ export async function finishJob(id: string, watch: Watch): Promise<Answer> {
   try {
     const job = await follow(id, watch);
     if (job.state === "done") return await persist(watch, () => send("GET", `${pathOf(id)}/result`, watch));
-    throw new ApiError(job.details?.[0]?.error ?? job.error ?? job.state, job.error_code ?? job.state);
+    const failed = job.details?.[0];
+    const message = failed?.error ?? job.error ?? job.state;
+    throw new ApiError(message, job.error_code ?? job.state, "", null, failed?.values);
   } catch (error) {
     if (!watch.signal.aborted) throw error;
     void send("DELETE", pathOf(id)).catch(() => undefined);

@@ -1,5 +1,14 @@
 /** Sends requests to the service. Addresses are relative, because the page may be served below a path prefix. */
 
+import type { Values } from "./i18n";
+
+/** Error as the service describes it. */
+export interface Failed {
+  error: string;
+  error_code: string;
+  values?: Values;
+}
+
 /** Directory of the page, with a slash at its end. */
 export const base = new URL(".", location.href.replace(/[?#].*$/, "")).href;
 
@@ -9,6 +18,8 @@ export class ApiError extends Error {
     readonly code: string,
     readonly requestId = "",
     readonly retryAfterS: number | null = null,
+    /** Numbers and names in the message. */
+    readonly values: Values = {},
   ) {
     super(message);
   }
@@ -109,7 +120,7 @@ function sendOnce(method: string, path: string, { body, signal, onUpload }: Call
 }
 
 function toError(status: number, retryAfter: string | null, data: ArrayBuffer): ApiError {
-  let body: { error?: string; error_code?: string; request_id?: string; details?: { error: string }[] } = {};
+  let body: Partial<Failed> & { request_id?: string; details?: Failed[] } = {};
   try {
     body = JSON.parse(new TextDecoder().decode(data)) as typeof body;
   } catch {
@@ -120,6 +131,7 @@ function toError(status: number, retryAfter: string | null, data: ArrayBuffer): 
     body.error_code ?? `http_${status}`,
     body.request_id,
     retryAfter === null ? null : Number(retryAfter),
+    body.details?.[0]?.values ?? body.values,
   );
 }
 

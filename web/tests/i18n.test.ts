@@ -11,7 +11,7 @@ import { parentOrigin } from "../src/embed-origin";
 
 vi.stubGlobal("location", { search: "?lang=de" });
 vi.stubGlobal("navigator", { languages: [] });
-const { describeNote, loadCatalog } = await import("../src/i18n");
+const { describeError, describeNote, loadCatalog } = await import("../src/i18n");
 
 const translations: [string, Catalog][] = [
   ["German", de],
@@ -40,6 +40,12 @@ test.each(translations)("%s has the texts of English, with the same placeholders
 
 test.each(translations)("%s has the errors, and the notes of the reference with all of their values", (_, catalog) => {
   expect(Object.keys(catalog.errors)).toEqual(Object.keys(en.errors));
+  for (const [code, texts] of Object.entries<string | string[]>(en.errors)) {
+    expect([code, [catalog.errors[code] ?? []].flat().map(placeholders)]).toEqual([
+      code,
+      [texts].flat().map(placeholders),
+    ]);
+  }
   const values = listRows("notes").map(([code, , names = ""]) => [
     code,
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `{${name}}`).sort(),
@@ -56,6 +62,25 @@ test("a note has its values in the language of the page, and English words if a 
   expect(describeNote("wrapped", values)).toContain("höchstens 1.234,5 mm");
   expect(describeNote("wrapped", {})).toBeNull();
   expect(describeNote("wrapped", { more: 2 })).toBe("2 weitere Hinweise dieser Art");
+});
+
+test("an error has the values that it comes with in the language of the page", async () => {
+  await loadCatalog("de");
+  const values = { name: "Arm.stl", bytes: 26_214_400, limit_bytes: 5_242_880 };
+  expect(describeError("file_too_large", values)).toBe("Arm.stl hat 25 MB; Ihr Tarif erlaubt 5 MB je Datei.");
+  expect(describeError("file_too_large", { limit_bytes: 5_242_880 })).toBe("Ihr Tarif erlaubt Dateien bis 5 MB.");
+  expect(describeError("file_too_large")).toBe("Die Datei ist größer, als Ihr Tarif erlaubt.");
+  expect(describeError("code_of_a_plugin")).toBeNull();
+});
+
+test("the texts of errors have the values of the reference, and end with one for an error without values", () => {
+  const documented = listRows("errors").map(([code = "", ...row]) => [code, row[5] ?? ""] as const);
+  for (const [code, names] of documented.filter(([code]) => code in en.errors)) {
+    const texts = [en.errors[code as keyof typeof en.errors]].flat();
+    const values = [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `{${name}}`).sort();
+    expect([code, placeholders(texts as [string, string])]).toEqual([code, values]);
+    expect(placeholders(texts.at(-1) ?? "{}")).toEqual([]);
+  }
 });
 
 test("every error that reaches the page has a text", () => {

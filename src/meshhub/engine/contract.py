@@ -151,11 +151,13 @@ def deadline_error(timeout_s: float | None, position: Position) -> ConversionTim
     """Return the error of a task whose deadline has passed."""
     if not position.text:
         return ConversionTimeout(
-            f"the conversion did not begin within {timeout_s:g} s, because the machine is busy; try again later"
+            f"the conversion did not begin within {timeout_s:g} s, because the machine is busy; try again later",
+            values={"seconds": timeout_s},
         )
     return ConversionTimeout(
         f"the conversion took longer than {timeout_s:g} s{position.text} and was stopped; {position.reduction}",
         options=position.options,
+        values={"seconds": timeout_s},
     )
 
 

@@ -81,6 +81,7 @@ def _build_error(answer: Answer) -> MeshhubError:
     error = kind(
         answer.error or "the conversion sent no message", code=answer.error_code or None, options=answer.options
     )
+    error.values = {name: errors.printable(v) if isinstance(v, str) else v for name, v in answer.values.items()}
     for note in answer.notes:
         error.add_note(errors.printable(note))
     if isinstance(error, errors.PluginError):

@@ -63,6 +63,7 @@ class Usage:
             raise ModelTooComplex(
                 f"the conversion wrote more than {limits.file_bytes:,} bytes{position.text}; {position.reduction}",
                 options=position.options,
+                values={"limit_bytes": limits.file_bytes},
             )
 
     def _check_processes(self, position: Position) -> None:

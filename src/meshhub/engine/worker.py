@@ -24,7 +24,7 @@ from meshhub.engine.descendants import set_mark
 from meshhub.engine.forked_process import PipeEnd
 from meshhub.engine.limits import Limits, apply_limits, release_reserve
 from meshhub.engine.worker_state import WorkerState
-from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
+from meshhub.errors import ErrorValue, MeshhubError, ModelTooComplex, PluginError, printable
 from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
 from meshhub.model.verdict import Verdict
@@ -64,6 +64,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error_class: Class of the error in `meshhub.errors`; "" without an error.
         error: Message of the error, with option names in braces.
         options: Options that the error is about.
+        values: Numbers and names in the message.
         notes: Notes of the error.
         details: Exception of the plug-in that failed.
     """
@@ -80,6 +81,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_code: str = ""
     error: str = ""
     options: tuple[str, ...] = ()
+    values: dict[str, ErrorValue] = {}
     notes: tuple[str, ...] = ()
     details: str = ""
 
@@ -261,6 +263,7 @@ def _refuse(error: MeshhubError) -> Answer:
         error_code=error.code,
         error=error.template,
         options=error.options,
+        values=error.values,
         notes=tuple(getattr(error, "__notes__", ())),
         details=error.details if isinstance(error, PluginError) else "",
     )

@@ -12,8 +12,9 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from msgspec import Struct
 
-from meshhub.errors import ERROR_CODES, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
+from meshhub.errors import ERROR_CODES, ErrorValue, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
 from meshhub.http.context import context_of
+from meshhub.model.report import FileError
 
 log = logging.getLogger("meshhub.http")
 
@@ -54,10 +55,11 @@ class ServiceError(MeshhubError):
         message: str,
         *,
         code: str | None = None,
-        details: list[dict[str, str]] | None = None,
+        details: list[FileError] | None = None,
         headers: Mapping[str, str] | None = None,
+        values: Mapping[str, ErrorValue] | None = None,
     ) -> None:
-        super().__init__(message, code=code)
+        super().__init__(message, code=code, values=values)
         self.details = details
         self.headers = dict(headers or {})
 
@@ -72,7 +74,8 @@ class ErrorBody(Struct, frozen=True, omit_defaults=True):
     error: str
     error_code: str
     request_id: str
-    details: list[dict[str, str]] | None = None
+    details: list[FileError] | None = None
+    values: dict[str, ErrorValue] = {}
 
 
 def no_room(error: Exception) -> ServerBusy | None:
@@ -134,5 +137,5 @@ def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[b
         headers.setdefault("Retry-After", str(retry_after_s))
     if status == 401:
         headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
-    body = ErrorBody(error.message, error.code, context.request_id, details)
+    body = ErrorBody(error.message, error.code, context.request_id, details, error.values)
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)

@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec import inspect as shape
 
-from meshhub.errors import InvalidOption, format_number, quote
+from meshhub.errors import MAX_QUOTED_CHARS, ErrorValue, InvalidOption, format_number, quote
 from meshhub.model.capabilities import Unit, Up
 
 Kind = Literal["flag", "integer", "number", "choice", "text"]
@@ -292,10 +292,16 @@ class OptionField(Struct, frozen=True, kw_only=True):
             or (self.exclusive_minimum is not None and value <= self.exclusive_minimum)
             or (self.maximum is not None and value > self.maximum)
         ):
-            raise self._error(requested, f"must be {self.bounds()}")
+            bounds = {"min": self.minimum, "max": self.maximum}
+            raise self._error(
+                requested, f"must be {self.bounds()}", **{k: v for k, v in bounds.items() if v is not None}
+            )
 
-    def _error(self, value: object, rule: str) -> InvalidOption:
-        return InvalidOption(f"option '{{{self.name}}}' {rule}, got {quote(value)}", options=(self.name,))
+    def _error(self, value: object, rule: str, **bounds: float) -> InvalidOption:
+        values: dict[str, ErrorValue] = {"option": self.name, "value": str(value)[:MAX_QUOTED_CHARS], **bounds}
+        return InvalidOption(
+            f"option '{{{self.name}}}' {rule}, got {quote(value)}", options=(self.name,), values=values
+        )
 
 
 @cache

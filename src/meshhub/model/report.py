@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from meshhub.errors import ErrorValue
 from meshhub.model.capabilities import Feature, Frame
 from meshhub.model.features import FeatureTable
 from meshhub.model.html import format_size, format_table, list_rows
@@ -81,6 +82,22 @@ class Failure(Struct, frozen=True):
 
     error: str
     """Message for people."""
+
+
+class FileError(Struct, frozen=True, omit_defaults=True):
+    """Reason for which one file of a batch failed."""
+
+    file: str
+    """Name of the file."""
+
+    error: str
+    """Message for people."""
+
+    error_code: str
+    """Stable code for programs."""
+
+    values: dict[str, ErrorValue] = {}
+    """Numbers and names in the message, for sentences in other languages."""
 
 
 class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -104,7 +104,8 @@ def opened_models(source: Source, declarations: Declarations, sniff: Sniff) -> I
         contents = sort_files(paths, declarations, sniff)
         if not contents.models:
             raise UnsupportedFormat(
-                f"the archive {quote(source.name)} holds no model that can be read ({declarations.list_readable()})"
+                f"the archive {quote(source.name)} holds no model that can be read ({declarations.list_readable()})",
+                values={"name": source.name},
             )
         yield [
             Source(name, path=path, companions=contents.companions)

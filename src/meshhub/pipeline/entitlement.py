@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from meshhub.errors import MissingDependency, PremiumRequired, describe_missing
+from meshhub.errors import ErrorValue, MissingDependency, PremiumRequired, describe_missing
 from meshhub.model.capabilities import Check, Operation, Reader
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import C, Declared
@@ -24,12 +24,21 @@ def describe(candidate: Declared[C]) -> str:
     return f"{verb} {label}"
 
 
+def _name_capability(candidate: Declared[C]) -> dict[str, ErrorValue]:
+    """Return the format or the operation of a capability as values of an error; none of a check."""
+    capability = candidate.capability
+    if isinstance(capability, Operation):
+        return {"operation": capability.id}
+    return {} if isinstance(capability, Check) else {"format": capability.format.label}  # type: ignore[attr-defined]
+
+
 def check_entitlement(candidate: Declared[C], caller: Caller) -> None:
     """Raise PremiumRequired unless the caller's plan grants what the capability requires."""
     if not caller.plan.allows(candidate.capability.requires):
         raise PremiumRequired(
             f"{describe(candidate)} is not part of the plan {caller.plan.label}: it needs the entitlement "
-            f"{candidate.capability.requires!r}; send the key of a plan that grants it"
+            f"{candidate.capability.requires!r}; send the key of a plan that grants it",
+            values={"plan": caller.plan.label, **_name_capability(candidate)},
         )
 
 

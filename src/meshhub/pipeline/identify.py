@@ -148,12 +148,14 @@ def identify(
     foreign = name_foreign_file(head) if has_content and best == 0 and can_tell else ""
     if foreign:
         kind = UnreadableFile if by_extension else UnsupportedFormat
-        raise kind(f"{name} is {foreign}; formats that can be read: {declarations.list_readable()}")
+        values = {} if by_extension else {"name": source.name[-MAX_NAME_LENGTH:]}
+        raise kind(f"{name} is {foreign}; formats that can be read: {declarations.list_readable()}", values=values)
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)
     hint = "".join(f"; {note.message}" for note in notes)
     raise UnsupportedFormat(
-        f"{name}: neither content nor extension names a format that can be read ({declarations.list_readable()}){hint}"
+        f"{name}: neither content nor extension names a format that can be read ({declarations.list_readable()}){hint}",
+        values={"name": source.name[-MAX_NAME_LENGTH:]},
     )
 
 

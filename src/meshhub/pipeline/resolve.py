@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, cast
 
 from msgspec import Struct, structs
 
-from meshhub.errors import InvalidOption, UnsupportedTarget, quote
+from meshhub.errors import MAX_QUOTED_CHARS, InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Check, Feature, Frame, Operation, Reader, Up, Writer
 from meshhub.model.chain import BUILT_IN, Chain, Ending, Inspect, Judge, Preview, Purpose, Render, Request, Step, Write
@@ -240,7 +240,8 @@ def find_reduction(declarations: Declarations, checked: CheckedRequest, caller: 
 def unsupported_target(target: str, declarations: Declarations) -> UnsupportedTarget:
     """Return the error for a target that cannot be written."""
     return UnsupportedTarget(
-        f"target {quote(target)} is not a format that can be written; choose from {declarations.list_writable()}"
+        f"target {quote(target)} is not a format that can be written; choose from {declarations.list_writable()}",
+        values={"format": str(target)[:MAX_QUOTED_CHARS]},
     )
 
 

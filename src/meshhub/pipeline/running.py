@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from meshhub.errors import (
+    ERROR_CODES,
     ConversionFailed,
     EngineError,
     MeshhubError,
@@ -173,8 +174,18 @@ def attributing(subject: str, position: Position) -> Iterator[None]:
     except BaseException as error:
         # deadlines and cancellation belong to the engine; a plug-in must not raise them
         if isinstance(error, MeshhubError) and not isinstance(error, EngineError):
+            _name_step(error, position.step)
             raise
         raise attributed(error, subject, position) from error
+
+
+def _name_step(error: MeshhubError, step: Step) -> None:
+    """Add the format or the operation of the step to the values of an error, if errors of its code have it."""
+    names = ERROR_CODES[error.code].values if error.code in ERROR_CODES else ()
+    if step.kind == "read" and "format" in names:
+        error.values.setdefault("format", step.label)
+    elif step.kind == "operation" and "operation" in names:
+        error.values.setdefault("operation", step.id)
 
 
 def attributed(error: BaseException, subject: str, position: Position) -> MeshhubError:

@@ -37,7 +37,8 @@ def check_read_scene(scene: Scene, name: str) -> None:
     if count > max(MAX_PLACED_FACES, sum(len(mesh.faces) for mesh in scene.meshes)):
         raise ModelTooComplex(
             f"{name!r} has {count:,} triangles in all its instances, over the limit of {MAX_PLACED_FACES:,}; "
-            "use fewer instances, or a simpler mesh"
+            "use fewer instances, or a simpler mesh",
+            values={"triangle_limit": MAX_PLACED_FACES},
         )
 
 

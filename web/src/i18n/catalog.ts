@@ -7,8 +7,8 @@ export type Key = keyof typeof en.texts;
 export interface Catalog {
   /** Texts of the page; a pair holds singular and plural for `{n}`. */
   texts: Record<Key, string | [string, string]>;
-  /** Messages of errors by code. */
-  errors: Record<string, string>;
+  /** Messages of errors by code; of several, the first whose values an error has is right. The last needs none. */
+  errors: Record<string, string | string[]>;
   /** Messages of notes by code; empty for English, in which the service writes them. */
   notes: Record<string, string>;
   /** Messages of findings by code, with `{amount}` and `{limit}`; empty for English. */

@@ -36,38 +36,48 @@ function catalog(): Catalog {
 }
 
 /** Return the text of a key; `{name}` becomes `values.name`, and `n` chooses singular or plural. */
-export function t(key: Key, values: Record<string, string | number> = {}): string {
+export function t(key: Key, values: Values = {}): string {
   const text = catalog().texts[key];
   return fill(typeof text === "string" ? text : text[values["n"] === 1 ? 0 : 1], values);
 }
 
-function fill(text: string, values: Record<string, string | number>): string {
+function fill(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
-    return typeof value === "number" ? formatValue(value) : (value ?? "");
+    if (typeof value !== "number") return value ?? "";
+    return name.endsWith("bytes") ? formatBytes(value) : formatValue(value);
   });
 }
 
 /** Return the text of a key that may be missing, such as the advice for an unknown error code. */
-export function tOptional(key: string, values: Record<string, string | number> = {}): string | null {
+export function tOptional(key: string, values: Values = {}): string | null {
   return key in en.texts ? t(key as Key, values) : null;
 }
 
+/** Numbers and names in a message of the service. */
+export type Values = Record<string, string | number>;
+
 /** Return the message of an error; null for a code without one, such as that of a plug-in. */
-export function describeError(code: string): string | null {
-  return catalog().errors[code] ?? null;
+export function describeError(code: string, values: Values = {}): string | null {
+  const texts = [catalog().errors[code] ?? []].flat();
+  const text = texts.find((each) => isComplete(each, values));
+  return text === undefined ? null : fill(text, values);
+}
+
+/** Return whether there is a value for each placeholder of a text. */
+function isComplete(text: string, values: Values): boolean {
+  return [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => name in values);
 }
 
 /**
  * Return the message of a note; null if that of the service is in the language of the page, or the only one, as for
  * plug-ins.
  */
-export function describeNote(code: string, values: Record<string, string | number>): string | null {
+export function describeNote(code: string, values: Values): string | null {
   const { more } = values;
   if (typeof more === "number") return t("moreNotes", { n: more });
   const text = catalog().notes[code];
-  const isComplete = text !== undefined && [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => name in values);
-  return isComplete ? fill(text, values) : null;
+  return text !== undefined && isComplete(text, values) ? fill(text, values) : null;
 }
 
 /** Return the message of a finding; null if that of the service is in the language of the page, or the only one. */

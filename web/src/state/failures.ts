@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-import { describeError, t, tOptional } from "../i18n";
+import { describeError, t, tOptional, type Values } from "../i18n";
 import { ApiError, CANCELLED, OFFLINE } from "../requests";
 import { humanize } from "../settings";
 import { fields, supported } from "./service";
@@ -39,8 +39,16 @@ export function toFailure(error: unknown): Failure {
   const readable = formats.filter(({ read }) => read).map(({ extensions }) => extensions[0] ?? "");
   const advice = tOptional(`advice_${code}`, { formats: readable.join(" "), request: requestId }) ?? "";
   const original = humanize(error.message, fields.value);
-  const message = describeError(code);
+  const message = describeError(code, nameValues(error.values));
   return { message: message ?? original, advice, code, details: message === null ? "" : original };
+}
+
+/** Return the values of a message with the titles of options and operations in place of their names. */
+export function nameValues(values: Values): Values {
+  const { option = "", operation = "" } = values;
+  const title = fields.value[option]?.title;
+  const label = supported.value?.operations.find(({ id }) => id === operation)?.label;
+  return { ...values, ...(title && { option: title }), ...(label && { operation: label }) };
 }
 
 /** Return a message of the page itself. */

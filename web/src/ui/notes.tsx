@@ -1,5 +1,6 @@
 import { describeNote, t } from "../i18n";
 import { findRemedy, humanize } from "../settings";
+import { nameValues } from "../state/failures";
 import { setOption, settings } from "../state/form";
 import { fields } from "../state/service";
 import type { Note } from "../types";
@@ -24,9 +25,7 @@ export function describeNoteText(note: Note): string {
 }
 
 function translateNote({ code, values = {} }: Note): string | null {
-  const { option } = values;
-  const title = option === undefined ? undefined : fields.value[option]?.title;
-  return describeNote(code, title === undefined ? values : { ...values, option: title });
+  return describeNote(code, nameValues(values));
 }
 
 /** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */

@@ -286,12 +286,16 @@ function KeepSlider({ name, faces }: { name: string; faces: number }) {
   );
 }
 
+/** Return why the plan or the server does not permit a step; the operator wrote an objection. */
+function describeLock({ label, objection, remedy }: Capability): string {
+  return objection ?? (remedy ? t("unavailable", { remedy }) : t("lockedPlan", { what: label }));
+}
+
 export function LockReason({ capability }: { capability: Capability }) {
-  const { label, objection, remedy, requires } = capability;
-  const reason = objection ?? (remedy ? t("unavailable", { remedy }) : t("lockedPlan", { what: label }));
+  const { objection, requires } = capability;
   return (
     <p class="hint locked">
-      {reason}{" "}
+      {describeLock(capability)}{" "}
       {requires && !objection && (
         <button class="link" onClick={() => (isKeyOpen.value = true)}>
           {t("enterKey")}
@@ -507,7 +511,7 @@ function Chain() {
       {planned.locked.map((capability) => (
         <p key={capability.label} class="losses">
           <Icon name="lock" />
-          <span>{t("lockedPlan", { what: capability.label })}</span>
+          <span>{describeLock(capability)}</span>
         </p>
       ))}
     </div>

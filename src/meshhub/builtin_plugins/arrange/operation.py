@@ -82,6 +82,7 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
         raise ModelTooComplex(
             f"the model has {total:,} objects, and '{{arrange_bed}}' places at most {MAX_OBJECTS:,}; convert fewer",
             options=("arrange_bed",),
+            values={"count": total, "limit": MAX_OBJECTS},
         )
     bed = np.array(options.bed())
     cell = float(bed.max()) / GRID_SIZE

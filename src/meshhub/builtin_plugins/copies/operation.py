@@ -39,6 +39,7 @@ def run(scene: Scene, options: CopiesOptions) -> Scene:
         raise ModelTooComplex(
             f"the copies would have {total:,} parts, and '{{copies}}' makes at most {MAX_PARTS:,}; lower it",
             options=("copies",),
+            values={"count": total, "limit": MAX_PARTS},
         )
     width, depth, _ = np.ptp(bounds(scene), axis=0) + options.copies_gap_mm
     per_row = max(1, round(float(np.sqrt(count * depth / width)))) if width > 0 else 1

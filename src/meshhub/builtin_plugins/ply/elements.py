@@ -123,7 +123,8 @@ def _read_stream(
     except Irregular as error:
         line = first_line + (error.line or 0)
         raise UnreadableFile(
-            f"line {line} of the PLY file has {quote(error.word)}, which is not a number; export the model again"
+            f"line {line} of the PLY file has {quote(error.word)}, which is not a number; export the model again",
+            values={"line": line},
         ) from None
     starts = np.append((np.cumsum(counts) - counts)[counts > 0], len(numbers))
     lines = TextLines(starts, first_line + np.flatnonzero(counts))

@@ -163,4 +163,6 @@ def _parse_property(words: list[str], number: int, line: str) -> Property:
 
 
 def _bad_line(number: int, line: str) -> UnreadableFile:
-    return UnreadableFile(f"line {number} of the PLY header is not valid: {quote(line)}; export the model again")
+    return UnreadableFile(
+        f"line {number} of the PLY header is not valid: {quote(line)}; export the model again", values={"line": number}
+    )

@@ -186,7 +186,8 @@ def _locate_lines(section: DataSection, element: Element, start: int) -> tuple[I
     if has_line_for_each:
         line = section.lines.numbers[first + int(is_short.argmax())]
         raise UnreadableFile(
-            f"line {line} of the PLY file is not a complete row of {quote(element.name)}; export the model again"
+            f"line {line} of the PLY file is not a complete row of {quote(element.name)}; export the model again",
+            values={"line": line},
         )
     return None
 

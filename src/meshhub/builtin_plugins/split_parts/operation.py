@@ -43,6 +43,7 @@ def run(scene: Scene, options: SplitPartsOptions) -> Scene:
             f"the model has {total:,} bodies, and '{{split_parts}}' makes at most {MAX_PARTS:,} parts; remove stray "
             "fragments with '{repair}'",
             options=("split_parts", "repair"),
+            values={"count": total, "limit": MAX_PARTS},
         )
     did(parts_before=len(scene.parts), parts_after=total)
     if total == len(scene.parts):

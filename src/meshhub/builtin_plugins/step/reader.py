@@ -143,7 +143,8 @@ def _no_triangles_error(data: bytes, tessellations: dict[str, Tessellation | Non
     if _DOCUMENT_FILE in data:
         return ExternalReference(
             f"the shapes of this STEP assembly are in other files ({_external_names(data)}); "
-            "export the assembly as one file"
+            "export the assembly as one file",
+            values={"files": _external_names(data)},
         )
     if any(entity in data for entity in _CURVE_ENTITIES):
         return EmptyModel(

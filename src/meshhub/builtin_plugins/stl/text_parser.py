@@ -105,7 +105,8 @@ def _parse_irregular(words: bytes, solids: list[list[Span]]) -> Facets:
     except BadNumber as error:
         line = _find_line(words, solids, error.vertex)
         raise UnreadableFile(
-            f"line {line} of the STL text has {quote(error.word)} in place of a number; export the model again"
+            f"line {line} of the STL text has {quote(error.word)} in place of a number; export the model again",
+            values={"line": line},
         ) from None
     except Irregular as error:
         raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again") from None
@@ -239,7 +240,10 @@ def _is_keyword(words: bytes, start: int, end: int, *, is_end: bool) -> bool:
 
 
 def _too_many_solids() -> ModelTooComplex:
-    return ModelTooComplex(f"the STL text has more than {_MAX_SOLIDS_COUNT} solids; merge them and export again")
+    return ModelTooComplex(
+        f"the STL text has more than {_MAX_SOLIDS_COUNT} solids; merge them and export again",
+        values={"limit": _MAX_SOLIDS_COUNT},
+    )
 
 
 def _decode_name(raw: bytes) -> str:

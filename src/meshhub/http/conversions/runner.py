@@ -170,7 +170,7 @@ class Conversions:
             # the deadline of the request interrupted the conversion, or passed while it waited for a slot
             is_interrupted = isinstance(raised, ConversionTimeout | ServerBusy) and execution.is_late()
             error = self._deadline_passed(execution, file) if is_interrupted else raised
-            return FileResult(file, error_code=error.code, error=error.message)
+            return FileResult(file, error_code=error.code, error=error.message, values=error.values)
         except Exception as error:
             busy = no_room(error)
             if busy is not None:

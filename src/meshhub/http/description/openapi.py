@@ -130,17 +130,6 @@ def _schemas() -> Json:
             components[struct.__name__]["required"] = list(struct.__struct_fields__)
     error = components["ErrorBody"]
     error["properties"]["error_code"]["examples"] = list(STATUS)
-    error["properties"]["details"] = {
-        "type": "array",
-        "description": "The error of each file of a batch, if all files failed.",
-        "items": refer_to("FileError"),
-    }
-    components["FileError"] = {
-        "type": "object",
-        "title": "FileError",
-        "properties": {name: {"type": "string"} for name in ("file", "error", "error_code")},
-        "required": ["file", "error", "error_code"],
-    }
     return {name: _simplify(schema) for name, schema in components.items()}
 
 

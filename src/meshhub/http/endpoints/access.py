@@ -97,6 +97,7 @@ async def _count_request(
             f"more than {rate.limit} requests in a minute; try again in {rate.resets_in} s, "
             "or use the key of a plan that allows more",
             rate,
+            limit=rate.limit,
         )
 
 
@@ -132,7 +133,9 @@ async def _check_page(
     rate = await state.rates.hit_daily(daily_identity(context.key_id), publishable.requests_per_day)
     if not rate.passed:
         raise _rate_limited(
-            f"the publishable key {context.key_id} allows {rate.limit} conversions in a day; try again later", rate
+            f"the publishable key {context.key_id} allows {rate.limit} conversions in a day; try again later",
+            rate,
+            daily_limit=rate.limit,
         )
 
 
@@ -186,5 +189,6 @@ async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     return True
 
 
-def _rate_limited(message: str, rate: RateState) -> ServiceError:
-    return ServiceError(message, code="rate_limit_exceeded", headers={"Retry-After": str(rate.resets_in)})
+def _rate_limited(message: str, rate: RateState, **values: int) -> ServiceError:
+    headers = {"Retry-After": str(rate.resets_in)}
+    return ServiceError(message, code="rate_limit_exceeded", headers=headers, values=values)

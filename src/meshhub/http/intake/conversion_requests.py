@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from meshhub.errors import InvalidOption, MeshhubError, quote
+from meshhub.errors import ErrorValue, InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.file_options import FIELD, FileOptions, parse_file_options
 from meshhub.http.intake.uploads import MAIN_FIELDS, Form, MainField, wrong_field
 from meshhub.model.chain import Purpose, Request
 from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
-from meshhub.model.report import Report
+from meshhub.model.report import FileError, Report
 from meshhub.model.source import Assembly, Source, Target
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
@@ -112,10 +112,11 @@ class FileResult:
     target: Target | None = None
     error_code: str = ""
     error: str = ""
+    values: dict[str, ErrorValue] = field(default_factory=dict)
 
-    def failure(self) -> dict[str, str]:
+    def failure(self) -> FileError:
         """Return the row of `errors.json`."""
-        return {"file": self.file.name, "error": self.error, "error_code": self.error_code}
+        return FileError(self.file.name, self.error, self.error_code, self.values)
 
 
 def parse_form(

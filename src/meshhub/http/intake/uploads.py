@@ -93,7 +93,11 @@ def max_body_bytes(main: FileFields, limits: Limits) -> int | None:
 def too_large(main: FileFields, limits: Limits, problem: str) -> ServiceError:
     """Return the error for bytes beyond the plan's limits."""
     if main is None:
-        return ServiceError(f"{problem}; a form without files has at most {MAX_FORM_BYTES}", code="file_too_large")
+        return ServiceError(
+            f"{problem}; a form without files has at most {MAX_FORM_BYTES}",
+            code="file_too_large",
+            values={"limit_bytes": MAX_FORM_BYTES},
+        )
     code = "archive_too_large" if main == "archive" else "file_too_large"
     bounds = []
     if limits.max_file_bytes is not None:
@@ -103,6 +107,7 @@ def too_large(main: FileFields, limits: Limits, problem: str) -> ServiceError:
     return ServiceError(
         f"{problem}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
         code=code,
+        values={"limit_bytes": min(filter(None, (limits.max_file_bytes, limits.request_bytes)), default=0)},
     )
 
 
@@ -111,6 +116,7 @@ def too_many_files(limit: int) -> ServiceError:
     return ServiceError(
         f"more than {limit} files were sent; this plan allows {limit} in one batch: send fewer at once",
         code="too_many_files",
+        values={"limit": limit},
     )
 
 

@@ -112,7 +112,8 @@ class Jobs:
         if own.queued + own.running >= limit:
             raise TooManyJobs(
                 f"you have {own.queued + own.running} unfinished jobs, and this plan allows {limit}; "
-                "wait for one to end"
+                "wait for one to end",
+                values={"count": own.queued + own.running, "limit": limit},
             )
 
     async def submit(self, submission: Submission) -> Job:

@@ -135,6 +135,7 @@ def raise_if_all_failed(results: list[FileResult]) -> None:
         code=codes.pop() if len(codes) == 1 else "conversion_failed",
         details=[result.failure() for result in results],
         headers={CONVERTED: "0", FAILED: str(len(results))},
+        values=first.values if len(results) == 1 else None,
     )
 
 

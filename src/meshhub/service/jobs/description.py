@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from meshhub.model.notes import Figure, Note
 from meshhub.model.progress import Progress
-from meshhub.model.report import FileReport, Loss, Report, StepReport
+from meshhub.model.report import FileError, FileReport, Loss, Report, StepReport
 from meshhub.service.jobs.job import FINISHED, Job, JobFile, JobKind, JobProgress, JobState
 
 
@@ -100,7 +100,7 @@ class JobDescription(Struct, frozen=True, kw_only=True):
     error_code: str | None
     """Reason of a failure, for programs."""
 
-    details: list[dict[str, str]] | None
+    details: list[FileError] | None
     """One row for each file that failed, if all files of a batch failed."""
 
     @property

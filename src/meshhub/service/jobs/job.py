@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from meshhub.model.progress import Progress
+from meshhub.model.report import FileError
 
 JobKind = Literal["convert", "inspect", "check", "combine"]
 
@@ -160,7 +161,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     error: str = ""
     """Message for people."""
 
-    details: list[dict[str, str]] | None = None
+    details: list[FileError] | None = None
     """One row for each file that failed, if all files of a batch failed."""
 
     cpu_seconds: float = 0.0

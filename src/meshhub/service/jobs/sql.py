@@ -100,7 +100,9 @@ class SqlJobStore(JobDatabase):
         unfinished = caller.queued + caller.running
         if new.max_unfinished is not None and unfinished >= new.max_unfinished:
             raise TooManyJobs(
-                f"you have {unfinished} unfinished jobs, and this plan allows {new.max_unfinished}; wait for one to end"
+                f"you have {unfinished} unfinished jobs, and this plan allows {new.max_unfinished}; "
+                "wait for one to end",
+                values={"count": unfinished, "limit": new.max_unfinished},
             )
         if connection.execute(sql.select(sql.func.sum(CALLERS.c.queued))).scalar_one() >= max_queued:
             raise ServerBusy("too many jobs are waiting; try again in a moment")

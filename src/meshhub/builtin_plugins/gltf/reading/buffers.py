@@ -107,7 +107,8 @@ class Buffers:
             more = " and more files" if len(missing) > _MAX_LISTED_FILES_COUNT else ""
             raise ExternalReference(
                 f"the glTF file needs {', '.join(map(repr, missing[:_MAX_LISTED_FILES_COUNT]))}{more}; "
-                "keep the files together or pack them in a ZIP archive, or save the model as .glb"
+                "keep the files together or pack them in a ZIP archive, or save the model as .glb",
+                values={"files": ", ".join(missing[:_MAX_LISTED_FILES_COUNT])},
             )
         return buffers
 

@@ -155,7 +155,8 @@ class NodeWalk:
     def _check_count(self, added: int) -> None:
         if len(self.placements) + len(self._skinned) + added > _MAX_PLACEMENTS_COUNT:
             raise ModelTooComplex(
-                f"the model places more than {_MAX_PLACEMENTS_COUNT} parts; join some of them before the export"
+                f"the model places more than {_MAX_PLACEMENTS_COUNT} parts; join some of them before the export",
+                values={"limit": _MAX_PLACEMENTS_COUNT},
             )
 
     def _read_instances(self, extension: JsonObject) -> Float64:

@@ -105,7 +105,9 @@ class Lines:
     def error(self, number: int, reason: str) -> UnreadableFile:
         """Return the error for a line."""
         location = f"line {self.editor_number(number)} of the OBJ, {quote(self.decode(number))}"
-        return UnreadableFile(f"{location}: {reason}; export the model again")
+        return UnreadableFile(
+            f"{location}: {reason}; export the model again", values={"line": self.editor_number(number)}
+        )
 
     def editor_number(self, number: int) -> int:
         """Return the number of a line in an editor, which counts from 1 and counts each continued line."""

@@ -213,7 +213,10 @@ class _ModelParser:
 
     def _start_item(self, attributes: Attributes, _at: int) -> None:
         if len(self.document.items) >= MAX_PARTS_COUNT:
-            raise ModelTooComplex(f"{quote(self._part)} places more than {MAX_PARTS_COUNT} objects; merge some")
+            raise ModelTooComplex(
+                f"{quote(self._part)} places more than {MAX_PARTS_COUNT} objects; merge some",
+                values={"limit": MAX_PARTS_COUNT},
+            )
         self.document.items.append(self._parse_placement(attributes, "item"))
 
     def _parse_placement(self, attributes: Attributes, element: str) -> ObjectPlacement:

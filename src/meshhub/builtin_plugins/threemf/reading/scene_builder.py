@@ -275,6 +275,9 @@ def _checked_mesh(document: ModelDocument, model_object: ModelObject) -> Triangl
 
 def _check_counts(parts: int, steps: int) -> None:
     if parts > MAX_PARTS_COUNT:
-        raise ModelTooComplex(f"the model places more than {MAX_PARTS_COUNT} parts through components; merge some")
+        raise ModelTooComplex(
+            f"the model places more than {MAX_PARTS_COUNT} parts through components; merge some",
+            values={"limit": MAX_PARTS_COUNT},
+        )
     if steps > _MAX_STEPS_COUNT:
         raise ModelTooComplex(f"the model places components more than {_MAX_STEPS_COUNT} times; remove empty ones")
