@@ -5,7 +5,6 @@ import {
   Box3,
   BufferAttribute,
   BufferGeometry,
-  Color,
   DoubleSide,
   EdgesGeometry,
   FrontSide,
@@ -22,9 +21,6 @@ import {
   type Plane,
   Vector3,
 } from "three";
-import { LineMaterial } from "three/examples/jsm/lines/LineMaterial.js";
-import { LineSegments2 } from "three/examples/jsm/lines/LineSegments2.js";
-import { LineSegmentsGeometry } from "three/examples/jsm/lines/LineSegmentsGeometry.js";
 import { toCreasedNormals } from "three/examples/jsm/utils/BufferGeometryUtils.js";
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
@@ -32,32 +28,23 @@ import { isColored } from "../chain";
 import type { DefectKind, PreviewFacts, Report, Triple } from "../types";
 import { findMotion, findShift } from "./alignment";
 import { DEFECT_COLORS } from "./look";
+import { drawLines, outline, toOverlay } from "./overlays";
 import { hasSlowWebGl } from "./speed";
 
 /** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
 const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
 const DEFECTS_NODE = "meshhub:defects";
-const LINE_WIDTH_PIXELS = 3.5;
-/** Lines up to which software WebGL draws them wide: 3 000 wide lines take longer than 20 000 triangles. */
-const MAX_WIDE_LINES_CPU = 200;
 /** Degrees between two faces from which their edge is drawn, as in a technical drawing. */
 const SHARP_EDGE_DEG = 30;
 /** Triangles up to which edges are drawn: three.js takes about 1 ms per 200 triangles to find them. */
 const MAX_EDGE_TRIANGLES = 30_000;
 
-/** Highlighted triangles up to which their edges are drawn too, so that thin and covered ones can be seen. */
-const MAX_OUTLINED_TRIANGLES = 2_000;
-
 /** Triangles up to which faces without normals are smoothed, except at sharp edges: it takes 10 µs for each. */
 const MAX_CREASED_TRIANGLES = 60_000;
 /** Surfaces are drawn behind lines at the same place. */
 const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
-/** Wide lines are drawn in front of the surfaces on which they lie. */
-const IN_FRONT = { polygonOffset: true, polygonOffsetFactor: -4, polygonOffsetUnits: -200 } as const;
 /** Roughness of a printed filament. */
 const PLASTIC_ROUGHNESS = 0.55;
-/** Opacity of a defect that the model hides. */
-const HIDDEN_OPACITY = 0.22;
 
 /** Lambert shading draws a frame of software WebGL in about half the time of physically based shading. */
 type Shaded = MeshLambertMaterial | MeshStandardMaterial;
@@ -290,25 +277,12 @@ export class Picture {
       const geometry = (child as Mesh).geometry as BufferGeometry | undefined;
       const positions = geometry?.getAttribute("position");
       if (!positions) return;
-      if (child instanceof LineSegments) this.addLines(positions.array as Float32Array, color);
+      if (child instanceof LineSegments) this.defects.add(...drawLines(positions.array as Float32Array, color));
       else if (child instanceof Mesh) {
         this.defects.add(new Mesh(geometry, toOverlay(color)));
-        if (positions.count <= 3 * MAX_OUTLINED_TRIANGLES) {
-          this.addLines(listEdges(positions.array as Float32Array), color);
-        }
+        this.defects.add(...outline(positions.array as Float32Array, color));
       }
     });
-  }
-
-  /** Add lines of several pixels: solid where they are seen, and faint where the model hides them. */
-  private addLines(positions: Float32Array, color: string): void {
-    const isThin = hasSlowWebGl() && positions.length / 6 > MAX_WIDE_LINES_CPU;
-    for (const isHidden of [true, false]) {
-      const look = { depthTest: !isHidden, transparent: true, opacity: isHidden ? HIDDEN_OPACITY : 1 };
-      const lines = isThin ? toThinLines(positions, color, look) : toWideLines(positions, color, look);
-      lines.renderOrder = isHidden ? 1 : 2;
-      this.defects.add(lines);
-    }
   }
 
   /** Color the triangles that a conversion changed, given by their corners where both models are compared. */
@@ -367,51 +341,6 @@ export class Picture {
     }
     this.root.removeFromParent();
   }
-}
-
-/** Return the ends of the edges of triangles that are given by their corners. */
-function listEdges(corners: Float32Array): Float32Array {
-  const ends: number[] = [];
-  for (let start = 0; start < corners.length; start += 9) {
-    const [a, b, c] = [0, 3, 6].map((offset) => corners.subarray(start + offset, start + offset + 3));
-    for (const end of [a, b, b, c, c, a]) ends.push(...(end ?? []));
-  }
-  return new Float32Array(ends);
-}
-
-interface LineLook {
-  depthTest: boolean;
-  transparent: boolean;
-  opacity: number;
-}
-
-function toThinLines(positions: Float32Array, color: string, look: LineLook): LineSegments {
-  const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(positions, 3));
-  return new LineSegments(geometry, new LineBasicMaterial({ color, ...look }));
-}
-
-/** WebGL draws its own lines one pixel wide. */
-function toWideLines(positions: Float32Array, color: string, look: LineLook): LineSegments2 {
-  const geometry = new LineSegmentsGeometry();
-  geometry.setPositions(positions);
-  const hex = new Color(color).getHex();
-  return new LineSegments2(
-    geometry,
-    new LineMaterial({ color: hex, linewidth: LINE_WIDTH_PIXELS, ...look, ...IN_FRONT }),
-  );
-}
-
-/** Return a material that covers the surface at the same place. */
-function toOverlay(color: string): MeshBasicMaterial {
-  return new MeshBasicMaterial({
-    color,
-    side: DoubleSide,
-    transparent: true,
-    opacity: 0.85,
-    polygonOffset: true,
-    polygonOffsetFactor: -1,
-    polygonOffsetUnits: -1,
-  });
 }
 
 function isDefects(name: string, userData: Record<string, unknown>): boolean {
