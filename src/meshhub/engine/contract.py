@@ -152,12 +152,12 @@ def deadline_error(timeout_s: float | None, position: Position) -> ConversionTim
     if not position.text:
         return ConversionTimeout(
             f"the conversion did not begin within {timeout_s:g} s, because the machine is busy; try again later",
-            values={"seconds": timeout_s},
+            values={"seconds": timeout_s or 0.0},
         )
     return ConversionTimeout(
         f"the conversion took longer than {timeout_s:g} s{position.text} and was stopped; {position.reduction}",
         options=position.options,
-        values={"seconds": timeout_s},
+        values={"seconds": timeout_s or 0.0},
     )
 
 

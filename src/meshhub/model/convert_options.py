@@ -58,8 +58,8 @@ class ConvertOptions(TypedDict, total=False):
     threemf_paint: Literal["auto", "dominant", "split"] | None
     """Painted triangles when reading 3MF. Triangles that are painted with several filaments in a slicer: dominant
     gives each the filament that covers most of it; split cuts them along the paint; auto does so unless it makes
-    more than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers
-    (threemf_profile), which get the paint; dominant for other conversions."""
+    more than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers, which
+    get the paint; dominant for other conversions."""
 
     threemf_remap_filaments: str | None
     """New numbers of filaments when reading 3MF. Filaments of a slicer's project to replace, as old=new, separated
@@ -238,8 +238,8 @@ class ConvertOptions(TypedDict, total=False):
 
     reduce_colors: int | None
     """Number of colors (at least 1 and at most 32). Reduce textures, vertex colors and materials to this many flat
-    colors, with one material for each; triangles are split along the borders. With reduce_colors_palette: the
-    number of filaments to choose from it."""
+    colors, with one material for each; triangles are split along the borders. With a list of filaments: how many of
+    them to choose."""
 
     reduce_colors_palette: str | None
     """Filaments. Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the content of
@@ -260,7 +260,7 @@ class ConvertOptions(TypedDict, total=False):
     reduce_colors_wall_mm: float | None
     """Thickness of colored walls in mm (at least 0.05 and at most 20). Match the colors that translucent filaments
     show on walls of this thickness: the filament of the largest area, which slicers print inside, shines through.
-    reduce_colors_palette must have transmission distances. Default: filaments are opaque."""
+    The list of filaments must have their transmission distances. Default: filaments are opaque."""
 
     reduce_colors_background: str | None
     """Color behind transparent surfaces. Color, #RRGGBB or a name such as white, that shows through where the model
@@ -306,7 +306,7 @@ class ConvertOptions(TypedDict, total=False):
 
     step_invalid: Literal["keep", "reject"] | None
     """Invalid solids in the STEP file. reject fails if a body is not a valid solid, even with flat faces; keep
-    writes the file, with the note invalid_solid."""
+    writes the file, and a note says so."""
 
     stl_ascii: bool | None
     """STL as text. Write text with a named solid for each part, instead of the smaller binary form."""

@@ -48,12 +48,19 @@ export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
           </div>
         )}
       </dl>
+      {/* In the view of a phone, it would cover the model. */}
+      {facts.is_reduced && <p class="hint narrow-only">{describeReduction(facts)}</p>}
       <NoteList notes={notes} />
       <div class="row">
         <PrintButton />
       </div>
     </section>
   );
+}
+
+/** Return how many triangles of a model the view shows. */
+export function describeReduction({ triangles, inspection }: PreviewFacts): string {
+  return t("reduced", { shown: triangles, total: inspection.model.faces });
 }
 
 /** Return the facts about a model: name, value, and whether the value may be long. */

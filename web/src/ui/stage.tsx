@@ -9,6 +9,7 @@ import type { ViewTool } from "../viewer/options";
 import { Canvas } from "./canvas";
 import { Coloring } from "./coloring";
 import { Compare } from "./compare";
+import { describeReduction } from "./facts";
 import { Handles } from "./handles";
 import { Icon } from "./icons";
 import { PartCard } from "./part-card";
@@ -87,14 +88,7 @@ export function Stage() {
           )}
         </>
       )}
-      {isShown && item.facts?.is_reduced && (
-        <p class="stage-note">
-          {t("reduced", {
-            shown: item.facts.triangles,
-            total: item.facts.inspection.model.faces,
-          })}
-        </p>
-      )}
+      {isShown && item.facts?.is_reduced && <p class="stage-note wide-only">{describeReduction(item.facts)}</p>}
     </div>
   );
 }

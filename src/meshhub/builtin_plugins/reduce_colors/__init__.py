@@ -25,8 +25,8 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Number of colors",
                 description="Reduce textures, vertex colors and materials to this many flat colors, with one "
-                "material for each; triangles are split along the borders. With reduce_colors_palette: the number of "
-                "filaments to choose from it.",
+                "material for each; triangles are split along the borders. With a list of filaments: how many "
+                "of them to choose.",
                 ge=1,
                 le=MAX_FILAMENT_COUNT,
                 examples=[4],
@@ -79,8 +79,8 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Thickness of colored walls in mm",
                 description="Match the colors that translucent filaments show on walls of this thickness: the filament "
-                "of the largest area, which slicers print inside, shines through. reduce_colors_palette must have "
-                "transmission distances. Default: filaments are opaque.",
+                "of the largest area, which slicers print inside, shines through. The list of filaments must have "
+                "their transmission distances. Default: filaments are opaque.",
                 ge=0.05,
                 le=20,
                 examples=[1.2],

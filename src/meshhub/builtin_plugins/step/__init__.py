@@ -101,7 +101,7 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             title="Invalid solids in the STEP file",
             description=(
                 "reject fails if a body is not a valid solid, even with flat faces; "
-                "keep writes the file, with the note invalid_solid."
+                "keep writes the file, and a note says so."
             ),
         ),
     ] = "reject"

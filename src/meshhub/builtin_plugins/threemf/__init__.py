@@ -40,8 +40,8 @@ class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
                 title="Painted triangles when reading 3MF",
                 description="Triangles that are painted with several filaments in a slicer: dominant gives each the "
                 "filament that covers most of it; split cuts them along the paint; auto does so unless it makes more "
-                "than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers "
-                "(threemf_profile), which get the paint; dominant for other conversions.",
+                "than 500,000 triangles. Default: auto for inspections, pictures, previews and projects of slicers, "
+                "which get the paint; dominant for other conversions.",
             ),
         ]
         | None

@@ -20,7 +20,7 @@ from meshhub.http.intake.conversion_requests import MODEL_NAME, FileResult
 from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
 from meshhub.http.responses.reports import batch_header, file_header
 from meshhub.model.capabilities import Format
-from meshhub.model.report import Report
+from meshhub.model.report import FileError, Report
 from meshhub.model.source import Target
 from meshhub.registry import Registry
 
@@ -141,7 +141,7 @@ def raise_if_all_failed(results: list[FileResult]) -> None:
 
 def pack_results(path: Path, results: list[FileResult], target_format: Format, report: bool) -> None:
     """Write the ZIP: converted files, `errors.json` if some failed, `report.json` if `report` is set."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any] | FileError] = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         packer = _Packer(archive, target_format)
         for result in results:
