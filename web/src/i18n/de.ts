@@ -586,7 +586,8 @@ export const de: Catalog = {
     shells_below_cut: "Körper lagen ganz unter dem Schnitt und wurden entfernt ({count}).",
     stays_solid:
       "Zu dünne Körper von {name} wurden nicht ausgehöhlt ({count}): Eine Wand von {size} mm lässt keinen Platz.",
-    strays_removed: "Lose Stücke wurden entfernt ({count}); das Teil {name} ist dadurch entlang {axis} {percent} % kleiner.",
+    strays_removed:
+      "Lose Stücke wurden entfernt ({count}); das Teil {name} ist dadurch entlang {axis} {percent} % kleiner.",
     target_faces_missed: "Das Ergebnis hat {faces} statt der gewünschten {target} Flächen.",
     thin_pieces: "Schnitte ({count}) ließen Stücke übrig, die dünner als {size} mm sind.",
     text_shrunk: "Der Text wurde kleiner, damit er passt: {size} statt {requested} mm.",

@@ -577,7 +577,8 @@ export const fr: Catalog = {
     shells_below_cut: "Des corps sous la coupe ont été enlevés ({count}).",
     stays_solid:
       "Des corps trop minces de {name} n’ont pas été évidés ({count}) : une paroi de {size} mm ne laisse pas de place.",
-    strays_removed: "Des fragments ont été enlevés ({count}) ; la pièce {name} est {percent} % plus petite le long de {axis}.",
+    strays_removed:
+      "Des fragments ont été enlevés ({count}) ; la pièce {name} est {percent} % plus petite le long de {axis}.",
     target_faces_missed: "Le résultat a {faces} faces au lieu des {target} voulues.",
     thin_pieces: "Des coupes ({count}) ont laissé des morceaux de moins de {size} mm.",
     text_shrunk: "Le texte a été réduit pour tenir : {size} au lieu de {requested} mm.",
