@@ -348,7 +348,7 @@ def test_a_canceled_job_ends_its_process(isolated: Running, tmp_path: Path) -> N
     check_error(isolated.get(f"/jobs/{job['id']}/result"), 410, "no_result")
     # its slot is free
     wait(isolated, submit(isolated))
-    assert not any((isolated.temporary.parent / "jobs" / "in").iterdir())
+    wait_until(lambda: not any((isolated.temporary.parent / "jobs" / "in").iterdir()))
 
 
 def test_a_run_without_its_inputs_is_no_failure_of_a_canceled_job(

@@ -40,11 +40,11 @@ def find_check(name: str) -> Any:
 def test_the_doctor_counts_jobs_and_workers(store: PostgresJobStore) -> None:
     store.submit(new_job(), max_queued=10)
     check = find_check("cluster")
-    assert (check.status, check.message) == ("warning", "1 jobs queued, 0 running; 0 workers")
+    assert (check.status, check.message) == ("warning", "1 job queued, 0 running; 0 workers")
     assert "meshhub work" in check.remedy
     store.announce(WorkerNode("a", 3, 1 << 30))
     check = find_check("cluster")
-    assert (check.status, check.message) == ("ok", "1 jobs queued, 0 running; 1 workers with 3 slots")
+    assert (check.status, check.message) == ("ok", "1 job queued, 0 running; 1 worker with 3 slots")
     assert find_check("job files").status == "ok"
 
 
