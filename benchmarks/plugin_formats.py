@@ -8,7 +8,9 @@ in the axis that points up, so sizes are compared after sorting them, with the s
 follows.
 
 Judges of CAD files know no triangles. Gmsh reports the exact area and volume of IGES and BREP files, though it
-contains OpenCASCADE, too. trimesh has its own readers of drawings: the extent and the area that the outlines of a
+contains OpenCASCADE, too. rhino3dm is McNeel's library, by which meshhub-rhino writes files as well; here it lists the
+meshes of a file. PrusaSlicer states the length of filament in its G-code, whose volume the drawn toolpath has to have;
+FOLDER/models are sliced for it. trimesh has its own readers of drawings: the extent and the area that the outlines of a
 drawing enclose are compared with the base of the solid.
 """
 
@@ -71,6 +73,11 @@ def measure_profile(scene: Scene) -> Measures:
     height = float((high - low)[2])
     sizes = tuple(sorted((high - low)[:2].tolist()))
     return Measures(None, sizes, centered_volume(*soup(scene)) / height)
+
+
+def measure_print(scene: Scene) -> Measures:
+    """Measure the filament of a toolpath; a slicer states nothing else."""
+    return Measures(None, (1.0,), volume=centered_volume(*soup(scene)))
 
 
 def centered_volume(vertices: Points, faces: NDArray[np.int32]) -> float:
@@ -170,6 +177,54 @@ def judge_prusa(path: Path) -> Measures | None:
 
 _ANGLE = re.compile(rb"(<r[xyz]>)\s*([-+.\deE]+)\s*<")
 """Rotation of an AMF instance about an axis."""
+
+
+def judge_slicer(path: Path) -> Measures | None:
+    """Return the volume of the filament that PrusaSlicer states in its G-code."""
+    text = path.read_text(encoding="utf-8")
+    length, diameter = (
+        re.search(rf"^; {re.escape(name)} = ([\d.]+)", text, re.MULTILINE)
+        for name in ("filament used [mm]", "filament_diameter")
+    )
+    if length is None or diameter is None:
+        return None
+    return Measures(None, (1.0,), volume=float(length[1]) * math.pi / 4 * float(diameter[1]) ** 2)
+
+
+def judge_rhino(path: Path) -> Measures | None:
+    """Let rhino3dm list the meshes of a file, and place those of blocks."""
+    import rhino3dm  # type: ignore[import-not-found]
+
+    model = rhino3dm.File3dm.Read(str(path))
+    if model is None:
+        return None
+    items = {str(item.Attributes.Id): item for item in model.Objects}
+    definitions = {str(each.Id): each.GetObjectIds() for each in model.InstanceDefinitions}
+    inside = {str(number) for numbers in definitions.values() for number in numbers}
+    placed: list[tuple[Points, NDArray[np.int64]]] = []
+
+    def place(item: object, matrix: Points) -> None:
+        geometry = item.Geometry  # type: ignore[attr-defined]
+        if isinstance(geometry, rhino3dm.InstanceReference):
+            rows = geometry.Xform.ToFloatArray(True)
+            for number in definitions[str(geometry.ParentIdefId)]:
+                place(items[str(number)], matrix @ np.array(rows).reshape(4, 4))
+        elif isinstance(geometry, rhino3dm.Mesh):
+            points = np.array([(each.X, each.Y, each.Z) for each in geometry.Vertices]).reshape(-1, 3)
+            quads = np.array([geometry.Faces[k] for k in range(len(geometry.Faces))], np.int64).reshape(-1, 4)
+            split = quads[quads[:, 2] != quads[:, 3]][:, [0, 2, 3]]
+            step = -1 if np.linalg.det(matrix[:3, :3]) < 0 else 1
+            faces = np.concatenate([quads[:, :3], split])[:, ::step]
+            placed.append((points @ matrix[:3, :3].T + matrix[:3, 3], faces))
+
+    for number, item in items.items():
+        if number not in inside:
+            place(item, np.eye(4))
+    if not placed:
+        return None
+    offsets = np.cumsum([0, *(len(points) for points, _ in placed)])
+    triangles = [faces + offset for (_, faces), offset in zip(placed, offsets, strict=False)]
+    return measure_triangles(np.concatenate([points for points, _ in placed]), np.concatenate(triangles))
 
 
 def judge_lightusd(path: Path) -> Measures | None:
@@ -348,7 +403,9 @@ FORMATS = {
     "iges": Format(
         "cad", (".igs", ".iges"), True, "gmsh", options={"iges_deviation_mm": 1e-3, "iges_angle_degrees": 2}
     ),
+    "gcode": Format("gcode", (".gcode",), False, "slicer", measure_print),
     "off": Format("off", (".off",), True, "assimp"),
+    "3dm": Format("rhino", (".3dm",), True, "rhino3dm"),
     "svg": Format("cad", (".svg",), False, "trimesh", measure_profile, {"svg_tolerance_mm": 1e-3}),
     "usdz": Format("usdz", (".usdz",), True, "lightusd"),
 }
@@ -360,6 +417,8 @@ JUDGES: dict[str, Callable[[Path], Measures | None]] = {
     "lightusd": judge_lightusd,
     "prusa-slicer": judge_prusa,
     "pymeshlab": judge_meshlab,
+    "rhino3dm": judge_rhino,
+    "slicer": judge_slicer,
     "trimesh": judge_trimesh,
 }
 
@@ -419,6 +478,8 @@ def show(direction: str, name: str, path: Path, judge: str, registry: Registry, 
 def is_installed(judge: str) -> bool:
     if judge == "bpy" and sys.executable != _BLENDER_PYTHON:
         return True
+    if judge == "slicer":
+        judge = "prusa-slicer"
     return shutil.which(judge) is not None or importlib.util.find_spec(judge) is not None
 
 
@@ -430,6 +491,11 @@ def compare_files(
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in form.extensions):
         yield "in", show("in", path.name, path, judge, registry, format_id)
     with tempfile.TemporaryDirectory() as results:
+        for model in models if form.judge == "slicer" else ():
+            path = Path(results) / (model.stem + ".gcode")
+            run_judge(["prusa-slicer", "--export-gcode", "-o", str(path), str(model)])
+            if path.exists():
+                yield "in", show("in", path.name, path, judge, registry, format_id)
         for model in models if form.is_written else ():
             path = Path(results) / (model.stem + form.extensions[0])
             try:
