@@ -13,11 +13,14 @@ import pytest
 from client_programs import EXAMPLES, Service, needs_node, run
 from meshhub import Registry
 
+yaml = pytest.importorskip("yaml")
 pytest.importorskip("openapi_generator_cli", reason="tests of clients run in `tox -e clients`")
 
 pytestmark = needs_node
 
-FOLDER = Path(__file__).parents[2] / "clients" / "typescript"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "clients" / "typescript"
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +28,25 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the package, built as its README says."""
     folder = tmp_path_factory.mktemp("typescript") / "client"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "build", "schema.ts"))
-    (folder / "openapi.json").write_text(run(sys.executable, "describe.py", folder=folder), encoding="utf-8")
-    run("npm", "install", "--no-audit", "--no-fund", folder=folder)
-    run("npm", "run", "build", folder=folder)
+    run_workflow("package", folder)
     return folder
+
+
+def run_workflow(name: str, folder: Path, appended: str = "") -> str:
+    """Run the commands that a job of the release runs in the folder of the package; return what they print."""
+    job = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"][name]
+    commands = [step["run"] for step in job["steps"] if "run" in step and "working-directory" not in step]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "GITHUB_REPOSITORY": "owner/meshhub", "GITHUB_REF_NAME": "v0.2.0rc1"}
+    printed = ""
+    for command in commands:
+        # the npm of the machine stays as it is
+        if "--global" not in command:
+            words = ["bash", "-euc", command + appended]
+            done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            printed += done.stdout + done.stderr
+    return printed
 
 
 def test_it_passes_its_tests_against_a_service(
@@ -39,11 +57,17 @@ def test_it_passes_its_tests_against_a_service(
     assert "# fail 0" in run("npm", "test", folder=package)
 
 
+def test_a_release_would_publish_it(package: Path) -> None:
+    printed = run_workflow("npm", package, " --dry-run")
+    assert "with tag next and public access (dry-run)" in printed
+    assert "+ meshhub-client@" in printed
+
+
 def test_its_tarball_converts_and_checks_in_a_bare_folder(package: Path, service: Service, tmp_path: Path) -> None:
-    name = run("npm", "pack", "--silent", folder=package).split()[-1]
+    (tarball,) = package.glob("*.tgz")
     # without a package.json here, npm would look for one above
     (tmp_path / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
-    run("npm", "install", "--no-audit", "--no-fund", package / name, folder=tmp_path)
+    run("npm", "install", "--no-audit", "--no-fund", tarball, folder=tmp_path)
     # the client has no dependencies, and no sources of its build
     assert [path.name for path in (tmp_path / "node_modules").iterdir() if path.name[0] != "."] == ["meshhub-client"]
     assert {path.name for path in (tmp_path / "node_modules" / "meshhub-client").iterdir()} == {
