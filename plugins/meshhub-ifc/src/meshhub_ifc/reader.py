@@ -121,6 +121,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         kinds = Counter(file.by_id(number).is_a() for number in missing)
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
         note("objects_left_out", f"products without a surface were left out: {listed}")
+    _note_lost_colors(file)
     if not model.parts:
         raise EmptyModel("no product of the IFC file has a surface; export the model again, with geometry")
     return Scene(tuple(model.meshes), tuple(model.parts), tuple(model.materials), frame=Frame("mm", "z"))
@@ -138,6 +139,13 @@ def _shapes(file: Any, products: list[Any]) -> Iterator[Any]:
         yield iterator.get()
         if not iterator.next():
             return
+
+
+def _note_lost_colors(file: Any) -> None:
+    """Report colors of single triangles, which the library does not give; IFC 2x3 has none."""
+    count = 0 if file.schema == "IFC2X3" else len(file.by_type("IfcIndexedColourMap"))
+    if count:
+        note("colors_dropped", f"colors of single triangles of {count} shapes are lost; give whole shapes a style")
 
 
 def _is_left_out(product: Any) -> bool:
