@@ -127,6 +127,18 @@ def test_at_the_limit_the_page_waits_and_goes_on(visit: Visit) -> None:
     assert page.get_by_role("alert").count() == 0
 
 
+def test_while_other_conversions_run_the_page_waits_and_goes_on(visit: Visit) -> None:
+    page = visit.open()
+    body = json.dumps({"error": "you have 5 unfinished jobs", "error_code": "too_many_jobs"})
+    answer = {"status": 429, "headers": {"Retry-After": "1"}, "body": body}
+    page.route("**/jobs", lambda route: route.fulfill(**answer), times=1)
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("button", name="Convert to 3MF").click()
+    page.get_by_text("Your other conversions are still running.").wait_for()
+    page.get_by_role("region", name="Result").wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
 def test_a_page_that_is_opened_at_the_limit_heals(browser: Any, limited: str) -> None:
     first = Visit(browser, limited)
     first.open()

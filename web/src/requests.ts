@@ -67,17 +67,27 @@ const MAX_WAIT_S = 90;
 /** Times that a request waits before it fails. */
 const MAX_WAITS = 10;
 
-/** Send a request; at the rate limit, send it again as soon as the service accepts it. */
+/** Error of a caller who already runs as many conversions as the plan permits, for example in another tab. */
+export const TOO_MANY_JOBS = "too_many_jobs";
+/** Seconds after which a conversion asks at the latest whether it may run; each request counts for the rate limit. */
+const MAX_JOB_WAIT_S = 20;
+
+/** Send a request; at a limit, send it again as soon as the service accepts it. */
 export async function send(method: string, path: string, call: Call = {}): Promise<Answer> {
-  for (let waits = 0; ; waits++) {
+  let waits = 0;
+  let jobWaits = 0;
+  for (;;) {
     try {
       return await sendOnce(method, path, call);
     } catch (error) {
-      if (!(error instanceof ApiError) || !PASSING_CODES.has(error.code)) throw error;
-      const { retryAfterS: seconds } = error;
-      if (seconds === null || seconds > MAX_WAIT_S || waits === MAX_WAITS) throw error;
-      watcher.onWait(seconds, error.code);
-      await sleep(1000 * seconds, call.signal);
+      const seconds = error instanceof ApiError ? error.retryAfterS : null;
+      if (!(error instanceof ApiError) || seconds === null) throw error;
+      // The other conversions end some time.
+      const pause = error.code === TOO_MANY_JOBS ? Math.min(MAX_JOB_WAIT_S, seconds * ++jobWaits) : seconds;
+      if (error.code !== TOO_MANY_JOBS && (!PASSING_CODES.has(error.code) || ++waits > MAX_WAITS)) throw error;
+      if (pause > MAX_WAIT_S) throw error;
+      watcher.onWait(pause, error.code);
+      await sleep(1000 * pause, call.signal);
     }
   }
 }

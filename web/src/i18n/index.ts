@@ -107,7 +107,7 @@ export function withDecimalMark(text: string): string {
 }
 
 export function formatBytes(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB"];
+  const units = t("byteUnits").split(" ");
   let value = bytes;
   let unit = 0;
   // Binary steps: the limits of plans are multiples of 1024.

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { t } from "../i18n";
+import { TOO_MANY_JOBS } from "../requests";
 import { wait, type Wait } from "../state/limits";
 import { isKeyOpen } from "./dialogs";
 
@@ -17,12 +18,13 @@ function Countdown({ wait: { until, code } }: { wait: Wait }) {
     return () => clearInterval(timer);
   }, []);
   const isLimit = code === "rate_limit_exceeded";
+  const reason = isLimit ? "limitReached" : code === TOO_MANY_JOBS ? "jobsRunning" : "serviceBusy";
   const seconds = Math.max(1, Math.ceil((until - now) / 1000));
   return (
     <div class="notice" role="status" aria-label={t("waiting")}>
       <span class="spinner" aria-hidden="true" />
       <p>
-        {t(isLimit ? "limitReached" : "serviceBusy")} {/* A screen reader reads the text once, not every second. */}
+        {t(reason)} {/* A screen reader reads the text once, not every second. */}
         <span aria-hidden="true">{t("continuesIn", { n: seconds })}</span>
       </p>
       {isLimit && (

@@ -58,7 +58,7 @@ function Remedy({ note }: { note: Note }) {
   const title = fields.value[name]?.title ?? name;
   return (
     <button class="button small" onClick={() => setOption(name, value)}>
-      {t("apply", { option: value === true ? title : `${title}: ${value}` })}
+      {value === true ? t("turnOn", { option: title }) : t("apply", { option: `${title}: ${value}` })}
     </button>
   );
 }

@@ -322,7 +322,7 @@ function RemedyButton({ issue, capabilities, onRemedy }: RemedyButtonProps) {
         onRemedy();
       }}
     >
-      {t("apply", {
+      {t(remedy.every(([, value]) => value === true) ? "turnOn" : "apply", {
         option: remedy.map(([name, value], index) => nameRemedy(name, value, operations[index])).join(", "),
       })}
     </button>
