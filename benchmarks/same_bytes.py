@@ -1,4 +1,4 @@
-"""Compare the output bytes of two checkouts: every format pair and every operation.
+"""Compare the output bytes of two checkouts: every format pair, and the operations of most requests.
 
     python benchmarks/same_bytes.py BEFORE AFTER [--corpus FOLDER]
 

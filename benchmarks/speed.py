@@ -78,7 +78,7 @@ def write_sphere(folder: Path, faces: int, suffix: str) -> Path:
 
 
 def _write_quads(path: Path, faces: int) -> None:
-    """Write half as many quads, with texture coordinates, in ten groups of a material each."""
+    """Write half as many quads, with texture coordinates, in ten groups with one material each."""
     side = int((faces / 2) ** 0.5)
     v, u = (grid.ravel() for grid in np.mgrid[: side + 1, : side + 1] / side)
     points = np.column_stack([100 * u, 100 * v, 5 * np.sin(9 * u) * np.cos(7 * v)])

@@ -109,7 +109,7 @@ def judge(path: str) -> dict[str, Any]:
 
 
 def came_back(original: list[dict[str, Any]], returned: list[dict[str, Any]], kind: str) -> tuple[int, int]:
-    """Return the number of faces of a kind, and of those that returned as one face on the same surface."""
+    """Count the faces of a kind, and those that came back as one face on the same surface."""
     expected = [face for face in original if face["kind"] == kind]
     candidates = [face for face in returned if face["kind"] == kind]
     if not expected or not candidates:

@@ -196,7 +196,7 @@ def test_a_pdf_without_its_extra_is_an_error(tmp_path: Path, monkeypatch: pytest
         ("a.txt", [], ".html or .pdf"),
         ("a.html", ["--server", "http://127.0.0.1:9"], "leave out --server"),
         ("a.html", ["--marked", "a.docx"], "docx"),
-        ("a.html", ["--marked", "a.stl"], "STL does not keep; choose glb"),
+        ("a.html", ["--marked", "a.stl"], "STL does not keep; choose one of"),
         ("a.html", ["--marked", "."], "extension"),
         ("kept.html", [], "--force"),
         ("missing/a.html", [], "create it first"),

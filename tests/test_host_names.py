@@ -33,9 +33,13 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "cli/explain.py": ("a column with the step of a chain", {"step"}),
     "client/companions.py": ("a client has no registry, and asks the service nothing before it sends", {"obj"}),
     "http/conversions/check_reports.py": ("the format of marked models", {"glb", "model/gltf-binary"}),
-    "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl"}),
+    "engine/preload.py": ("a conversion that loads what each format needs", {".stl"}),
+    "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl", ".stl"}),
     "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
     "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),
+    "http/intake/conversion_requests.py": ("an example in an error", {".stl"}),
+    "http/intake/explanation_requests.py": ("an example in an error", {".stl"}),
+    "http/intake/uploads.py": ("an example in an error", {".stl"}),
     "http/description/forms.py": ("a type of JSON Schema", {"boolean"}),
     "model/options.py": ("a type of JSON Schema", {"boolean"}),
     "model/scene.py": ("how a texture repeats", {"mirror"}),
@@ -43,6 +47,10 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "pipeline/preview.py": ("the format of previews", {"glb"}),
     "pipeline/preview_options.py": ("the format of previews", {"glb"}),
     "toolkit/reshaping.py": ("errors of the operations that need solids", {"repair"}),
+    "reporting/collecting.py": ("the file of the command that a report advises", {".3mf"}),
+    "toolkit/rendering/analysis.py": ("what a picture shows", {"islands"}),
+    "toolkit/rendering/options.py": ("what a picture shows", {"islands"}),
+    "toolkit/rendering/picture.py": ("what a picture shows", {"islands"}),
     "service/jobs/job.py": ("the format of marked models", {"glb"}),
     "service/jobs/description.py": ("the step of a chain in the progress of a job", {"step"}),
     "service/settings.py": ("the default of a setting", {"free"}),
@@ -51,13 +59,17 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
 }
 """Names that a file may have, and why."""
 
+_COMMON_WORDS = {"mesh", "size", "slicer"}
+"""Ids of checks that the host uses in other meanings."""
+
 
 class Names:
     """Names that the built-in plug-ins declare.
 
     Attributes:
         whole: Names that a text must not be; they may be words in a longer one.
-        parts: Names that no text may contain: options with several words, flags, extensions, media types.
+        parts: Names that no text may contain: options with several words, flags, extensions (also at the end of the
+            name of a file), media types.
         words: Ids and extensions of formats that no identifier may contain.
     """
 
@@ -76,9 +88,13 @@ class Names:
             {option for option in options if "_" in option} | {*map(flag_of, options)} | extensions | media_types
         )
         self.whole = {*declarations.formats, *operations, *declarations.recipes, *registry.plans, *options, *self.parts}
+        self.whole |= {check.capability.id for check in declarations.checks} - _COMMON_WORDS
         self.whole |= self.words | {*BUILTINS} - hooks
-        longest_first = sorted(map(re.escape, self.parts), key=len, reverse=True)
-        self._pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])")
+        longest_first = sorted(self.parts, key=len, reverse=True)
+        starts = (
+            re.escape(part) if part.startswith(".") else rf"(?<![\w-]){re.escape(part)}" for part in longest_first
+        )
+        self._pattern = re.compile(rf"(?:{'|'.join(starts)})(?![\w-])")
 
     def find_in(self, tree: ast.Module) -> Iterator[str]:
         """Yield the names in the texts and identifiers of a module, without its docstrings."""
@@ -110,6 +126,7 @@ def test_the_host_names_no_builtin_plugin() -> None:
         ("PLUGINS = {'step'}", {"step"}),
         ("message = 'set {reduce_colors} or --repair'", {"reduce_colors", "--repair"}),
         ("suffixes = ('.3MF'.lower(), b'.3mf')", {".3mf"}),
+        ("name, check = 'a-fixed.obj', 'overhangs'", {".obj", "overhangs"}),
         ("def read_stl(options): return options.obj_up", {"stl", "obj", "obj_up"}),
         ("'''STL files.'''\nstep = 'a free step repairs it'", set()),
     ],

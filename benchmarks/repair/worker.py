@@ -1,6 +1,6 @@
 """Process of one entrant: reads lines with two paths, and answers each with the CPU seconds or an error.
 
-A process of its own makes a crash a result, and keeps the imports of one entrant from the others.
+Each entrant has its own process, so that a crash counts as a result and its imports do not affect the others.
 """
 
 from __future__ import annotations

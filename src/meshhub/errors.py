@@ -508,12 +508,6 @@ class PluginError(MeshhubError):
     def __str__(self) -> str:
         return f"{self.message}: {self.details}" if self.details else self.message
 
-    def about(self, subject: str) -> MeshhubError:
-        """Return the error with a subject before its message, unless the message names it."""
-        if subject in self.message:
-            return self
-        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options, self.values)
-
     def __reduce__(self) -> tuple[object, ...]:
         return (*super().__reduce__(), {"details": self.details})
 

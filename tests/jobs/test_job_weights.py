@@ -69,7 +69,9 @@ def test_files_that_are_combined_are_in_memory_together() -> None:
     combined = estimate_demand(files, DECLARATIONS, are_combined=True)
     assert combined == estimate_demand([JobFile("a.hvy", 4000)], DECLARATIONS)
     assert combined.memory_bytes > estimate_demand(files, DECLARATIONS).memory_bytes
-    assert estimate_demand([JobFile("b.stl", 100 << 30)] * 2, DECLARATIONS, are_combined=True)[0] == MAX_MEMORY_BYTES
+    large = [JobFile("b.stl", 100 << 30)] * 2
+    assert estimate_demand(large, DECLARATIONS, are_combined=True)[0] == MAX_MEMORY_BYTES
+    assert estimate_demand(large, DECLARATIONS, max_memory_bytes=20 << 30)[0] == 20 << 30
 
 
 def test_a_job_needs_what_its_most_demanding_file_needs() -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis servers of a single test, which it can freeze."""
+"""PostgreSQL and Redis servers for a single test, which can freeze them."""
 
 from __future__ import annotations
 

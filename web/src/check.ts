@@ -7,7 +7,7 @@ import { batch, computed, signal } from "@preact/signals";
 import * as api from "./api";
 import { t } from "./i18n";
 import { checkValue, type Value } from "./settings";
-import { announcement, isCancelled, toFailure } from "./state/failures";
+import { announcement, isCanceled, toFailure } from "./state/failures";
 import { setOption, settings, settingsOf } from "./state/form";
 import { active, type Answer, find, isTableShown, type Item, update } from "./state/items";
 import { checkFields, fields, supported } from "./state/service";
@@ -93,7 +93,7 @@ async function askAbout(item: Item, signal: AbortSignal): Promise<void> {
     update(item.id, { answer: { key: asked, isAsking: false, verdict: answer, failure: null } });
     announcement.value = `${item.model.name}: ${summarize(answer)}`;
   } catch (error) {
-    if (isCancelled(error)) change(item.id, { isAsking: false });
+    if (isCanceled(error)) change(item.id, { isAsking: false });
     else update(item.id, { answer: { key: asked, isAsking: false, verdict: null, failure: toFailure(error) } });
   }
 }
@@ -135,7 +135,7 @@ async function askPrice(item: Item, material: string, signal: AbortSignal): Prom
   try {
     update(item.id, { quote: { key, checkKey, quote: await api.quote(item.model, fields, signal) } });
   } catch (error) {
-    const failure = isCancelled(error) ? null : toFailure(error);
+    const failure = isCanceled(error) ? null : toFailure(error);
     if (failure) change(item.id, { failure });
   }
 }

@@ -14,7 +14,7 @@ export interface PathFile {
   file: File;
 }
 
-const COMPANION_EXTENSIONS = new Set(["mtl", "png", "jpg", "jpeg", "webp", "bmp", "tga", "tif", "tiff", "gif", "bin"]);
+const COMPANION_EXTENSIONS = new Set("mtl bin png jpg jpeg webp bmp gif tga tif tiff ktx2 dds".split(" "));
 const SYSTEM_FILES = /(^|\/)(__MACOSX\/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)/;
 
 export function extensionOf(name: string): string {

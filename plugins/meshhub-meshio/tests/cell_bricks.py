@@ -20,7 +20,7 @@ TETRAHEDRA = np.array([[0, 1, 2, 6], [0, 2, 3, 6], [0, 3, 7, 6], [0, 7, 4, 6], [
 
 
 def hexahedra(count: int) -> meshio.Mesh:
-    """Return the brick in count³ hexahedra, with data at points and in cells."""
+    """Return the brick divided into count³ hexahedra, with data at points and in cells."""
     steps = np.linspace(0, 1, count + 1)
     points = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
     first = np.arange((count + 1) ** 3).reshape(count + 1, count + 1, count + 1)[:-1, :-1, :-1].ravel()

@@ -47,7 +47,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """Whether an existing output is recorded as the result of an input, and of other options."""
+    """Whether the output is recorded as the result of this input, and whether its options were others."""
 
     is_known: bool
     has_other_options: bool = False

@@ -18,7 +18,7 @@ from typing import Any
 from meshhub.engine.process_start import SINGLE_THREADED, block_interrupt, set_environment
 
 _NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
-"""Names of processes; those with the first name do not import the main program."""
+"""Names of processes; a process with the first name does not import the main program."""
 
 _RETRY_S = 0.05
 """Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""

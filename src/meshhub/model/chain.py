@@ -168,7 +168,7 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Features that the source format can hold and that the output cannot keep."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks about the request, such as unused options."""
+    """Notes about the request, such as unused options."""
 
     input_unit: str | None = None
     """Unit of the source, which overrides the file; None: as the file declares."""

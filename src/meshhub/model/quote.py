@@ -67,7 +67,7 @@ class Quote(Struct, frozen=True, kw_only=True):
     """Price; None without a rate card."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks of the reader and of operations, and about the price."""
+    """Notes from the reader and the operations, and notes about the price."""
 
     def _repr_html_(self) -> str:
         """Describe the quote for notebooks."""

@@ -119,7 +119,7 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Features of the source that the output does not keep."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks for the caller."""
+    """Notes for the caller."""
 
     seconds: float = 0.0
     """Duration of the conversion."""
@@ -283,7 +283,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
     """Values that the reader reported by name, such as the time of a print; empty for most formats."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks for the caller."""
+    """Notes for the caller."""
 
     def _repr_html_(self) -> str:
         """Describe the inspection for notebooks."""

@@ -270,7 +270,7 @@ def _check_module(plugin: Plugin, reference: str) -> None:
 
 
 def _check_option_values(reader: Reader) -> None:
-    """Check that a reader declares values of its own options."""
+    """Check that a reader declares values only for its own options."""
     fields = {field.name: field for field in option_fields(reader.options)}
     for name in ("color_by_surface", "crash_options", "display_options"):
         try:

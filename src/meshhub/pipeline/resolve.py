@@ -261,8 +261,11 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
         raise unsupported_target(target, declarations)
     writer = choose_allowed(candidates, caller)
     if request.purpose == "check" and not writer.capability.carries & {"materials", "colors"}:
+        others = (other.capability for other in declarations.writers)
+        colored = sorted({other.format.id for other in others if other.carries & {"materials", "colors"}})
         raise UnsupportedTarget(
-            f"findings are marked by colors, which {writer.capability.format.label} does not keep; choose glb"
+            f"findings are marked by colors, which {writer.capability.format.label} does not keep; choose one of "
+            + ", ".join(colored)
         )
     return writer
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 262_144
-"""Maximum bytes of a catalog; the largest built-in one has 2000."""
+"""Maximum bytes of a catalog; the largest built-in one has 19,000."""
 
 _RANGE = re.compile(r"([a-z0-9-]+)(?:;q=([01](?:\.\d{0,3})?))?", re.ASCII)
 """Language and its weight, in lower case without spaces (RFC 9110 §12.5.4)."""

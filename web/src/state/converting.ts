@@ -3,7 +3,7 @@
 import { convert, preview, type Output } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
-import { announcement, isCancelled, toFailure, type Failure } from "./failures";
+import { announcement, isCanceled, toFailure, type Failure } from "./failures";
 import { runAtOnce } from "../lanes";
 import { deriveFacts, isPlainGlb } from "../own-result";
 import type { Settings } from "../settings";
@@ -63,7 +63,7 @@ async function convertOne(id: number, settings: Settings): Promise<boolean> {
     if (id === active.value?.id && !isTableShown.value) void readOutput(id, output);
     return true;
   } catch (error) {
-    const failure = isCancelled(error) ? null : toFailure(error);
+    const failure = isCanceled(error) ? null : toFailure(error);
     if (work.job) forget(work.job.id);
     announcement.value = failure?.message ?? t("canceled");
     update(id, { work: null, outputError: failure });
@@ -94,7 +94,7 @@ export async function showBed(id: number, output: Output, model: Model): Promise
   try {
     await showOutput(id, output, model, bedAbort.signal);
   } catch (error) {
-    if (!isCancelled(error)) update(id, { outputError: toFailure(error) });
+    if (!isCanceled(error)) update(id, { outputError: toFailure(error) });
   }
 }
 

@@ -56,6 +56,6 @@ export function toNotice(message: string, advice = "", code = ""): Failure {
   return { message, advice, code, details: "" };
 }
 
-export function isCancelled(error: unknown): boolean {
+export function isCanceled(error: unknown): boolean {
   return error instanceof ApiError && error.code === CANCELLED;
 }

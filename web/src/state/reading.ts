@@ -8,7 +8,7 @@ import { extensionOf, groupModels, type Model, type PathFile } from "../intake";
 import { toFields } from "../settings";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
-import { banner, isCancelled, PageError, toFailure, toNotice } from "./failures";
+import { banner, isCanceled, PageError, toFailure, toNotice } from "./failures";
 import { choices, resetForm, settingsOf, suggest } from "./form";
 import { addModels, dropItem, find, isTableOpen, type Item, items, update } from "./items";
 import { plan, readerOptions, supported } from "./service";
@@ -92,7 +92,7 @@ export async function read(id: number): Promise<void> {
       suggest();
     });
   } catch (error) {
-    if (!isCancelled(error)) update(id, { state: "failed", error: toFailure(error) });
+    if (!isCanceled(error)) update(id, { state: "failed", error: toFailure(error) });
   }
 }
 

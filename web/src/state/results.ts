@@ -7,7 +7,7 @@ import { isFinished, shareOf, type Job } from "../job-events";
 import { finishJob } from "../jobs";
 import { ApiError, send } from "../requests";
 import { readStored, store } from "../storage";
-import { isCancelled, toFailure } from "./failures";
+import { isCanceled, toFailure } from "./failures";
 
 /** Result of a job, or a job that still runs. */
 export interface KeptResult {
@@ -98,7 +98,7 @@ async function followAgain(id: string): Promise<void> {
     });
     keepOutput(id, await readOutput(new Uint8Array(data), ""));
   } catch (error) {
-    if (!isCancelled(error)) change(id, { state: "failed", error: toFailure(error).message });
+    if (!isCanceled(error)) change(id, { state: "failed", error: toFailure(error).message });
   }
 }
 

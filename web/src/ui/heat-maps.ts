@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals";
 import { preview } from "../api";
 import { t } from "../i18n";
 import type { Model } from "../intake";
-import { announcement, type Failure, isCancelled, toFailure } from "../state/failures";
+import { announcement, type Failure, isCanceled, toFailure } from "../state/failures";
 import { active, items } from "../state/items";
 import { previewTriangles, readerFields } from "../state/reading";
 import type { Measure, Report } from "../types";
@@ -96,7 +96,7 @@ async function ask({ key, model, options, original }: Request): Promise<void> {
     keep(key, { model, picture, failure: null });
     if (color) announcement.value = t("coloredBy", { what: t(color.measure) });
   } catch (error) {
-    if (isCancelled(error)) return;
+    if (isCanceled(error)) return;
     keep(key, { model, picture: null, failure: toFailure(error) });
   }
   running.delete(key);

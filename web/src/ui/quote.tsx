@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import * as api from "../api";
 import { checkRequest } from "../check";
 import { formatNumber, language, t, type Key } from "../i18n";
-import { type Failure, isCancelled, toFailure } from "../state/failures";
+import { type Failure, isCanceled, toFailure } from "../state/failures";
 import { type Item, update } from "../state/items";
 import { supported } from "../state/service";
 import type { Estimate, Price, Rates, Verdict } from "../types";
@@ -57,7 +57,7 @@ function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates:
         const quote = await api.quote(model, fields, abort.signal);
         update(id, { quote: { key, checkKey: JSON.stringify(checkRequest.peek()), quote } });
       } catch (error) {
-        if (!isCancelled(error)) failure.value = toFailure(error);
+        if (!isCanceled(error)) failure.value = toFailure(error);
       }
     };
     const timer = setTimeout(() => void ask(), last ? ASK_DELAY_MS : 0);

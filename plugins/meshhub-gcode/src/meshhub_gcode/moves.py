@@ -24,7 +24,7 @@ DEFAULT_SPEED_MM_S = 25.0
 
 
 class Moves(NamedTuple):
-    """Straight moves, in order. An arc is several.
+    """Straight moves, in order. An arc becomes several.
 
     line:     (n,) line of the command, from 0
     start:    (n, 3) position before the move, in millimeters

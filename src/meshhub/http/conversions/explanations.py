@@ -67,7 +67,7 @@ class FileExplanation(Struct, frozen=True, kw_only=True):
     """Features that the source format can hold and that the output cannot keep."""
 
     notes: tuple[Note, ...] = ()
-    """Remarks about the request."""
+    """Notes about the request."""
 
     locked: tuple[Lock, ...] = ()
     """Reasons for which the service rejects the conversion for this caller."""

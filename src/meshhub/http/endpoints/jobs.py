@@ -26,7 +26,7 @@ from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind
-from meshhub.service.jobs.weights import estimate_demand
+from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_demand
 
 
 class JobList(Struct, frozen=True):
@@ -74,7 +74,12 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
                 form=form,
                 caller=caller,
                 identity=context.identity,
-                demand=estimate_demand(files, state.registry.declarations, are_combined=kind == "combine"),
+                demand=estimate_demand(
+                    files,
+                    state.registry.declarations,
+                    are_combined=kind == "combine",
+                    max_memory_bytes=state.settings.conversion_memory_bytes or MAX_MEMORY_BYTES,
+                ),
                 language="" if report is None else report.language,
                 idempotency_key=idempotency_key,
                 webhook_url=webhook_url,

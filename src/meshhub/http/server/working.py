@@ -38,7 +38,7 @@ from meshhub.service.sharing import SlotLimits
 log = logging.getLogger("meshhub.http")
 
 _POLL_INTERVAL_S = 0.05
-"""Seconds between two checks for signals and for running jobs during the shutdown."""
+"""Seconds between checks for signals and, during the shutdown, for running jobs."""
 
 
 def work(settings: Settings | None = None, registry: Registry | None = None) -> None:

@@ -17,7 +17,7 @@ DEFAULT_CORES = 1
 """Processor cores of a job, because a conversion uses one thread, and a batch converts one file after the other."""
 
 MAX_MEMORY_BYTES = 6 << 30
-"""Maximum bytes of memory of a conversion by default; a job cannot use more."""
+"""Maximum bytes of memory of a conversion by default."""
 
 _ARCHIVE_EXTENSION = ".zip"
 """Archive of models. The names inside are not read yet, so it needs the memory of the heaviest format."""
@@ -38,20 +38,27 @@ class Demand(NamedTuple):
     cores: int
 
 
-def estimate_demand(files: Sequence[JobFile], declarations: Declarations, *, are_combined: bool = False) -> Demand:
+def estimate_demand(
+    files: Sequence[JobFile],
+    declarations: Declarations,
+    *,
+    are_combined: bool = False,
+    max_memory_bytes: int = MAX_MEMORY_BYTES,
+) -> Demand:
     """Return what a job needs for its most demanding file, because files run one after the other.
 
     Args:
         files: Files of the job.
         declarations: Formats of the files.
         are_combined: Whether all are in memory together; the most demanding file then counts with the bytes of all.
+        max_memory_bytes: Maximum memory of a conversion.
     """
     if are_combined:
         size_bytes = sum(file.bytes for file in files)
         files = [JobFile(file.name, size_bytes) for file in files]
     demands = [_estimate_file(file, declarations) for file in files]
     return Demand(
-        max((demand.memory_bytes for demand in demands), default=DEFAULT_MEMORY_BYTES),
+        min(max_memory_bytes, max((demand.memory_bytes for demand in demands), default=DEFAULT_MEMORY_BYTES)),
         max((demand.cores for demand in demands), default=DEFAULT_CORES),
     )
 
@@ -67,4 +74,4 @@ def _estimate_file(file: JobFile, declarations: Declarations) -> Demand:
 
 
 def _estimate_memory(format_: Format, size_bytes: int) -> int:
-    return min(MAX_MEMORY_BYTES, format_.memory_base_bytes + int(format_.memory_ratio * size_bytes))
+    return format_.memory_base_bytes + int(format_.memory_ratio * size_bytes)
