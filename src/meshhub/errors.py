@@ -93,7 +93,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "host_not_allowed": ErrorCode(
         421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),
-    "unreadable_file": ErrorCode(422, 3, "The file does not follow its format.", values=("format", "line")),
+    "unreadable_file": ErrorCode(
+        422, 3, "The file does not follow its format.", values=("format", "line", "extension")
+    ),
     "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content.", values=("format",)),
     "external_reference": ErrorCode(
         422,

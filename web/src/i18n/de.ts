@@ -470,6 +470,7 @@ export const de: Catalog = {
     range_not_satisfiable: "Diesen Teil des Ergebnisses gibt es nicht.",
     host_not_allowed: "Unter dieser Adresse ist der Dienst nicht zu erreichen.",
     unreadable_file: [
+      "Die {format}-Datei verwendet {extension}; das kann dieser Server nicht lesen.",
       "Zeile {line} der {format}-Datei ist beschädigt, deshalb ist sie nicht lesbar.",
       "Die {format}-Datei ist beschädigt und nicht lesbar.",
       "Die Datei ist beschädigt und nicht lesbar.",

@@ -462,6 +462,7 @@ export const en = {
     range_not_satisfiable: "The service does not have this part of the result.",
     host_not_allowed: "The service is not reached under this address.",
     unreadable_file: [
+      "The {format} file uses {extension}, which this server cannot read.",
       "Line {line} of the {format} file is damaged, so the file cannot be read.",
       "The {format} file is damaged and cannot be read.",
       "The file is damaged and cannot be read.",

@@ -464,6 +464,7 @@ export const es: Catalog = {
     range_not_satisfiable: "Esa parte del resultado no existe.",
     host_not_allowed: "El servicio no está en esta dirección.",
     unreadable_file: [
+      "El archivo {format} usa {extension}, que este servidor no puede leer.",
       "La línea {line} del archivo {format} está dañada; por eso no se puede leer.",
       "El archivo {format} está dañado y no se puede leer.",
       "El archivo está dañado y no se puede leer.",

@@ -466,6 +466,7 @@ export const fr: Catalog = {
     range_not_satisfiable: "Cette partie du résultat n’existe pas.",
     host_not_allowed: "Le service n’est pas joignable à cette adresse.",
     unreadable_file: [
+      "Le fichier {format} utilise {extension}, que ce serveur ne peut pas lire.",
       "La ligne {line} du fichier {format} est endommagée ; il est donc illisible.",
       "Le fichier {format} est endommagé et illisible.",
       "Le fichier est endommagé et illisible.",

@@ -34,7 +34,7 @@ export function Header() {
       <span class="spacer" />
       {plan.value && (
         <span class="plan" title={detail}>
-          {t("plan", { plan: plan.value.label })}
+          <span>{t("plan", { plan: plan.value.label })}</span>
           {remaining.value !== null && remaining.value < 10 && <small>{t("remaining", { n: remaining.value })}</small>}
         </span>
       )}

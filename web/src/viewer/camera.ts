@@ -64,6 +64,8 @@ export class ViewCamera {
 
   get orientation(): Orientation {
     const [right, up, back] = [new Vector3(), new Vector3(), new Vector3()];
+    // An empty view draws nothing, so that its camera has not been updated.
+    this.current.updateMatrixWorld();
     this.current.matrixWorld.extractBasis(right, up, back);
     return { right: right.toArray(), up: up.toArray(), back: back.toArray() };
   }

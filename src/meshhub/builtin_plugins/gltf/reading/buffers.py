@@ -125,7 +125,8 @@ class Buffers:
             if fallback is None:
                 raise UnreadableFile(
                     f"the model is compressed with {name}, whose decoder is not installed; "
-                    "run `pip install 'meshhub[meshopt]'`, or export the model uncompressed"
+                    "run `pip install 'meshhub[meshopt]'`, or export the model uncompressed",
+                    values={"extension": name},
                 )
             return fallback
         return self._slice(view)

@@ -38,7 +38,8 @@ def decode(
     if not is_available():
         raise UnreadableFile(
             f"the model is compressed with {EXTENSION}, whose decoder is not installed; "
-            "run `pip install 'meshhub[draco]'`, or export the model uncompressed"
+            "run `pip install 'meshhub[draco]'`, or export the model uncompressed",
+            values={"extension": EXTENSION},
         )
     import DracoPy
 

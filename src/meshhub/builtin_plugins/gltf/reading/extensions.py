@@ -57,6 +57,7 @@ def check_required_extensions(document: JsonObject) -> None:
         if name not in _ANNOTATIONS and _GEOMETRY_TERM.search(name):
             raise UnreadableFile(
                 f"the file requires the glTF extension {quote(name)}, which may store geometry and is not supported; "
-                "export it without that extension"
+                "export it without that extension",
+                values={"extension": name},
             )
         note("extension_ignored", f"the file requires the unsupported glTF extension {quote(name)}; it was ignored")
