@@ -100,9 +100,9 @@ def test_without_webgl_pictures_have_views_defects_and_a_comparison(visit: Visit
 @pytest.mark.parametrize(
     ("locale", "choose", "closed", "error"),
     [
-        ("fr-FR", "Choisir des fichiers", "Fermé", "Ce n’est pas un fichier 3D"),
-        ("es-ES", "Elegir archivos", "Cerrado", "No es un archivo 3D"),
-        ("de-DE", "Dateien wählen", "Geschlossen", "Das ist keine 3D-Datei"),
+        ("fr-FR", "Choisir des fichiers", "Fermé", "notes.xyz n’est pas un fichier 3D"),
+        ("es-ES", "Elegir archivos", "Cerrado", "notes.xyz no es un archivo 3D"),
+        ("de-DE", "Dateien wählen", "Geschlossen", "notes.xyz ist keine 3D-Datei"),
     ],
 )
 def test_a_language_has_its_texts_and_errors(
