@@ -1,5 +1,6 @@
 """How much the page asks of the service, and what it does when the service does not answer."""
 
+# why only a GLB is drawn from its bytes: docs/decisions/0050-what-the-page-leaves-out.md
 from __future__ import annotations
 
 import json
