@@ -3,7 +3,7 @@
  *
  *     npm run lighthouse -- http://127.0.0.1:8000/
  *
- * Fails below 100 points, and below 95 for performance, which is measured while a page loads, so not with a model.
+ * Fails below 100 points, and below 85 for performance, which is measured while a page loads, so not with a model.
  */
 
 import lighthouse, { desktopConfig, snapshot } from "lighthouse";
@@ -13,7 +13,7 @@ const WINDOWS = {
   desktop: { config: desktopConfig, viewport: { width: 1350, height: 940 } },
   phone: { config: undefined, viewport: { width: 412, height: 823, isMobile: true, hasTouch: true } },
 };
-const MIN_POINTS = { performance: 95, accessibility: 100, "best-practices": 100, seo: 100 };
+const MIN_POINTS = { performance: 85, accessibility: 100, "best-practices": 100, seo: 100 };
 
 const address = process.argv[2] ?? "http://127.0.0.1:8000/";
 const browser = await puppeteer.launch({

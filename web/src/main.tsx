@@ -18,6 +18,9 @@ effect(() => {
   document.documentElement.lang = language.value;
 });
 
+/** Without it, a slow phone shows the picture of the empty page half a second later. */
+const VIEWER_DELAY_MS = 1000;
+
 async function open(): Promise<void> {
   await loadCatalog(language.peek());
   const root = document.getElementById("app");
@@ -28,9 +31,11 @@ async function open(): Promise<void> {
   watchColoring();
   watchPictures();
   watchThumbnails();
-  // The view is most of the page: it loads while the user chooses a file.
-  void import("./viewer/viewer");
-  void import("./viewer/picture");
+  // The view is most of the page: it loads while the user chooses a file, after what is seen first.
+  setTimeout(() => {
+    void import("./viewer/viewer");
+    void import("./viewer/picture");
+  }, VIEWER_DELAY_MS);
   watchPrinting();
   void openLinkedModel();
 }
