@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
 
 PACKAGES = (
-    "errors model toolkit interop hookspecs pipeline engine registry supported reporting service client "
+    "error_codes errors model toolkit interop hookspecs pipeline engine registry supported reporting service client "
     "builtin_plugins http cli testing"
 ).split()
 """From the bottom up: a package imports only itself and packages listed before it."""
@@ -41,8 +41,8 @@ LAYERS = {
 """The same order inside large packages."""
 
 WITHOUT_NUMPY = (
-    "errors model.api_version model.capabilities model.notes model.options model.report model.source model.plans "
-    "model.chain model.deadline model.progress hookspecs "
+    "error_codes errors model.api_version model.capabilities model.notes model.options model.report model.source "
+    "model.plans model.chain model.deadline model.progress hookspecs "
     "pipeline.loading pipeline.declarations pipeline.collecting pipeline.resolve service.settings engine.scratch "
     "engine.logs registry supported builtin_plugins.stl builtin_plugins.step builtin_plugins.repair"
 ).split()

@@ -19,7 +19,7 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
-from meshhub.errors import ERROR_CODES
+from meshhub.error_codes import ERROR_CODES
 from meshhub.model.report import StepKind
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 from test_cli_verbosity import COMMANDS

@@ -15,7 +15,7 @@ import pytest
 import meshhub
 from meshhub import errors
 from meshhub.builtin_plugins.plans import FREE
-from meshhub.errors import ERROR_CODES
+from meshhub.error_codes import ERROR_CODES
 from meshhub.model.capabilities import FEATURES, Stage
 from meshhub.model.options import option_fields
 from meshhub.model.report import Loss

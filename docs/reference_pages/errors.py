@@ -6,6 +6,7 @@ import inspect
 
 from meshhub import errors
 from meshhub.cli.exits import EXIT_HELP, exit_status
+from meshhub.error_codes import ERROR_CODES
 from reference_pages import code, page_of, table
 
 INTRODUCTION = """\
@@ -35,7 +36,7 @@ def code_table() -> str:
     for kind in _classes(errors.MeshhubError):
         by_code.setdefault(kind.code, []).append(kind)
     rows = []
-    for name, row in errors.ERROR_CODES.items():
+    for name, row in ERROR_CODES.items():
         kinds = by_code.get(name, [])
         statuses = {exit_status(kind("")) for kind in kinds}
         if row.exit_status is not None:

@@ -18,7 +18,8 @@ from http_serving import Running, check_error, zip_files
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.logs import FIELDS
-from meshhub.errors import ERROR_CODES, ConversionTimeout, EngineError, MeshhubError, UnsafeArchive, WorkerCrashed
+from meshhub.error_codes import ERROR_CODES
+from meshhub.errors import ConversionTimeout, EngineError, MeshhubError, UnsafeArchive, WorkerCrashed
 from meshhub.http.errors import MEANING, STATUS
 from meshhub.model.report import Inspection, Report
 from waiting import wait_until

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from hostile_plugin import send_to_sockets
-from meshhub import Format, Reader, Scene, Source, Target, UnreadableFile, Writer, errors, hookimpl
+from meshhub import Format, Reader, Scene, Source, Target, UnreadableFile, Writer, error_codes, hookimpl
 from meshhub.model import notes
 from models import brick, scene_of
 
@@ -75,7 +75,7 @@ def patch_module() -> None:
 
 
 def fill_module() -> None:
-    errors.ERROR_CODES["secret"] = errors.ERROR_CODES["conversion_failed"]  # type: ignore[index]
+    error_codes.ERROR_CODES["secret"] = error_codes.ERROR_CODES["conversion_failed"]  # type: ignore[index]
 
 
 def shadow_builtin() -> None:

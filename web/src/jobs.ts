@@ -1,7 +1,7 @@
 /** Jobs of the service: submit a conversion, follow its progress, and take its result. */
 
 import { isFinished, readEvents, type Job } from "./job-events";
-import { ApiError, CANCELLED, getJson, OFFLINE, openStream, PASSING_CODES, send, sleep, type Answer } from "./requests";
+import { ApiError, CANCELED, getJson, OFFLINE, openStream, PASSING_CODES, send, sleep, type Answer } from "./requests";
 
 interface Watch {
   signal: AbortSignal;
@@ -39,7 +39,7 @@ export async function finishJob(id: string, watch: Watch): Promise<Answer> {
   } catch (error) {
     if (!watch.signal.aborted) throw error;
     void send("DELETE", pathOf(id)).catch(() => undefined);
-    throw new ApiError("", CANCELLED);
+    throw new ApiError("", CANCELED);
   }
 }
 

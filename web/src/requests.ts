@@ -28,7 +28,7 @@ export class ApiError extends Error {
 /** Error code of the page itself: no answer from the service. */
 export const OFFLINE = "offline";
 /** Error code of the page itself: the user canceled the request. */
-export const CANCELLED = "canceled";
+export const CANCELED = "canceled";
 
 let apiKey = "";
 
@@ -92,13 +92,13 @@ export async function send(method: string, path: string, call: Call = {}): Promi
   }
 }
 
-/** Wait; throws CANCELLED if the caller aborts. */
+/** Wait; throws CANCELED if the caller aborts. */
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);
     const cancel = (): void => {
       clearTimeout(timer);
-      reject(new ApiError("", CANCELLED));
+      reject(new ApiError("", CANCELED));
     };
     signal?.addEventListener("abort", cancel, { once: true });
     if (signal?.aborted) cancel();
@@ -115,7 +115,7 @@ function sendOnce(method: string, path: string, { body, signal, onUpload }: Call
     request.setRequestHeader("Accept", "application/json, */*");
     request.upload.onprogress = ({ loaded, total }) => onUpload?.(loaded / total);
     request.onerror = () => reject(new ApiError("", OFFLINE));
-    request.onabort = () => reject(new ApiError("", CANCELLED));
+    request.onabort = () => reject(new ApiError("", CANCELED));
     request.onload = () => {
       const remaining = request.getResponseHeader("RateLimit-Remaining");
       if (remaining !== null) watcher.onRemaining(Number(remaining));
@@ -124,7 +124,7 @@ function sendOnce(method: string, path: string, { body, signal, onUpload }: Call
       else resolve({ data, header: (name) => request.getResponseHeader(name) });
     };
     signal?.addEventListener("abort", () => request.abort());
-    if (signal?.aborted) reject(new ApiError("", CANCELLED));
+    if (signal?.aborted) reject(new ApiError("", CANCELED));
     else request.send(body ?? null);
   });
 }

@@ -221,8 +221,8 @@ def _check_cluster() -> Iterator[Check]:
         queued = format_count(statistics.queued, "job", "jobs")
         workers = format_count(len(statistics.workers), "worker", "workers")
         message = f"{queued} queued, {statistics.running} running; {workers}"
-        if statistics.cluster_fault and slots:
-            fault, _, remedy = statistics.cluster_fault.partition("; ")
+        if slots and statistics.cluster_fault:
+            fault, remedy = statistics.cluster_fault
             yield Check(name="cluster", status="warning", message=f"{message}; {fault}", remedy=remedy)
         elif slots:
             yield Check(name="cluster", status="ok", message=f"{message} with {format_count(slots, 'slot', 'slots')}")

@@ -7,7 +7,8 @@ import logging
 import click
 
 from meshhub.cli.locale import ENGLISH, language, tr
-from meshhub.errors import ERROR_CODES, MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
+from meshhub.error_codes import ERROR_CODES
+from meshhub.errors import MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
 from meshhub.pipeline.archived_models import SeveralModels
 

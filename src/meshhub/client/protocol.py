@@ -25,12 +25,11 @@ from meshhub.client.companions import (
     read_with_shared_companions,
     unpack_result,
 )
+from meshhub.error_codes import ERROR_CODES, ErrorCode
 from meshhub.errors import (
-    ERROR_CODES,
     Canceled,
     ConversionFailed,
     EngineError,
-    ErrorCode,
     InvalidKey,
     InvalidOption,
     MeshhubError,

@@ -79,9 +79,11 @@ def _build_error(answer: Answer) -> MeshhubError:
     if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
         return errors.WorkerCrashed("the conversion's process sent an invalid response; try again")
     error = kind(
-        answer.error or "the conversion sent no message", code=answer.error_code or None, options=answer.options
+        answer.error or "the conversion sent no message",
+        code=answer.error_code or None,
+        options=answer.options,
+        values=answer.values,
     )
-    error.values = {name: errors.printable(v) if isinstance(v, str) else v for name, v in answer.values.items()}
     for note in answer.notes:
         error.add_note(errors.printable(note))
     if isinstance(error, errors.PluginError):

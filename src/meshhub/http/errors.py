@@ -12,7 +12,8 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from msgspec import Struct
 
-from meshhub.errors import ERROR_CODES, ErrorValue, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
+from meshhub.error_codes import ERROR_CODES
+from meshhub.errors import ErrorValue, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
 from meshhub.http.context import context_of
 from meshhub.model.report import FileError
 

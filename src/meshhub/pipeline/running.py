@@ -13,8 +13,8 @@ from typing import cast
 import numpy as np
 from msgspec import Struct
 
+from meshhub.error_codes import list_values
 from meshhub.errors import (
-    ERROR_CODES,
     ConversionFailed,
     EngineError,
     MeshhubError,
@@ -181,7 +181,7 @@ def attributing(subject: str, position: Position) -> Iterator[None]:
 
 def _name_step(error: MeshhubError, step: Step) -> None:
     """Add the format or the operation of the step to the values of an error, if errors of its code have it."""
-    names = ERROR_CODES[error.code].values if error.code in ERROR_CODES else ()
+    names = list_values(error.code)
     if step.kind == "read" and "format" in names:
         error.values.setdefault("format", step.label)
     elif step.kind == "operation" and "operation" in names:

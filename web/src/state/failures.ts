@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 
 import { describeError, t, tOptional, type Values } from "../i18n";
-import { ApiError, CANCELLED, OFFLINE } from "../requests";
+import { ApiError, CANCELED, OFFLINE } from "../requests";
 import { humanize } from "../settings";
 import { fields, supported } from "./service";
 
@@ -57,5 +57,5 @@ export function toNotice(message: string, advice = "", code = ""): Failure {
 }
 
 export function isCanceled(error: unknown): boolean {
-  return error instanceof ApiError && error.code === CANCELLED;
+  return error instanceof ApiError && error.code === CANCELED;
 }

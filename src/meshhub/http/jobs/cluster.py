@@ -57,7 +57,7 @@ class Placer:
     async def repeat_deliveries(self) -> None:
         """Repeat deliveries to workers that stopped meanwhile."""
         statistics = await self._threads.run_job_storage(self._store.statistics)
-        fault = statistics.cluster_fault
+        fault = "; ".join(statistics.cluster_fault or ())
         if fault and fault != self.fault:
             log.warning("%s", fault)
         self.fault = fault

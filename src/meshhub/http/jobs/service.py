@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from meshhub.engine.contract import CALLER
-from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
+from meshhub.errors import JobStoreUnavailable, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.uploads import Form
@@ -22,7 +22,7 @@ from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.model.plans import Caller
 from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
-from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id
+from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id, too_many_jobs
 from meshhub.service.jobs.store import JobStore
 from meshhub.service.jobs.weights import Demand
 from meshhub.service.settings import Settings
@@ -110,11 +110,7 @@ class Jobs:
             return
         own = await self._ask(self._store.depth, identity)
         if own.queued + own.running >= limit:
-            raise TooManyJobs(
-                f"you have {own.queued + own.running} unfinished jobs, and this plan allows {limit}; "
-                "wait for one to end",
-                values={"count": own.queued + own.running, "limit": limit},
-            )
+            raise too_many_jobs(own.queued + own.running, limit)
 
     async def submit(self, submission: Submission) -> Job:
         """Store the inputs of a job, and add it to the queue.

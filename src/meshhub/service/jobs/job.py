@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from meshhub.errors import TooManyJobs
 from meshhub.model.progress import Progress
 from meshhub.model.report import FileError
 
@@ -291,17 +292,18 @@ class Statistics(Struct, frozen=True):
     """Largest memory that a queued job needs; 0 without one."""
 
     @property
-    def cluster_fault(self) -> str:
-        """Why jobs of a cluster wait that no worker will start, and what to do; "" if there are none."""
+    def cluster_fault(self) -> tuple[str, str] | None:
+        """Why jobs of a cluster wait that no worker will start, and what to do; None if there are none."""
         largest = max((node.memory_bytes for node in self.workers if node.slots), default=0)
         if not self.workers:
-            return "no worker of the cluster runs, so jobs wait; start one: meshhub work"
+            return "no worker of the cluster runs, so jobs wait", "start one: meshhub work"
         if largest and largest < self.needed_bytes:
             return (
                 f"a queued job needs {self.needed_bytes / 2**30:.1f} GiB of memory, and the largest worker has "
-                f"{largest / 2**30:.1f} GiB; start one with a larger worker_memory_bytes"
+                f"{largest / 2**30:.1f} GiB",
+                "start one with a larger worker_memory_bytes",
             )
-        return ""
+        return None
 
 
 class Swept(Struct, frozen=True):
@@ -315,3 +317,11 @@ class Swept(Struct, frozen=True):
 
     expired: tuple[str, ...] = ()
     """Jobs whose files can be removed."""
+
+
+def too_many_jobs(count: int, limit: int) -> TooManyJobs:
+    """Return the error for a caller who has as many unfinished jobs as the plan allows."""
+    return TooManyJobs(
+        f"you have {count} unfinished jobs, and this plan allows {limit}; wait for one to end",
+        values={"count": count, "limit": limit},
+    )

@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from meshhub.errors import ServerBusy, TooManyJobs
+from meshhub.errors import ServerBusy
 from meshhub.service.jobs.database import JobDatabase
 from meshhub.service.jobs.job import (
     Delivery,
@@ -29,6 +29,7 @@ from meshhub.service.jobs.job import (
     Swept,
     Usage,
     WorkerNode,
+    too_many_jobs,
 )
 from meshhub.service.jobs.rows import encode, to_job
 from meshhub.service.jobs.store import (
@@ -99,11 +100,7 @@ class SqlJobStore(JobDatabase):
         caller = self._lock_caller(connection, new)
         unfinished = caller.queued + caller.running
         if new.max_unfinished is not None and unfinished >= new.max_unfinished:
-            raise TooManyJobs(
-                f"you have {unfinished} unfinished jobs, and this plan allows {new.max_unfinished}; "
-                "wait for one to end",
-                values={"count": unfinished, "limit": new.max_unfinished},
-            )
+            raise too_many_jobs(unfinished, new.max_unfinished)
         if connection.execute(sql.select(sql.func.sum(CALLERS.c.queued))).scalar_one() >= max_queued:
             raise ServerBusy("too many jobs are waiting; try again in a moment")
         turn = caller.turn
