@@ -12,7 +12,7 @@ import ifcopenshell.util.element
 import numpy as np
 
 from meshhub import EmptyModel, Frame, Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.errors import quote
+from meshhub.errors import format_count, quote
 from meshhub.toolkit.colors import clamp_fraction
 from meshhub.toolkit.names import single_line
 
@@ -145,7 +145,11 @@ def _note_lost_colors(file: Any) -> None:
     """Report colors of single triangles, which the library does not give; IFC 2x3 has none."""
     count = 0 if file.schema == "IFC2X3" else len(file.by_type("IfcIndexedColourMap"))
     if count:
-        note("colors_dropped", f"colors of single triangles of {count} shapes are lost; give whole shapes a style")
+        note(
+            "colors_dropped",
+            f"the colors of single triangles of {format_count(count, 'shape', 'shapes')} are lost; "
+            "give whole shapes a style",
+        )
 
 
 def _is_left_out(product: Any) -> bool:
