@@ -1,6 +1,6 @@
 """How much the page asks of the service, and what it does when the service does not answer."""
 
-# why only a GLB is drawn from its bytes: docs/decisions/0050-what-the-page-leaves-out.md
+# why a result is drawn from its bytes, or not: docs/decisions/0050-what-the-page-leaves-out.md
 from __future__ import annotations
 
 import json
@@ -83,6 +83,41 @@ def test_a_result_is_drawn_from_its_bytes(visit: Visit, name: str) -> None:
     after.click()
     differs = np.abs(own - draw(page)).max(axis=2) > 30
     assert differs.mean() < 0.01
+
+
+@pytest.mark.parametrize("target", ["STL", "PLY", "OBJ", "3MF"])
+def test_a_closed_result_is_read_from_its_bytes(visit: Visit, tmp_path: Path, target: str) -> None:
+    """The figures of a repaired model equal those of the service."""
+    from meshhub import Registry
+
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    page.get_by_role("radio", name=target, exact=True).check(force=True)
+    convert(page, f"Repair and save as {target}")
+    page.get_by_role("row", name="Watertight no yes").wait_for()
+    assert [line for line in list_requests(visit) if line.endswith("/preview")] == ["POST /preview"]
+    changes = dict(line.split("\t")[::2] for line in page.locator(".changes tbody").inner_text().splitlines())
+    model = Registry().inspect(download(page, "Download", tmp_path)).model
+    assert model.watertight and model.volume_mm3
+    assert changes["Bodies"] == str(model.bodies) == "1"
+    assert changes["Triangles"] == f"{model.faces:,}"
+    assert changes["Volume"] == f"{model.volume_mm3 / 1000:.4g} cm³"
+
+
+@pytest.mark.parametrize("target", ["STL", "PLY", "OBJ", "3MF"])
+def test_a_result_from_its_bytes_looks_like_its_source(visit: Visit, target: str) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("radio", name=target, exact=True).check(force=True)
+    page.get_by_role("switch", name="Place on bed", exact=True).check()
+    convert(page, f"Convert to {target}")
+    compare = page.get_by_role("group", name="Compare")
+    compare.get_by_role("button", name="Before", exact=True).click()
+    before = draw(page)
+    compare.get_by_role("button", name="After", exact=True).click()
+    differs = np.abs(before - draw(page)).max(axis=2) > 30
+    assert differs.mean() < 0.01
+    assert [line for line in list_requests(visit) if line.endswith("/preview")] == ["POST /preview"]
 
 
 def test_what_was_asked_once_is_kept(visit: Visit) -> None:

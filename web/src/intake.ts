@@ -15,6 +15,10 @@ export interface PathFile {
 }
 
 const COMPANION_EXTENSIONS = new Set("mtl bin png jpg jpeg webp bmp gif tga tif tiff ktx2 dds".split(" "));
+/** Formats whose models get every companion of their folder; those of another format get what they mention. */
+const WITH_FOLDER = new Set(["obj", "gltf", "ply"]);
+/** Bytes of a file up to which it is searched for the names of others. */
+const MAX_SEARCHED_BYTES = 100_000_000;
 const SYSTEM_FILES = /(^|\/)(__MACOSX\/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)/;
 
 export function extensionOf(name: string): string {
@@ -71,13 +75,33 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
   const models = usable.filter(({ path }) => !COMPANION_EXTENSIONS.has(extensionOf(path)));
   // Without any model the companions themselves are sent, so that the service reports what is wrong with them.
   if (models.length === 0) return companions.map(({ file }) => ({ name: file.name, file, companions: [] }));
-  return models.map(({ path, file }) => ({ name: file.name, file, companions: companionsOf(path, companions) }));
+  return Promise.all(
+    models.map(async (model) => ({
+      name: model.file.name,
+      file: model.file,
+      companions: await findCompanions(model, companions),
+    })),
+  );
 }
 
-function companionsOf(path: string, companions: PathFile[]): PathFile[] {
-  if (!["obj", "gltf", "ply"].includes(extensionOf(path))) return [];
-  const folder = path.replace(/[^/]*$/, "");
-  return companions
-    .filter((companion) => companion.path.startsWith(folder))
-    .map((companion) => ({ path: companion.path.slice(folder.length), file: companion.file }));
+/** Return the companions of a model, by their paths from its folder. */
+async function findCompanions(model: PathFile, companions: PathFile[]): Promise<Model["companions"]> {
+  const folder = model.path.replace(/[^/]*$/, "");
+  let found = companions.filter(({ path }) => path.startsWith(folder));
+  if (found.length > 0 && !WITH_FOLDER.has(extensionOf(model.path))) found = await findMentioned(model.file, found);
+  return found.map(({ path, file }) => ({ path: path.slice(folder.length), file }));
+}
+
+/** Return the files that a model, or another of them, mentions by name. */
+async function findMentioned(model: File, files: PathFile[]): Promise<PathFile[]> {
+  const found: PathFile[] = [];
+  const searched = [model];
+  for (const file of searched) {
+    if (file.size > MAX_SEARCHED_BYTES) continue;
+    const text = (await file.text()).replaceAll("%20", " ").toLowerCase();
+    const mentioned = files.filter((each) => !found.includes(each) && text.includes(each.file.name.toLowerCase()));
+    found.push(...mentioned);
+    searched.push(...mentioned.map((each) => each.file));
+  }
+  return found;
 }

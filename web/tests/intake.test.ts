@@ -25,6 +25,20 @@ test("materials and textures of a folder belong to its OBJ, with their paths", a
   ]);
 });
 
+test("a model of any other format gets the companions that it mentions, and those that they mention", async () => {
+  const write = (path: string, text: string) => ({ path, file: new File([text], path.replace(/^.*\//, "")) });
+  const models = await groupModels([
+    write("car/car.dae", "<init_from>maps/My%20Paint.PNG</init_from><extra>car.mtl</extra>"),
+    write("car/wheel.stl", "solid"),
+    write("car/car.mtl", "map_Kd rust.jpg"),
+    ...["car/maps/my paint.png", "car/rust.jpg", "car/photo.jpg"].map(at),
+  ]);
+  expect(models.map(({ name, companions }) => [name, companions.map(({ path }) => path)])).toEqual([
+    ["car.dae", ["car.mtl", "maps/my paint.png", "rust.jpg"]],
+    ["wheel.stl", []],
+  ]);
+});
+
 test("files of a ZIP are models; those of the system are skipped", async () => {
   const data = new TextEncoder().encode("solid");
   const archive = writeZip(

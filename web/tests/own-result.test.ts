@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 
 import type { Output } from "../src/api";
-import { deriveFacts, isPlainGlb } from "../src/own-result";
+import { deriveFacts, describeSurface, isPlainGlb, isPlainShape } from "../src/own-result";
+import type { ClosedSurface } from "../src/surface";
 import type { PreviewFacts, Report } from "../src/types";
 
 const before: PreviewFacts = {
@@ -95,4 +96,40 @@ test.each<[object, boolean]>([
 test("other bytes are not taken for a GLB", () => {
   expect(isPlainGlb(new ArrayBuffer(4))).toBe(false);
   expect(isPlainGlb(new ArrayBuffer(40))).toBe(false);
+});
+
+const frame = { unit: "mm", up: "z" };
+const shape: Partial<Report> = {
+  target: { format: "stl", faces: 12, parts: 1, size_mm: [10, 20, 30], frame },
+  losses: [{ feature: "colors", step: "stl" }],
+};
+
+test("a result of one uncolored shape is read from its bytes, also after an operation", () => {
+  const steps = [{ step: "repair", kind: "operation", seconds: 0 }];
+  expect(isPlainShape(before, toOutput({ ...shape, steps }), 100)).toBe(true);
+});
+
+test.each<[string, Partial<Report>, number]>([
+  ["colors", { ...shape, losses: [] }, 100],
+  ["several parts", { ...shape, target: { ...report.target, format: "3mf", parts: 2, frame } }, 100],
+  ["inches", { ...shape, target: { ...report.target, format: "stl", parts: 1, frame: { ...frame, unit: "in" } } }, 100],
+  ["another format", { ...shape, target: { ...report.target, format: "off", parts: 1, frame } }, 100],
+  ["many faces", shape, 11],
+])("the service draws a shape with %s", (_, change, limit) => {
+  expect(isPlainShape(before, toOutput(change), limit)).toBe(false);
+});
+
+const surface: ClosedSurface = { faces: 12, vertices: 8, bodies: 1, size: [10, 20, 30], volume: 6000, area: 2200 };
+
+test("a closed surface has the facts of a valid model", () => {
+  const facts = describeSurface(before, toOutput(shape), surface);
+  expect(facts?.inspection.model).toEqual({ ...before.inspection.model, features: ["units"] });
+});
+
+test.each<[string, Partial<ClosedSurface>]>([
+  ["other faces", { faces: 10 }],
+  ["another size", { size: [10, 20, 30.01] }],
+  ["several bodies", { bodies: 2 }],
+])("the service draws a surface with %s than reported", (_, change) => {
+  expect(describeSurface(before, toOutput(shape), { ...surface, ...change })).toBeNull();
 });

@@ -5,7 +5,7 @@ import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, isCanceled, toFailure, type Failure } from "./failures";
 import { runAtOnce } from "../lanes";
-import { deriveFacts, isPlainGlb } from "../own-result";
+import { deriveFacts, describeSurface, isPlainGlb, isPlainShape } from "../own-result";
 import type { Settings } from "../settings";
 import type { Picture } from "../viewer/picture";
 import { hasFreshOutput, settingsOf } from "./form";
@@ -119,12 +119,14 @@ async function showOutput(id: number, output: Output, model: Model, signal: Abor
 /** Return the picture of a result from its own bytes; null if only the service can draw it. */
 async function drawOwn(id: number, output: Output, model: Model): Promise<Picture | null> {
   const before = find(id)?.facts;
-  const facts = before ? deriveFacts(before, { ...output, model }, previewTriangles()) : null;
-  if (!facts) return null;
+  if (!before) return null;
+  const shown = { ...output, model };
+  const facts = deriveFacts(before, shown, previewTriangles());
+  if (!facts && !isPlainShape(before, shown, previewTriangles())) return null;
   const data = await model.file.arrayBuffer();
-  if (!isPlainGlb(data)) return null;
-  const { parseGlb } = await import("../viewer/own-result");
-  return parseGlb(data, facts);
+  const { parseGlb, parseShape } = await import("../viewer/own-result");
+  if (facts) return isPlainGlb(data) ? parseGlb(data, facts) : null;
+  return parseShape(data, output.report?.target.format ?? "", (surface) => describeSurface(before, shown, surface));
 }
 
 async function drawPreview(model: Model, signal: AbortSignal): Promise<Picture> {

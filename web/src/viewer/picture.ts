@@ -32,7 +32,7 @@ import { drawLines, outline, toOverlay } from "./overlays";
 import { hasSlowWebGl } from "./speed";
 
 /** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
-const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
+export const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
 const DEFECTS_NODE = "meshhub:defects";
 /** Degrees between two faces from which their edge is drawn, as in a technical drawing. */
 const SHARP_EDGE_DEG = 30;
