@@ -1,1 +1,0 @@
-import{i as e,t}from"./picture-CLGDXjzc.js";async function n(n,r){let{scene:i}=await new e().parseAsync(n,``);return new t(i,r)}export{n as parseGlb};
