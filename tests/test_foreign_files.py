@@ -1,4 +1,4 @@
-"""Files that hold no model, by any name: the error says what they are."""
+"""Files that hold no model, or only a part of one: the error says what they are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+import models
 import toys
 from meshhub import MeshhubError, Reader, Registry, Source, hookimpl
 from meshhub.model.capabilities import Format
@@ -43,6 +44,18 @@ def test_the_error_names_the_kind(kind: str) -> None:
         with pytest.raises(MeshhubError, match=f"^'a.{extension}' is {kind}") as error:
             registry.inspect(Source.from_bytes(data, f"a.{extension}"))
         assert error.value.code == ("unsupported_format" if extension == "bin" else "unreadable_file")
+        assert error.value.values.get("defect") == (None if extension == "bin" else "other_kind")
+
+
+@pytest.mark.parametrize("extension", ["stl", "ply", "glb", "gltf", "3mf", "step"])
+@pytest.mark.parametrize("percent", [30, 60, 95])
+def test_the_error_says_that_a_file_is_cut_off(extension: str, percent: int) -> None:
+    registry, whole = Registry(entry_points=False), io.BytesIO()
+    registry.convert(models.scene_of(models.sphere()), whole, to=extension)
+    data = whole.getvalue()[: whole.tell() * percent // 100]
+    with pytest.raises(MeshhubError) as error:
+        registry.inspect(Source.from_bytes(data, f"a.{extension}"))
+    assert (error.value.code, error.value.values["defect"]) == ("unreadable_file", "cut_off")
 
 
 def test_a_reader_that_cannot_tell_its_files_gets_them() -> None:

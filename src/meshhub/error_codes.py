@@ -85,7 +85,10 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),
     "unreadable_file": ErrorCode(
-        422, 3, "The file does not follow its format.", values=("format", "line", "extension")
+        422,
+        3,
+        "The file does not follow its format; a `defect` is `cut_off`, `other_kind` or `other_version`.",
+        values=("format", "line", "extension", "defect"),
     ),
     "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content.", values=("format",)),
     "external_reference": ErrorCode(

@@ -239,6 +239,16 @@ class OutputExists(RequestError):
     code = "output_exists"
 
 
+CUT_OFF: Mapping[str, ErrorValue] = {"defect": "cut_off"}
+"""Values of the error for a file that ends early, such as after an interrupted download."""
+
+OTHER_KIND: Mapping[str, ErrorValue] = {"defect": "other_kind"}
+"""Values of the error for a file whose extension or format is wrong, such as a web page named `.stl`."""
+
+OTHER_VERSION: Mapping[str, ErrorValue] = {"defect": "other_version"}
+"""Values of the error for a version of a format that cannot be read."""
+
+
 class SourceError(MeshhubError):
     """The input file cannot be converted."""
 

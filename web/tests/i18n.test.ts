@@ -70,6 +70,10 @@ test("an error has the values that it comes with in the language of the page", a
   expect(describeError("file_too_large", values)).toBe("Arm.stl hat 25 MB; Ihr Tarif erlaubt 5 MB je Datei.");
   expect(describeError("file_too_large", { limit_bytes: 5_242_880 })).toBe("Ihr Tarif erlaubt Dateien bis 5 MB.");
   expect(describeError("file_too_large")).toBe("Die Datei ist größer, als Ihr Tarif erlaubt.");
+  const broken = { format: "STL", defect: "cut_off" };
+  expect(describeError("unreadable_file", broken)).toBe("Die STL-Datei endet zu früh; sie ist unvollständig.");
+  const unknown = { format: "STL", defect: "of_a_plugin" };
+  expect(describeError("unreadable_file", unknown)).toBe("Die STL-Datei ist beschädigt und nicht lesbar.");
   expect(describeError("code_of_a_plugin")).toBeNull();
 });
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from meshhub.errors import EmptyModel, InvalidOption, UnreadableFile, UnsupportedFormat, quote
+from meshhub.errors import OTHER_KIND, EmptyModel, InvalidOption, UnreadableFile, UnsupportedFormat, quote
 from meshhub.model.capabilities import Magic, Reader, checked_score
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -148,7 +148,7 @@ def identify(
     foreign = name_foreign_file(head) if has_content and best == 0 and can_tell else ""
     if foreign:
         kind = UnreadableFile if by_extension else UnsupportedFormat
-        values = {} if by_extension else {"name": source.name[-MAX_NAME_LENGTH:]}
+        values = OTHER_KIND if by_extension else {"name": source.name[-MAX_NAME_LENGTH:]}
         raise kind(f"{name} is {foreign}; formats that can be read: {declarations.list_readable()}", values=values)
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)

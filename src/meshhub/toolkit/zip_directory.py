@@ -12,7 +12,7 @@ import unicodedata
 
 from msgspec import Struct
 
-from meshhub.errors import UnreadableFile, UnsafeArchive, quote
+from meshhub.errors import CUT_OFF, UnreadableFile, UnsafeArchive, quote
 
 STORED, DEFLATED = 0, 8
 """Supported compression methods (APPNOTE 4.4.5)."""
@@ -162,11 +162,12 @@ class CentralDirectory:
             position = tail.rfind(b"PK\x05\x06", 0, position)
         if position < 0:
             raise UnreadableFile(
-                "the ZIP archive is incomplete: its table of contents is missing; pack it again, or use a complete copy"
+                "the ZIP archive is cut off: its table of contents is missing; use a complete copy, or pack it again",
+                values=CUT_OFF,
             )
         _, disk, first_disk, disk_count, count, size, start, comment_size = _END.unpack_from(tail, position)
         if len(tail) - position - _END.size < comment_size:
-            raise UnreadableFile("the archive is cut off; use a complete copy")
+            raise UnreadableFile("the archive is cut off; use a complete copy", values=CUT_OFF)
         end = len(data) - len(tail) + position
         if _MAX_16 in (disk_count, count) or _MAX_32 in (size, start):
             end, disk, first_disk, disk_count, count, size, start = self._read_end_64(
@@ -266,7 +267,7 @@ class CentralDirectory:
         if magic != b"PK\x03\x04" or method != location.method or flags & _LOCAL_ENCRYPTION_FLAGS:
             raise UnreadableFile(f"{quote(name)} in the archive contradicts the table of contents; pack it again")
         if start + location.packed > directory:
-            raise UnreadableFile(f"{quote(name)} in the archive is cut off; use a complete copy")
+            raise UnreadableFile(f"{quote(name)} in the archive is cut off; use a complete copy", values=CUT_OFF)
         return EntryLocation(start, location.packed, location.size, location.crc, location.method)
 
 

@@ -383,6 +383,9 @@ export const de: Catalog = {
     advice_too_many_files: "Entfernen Sie Dateien, oder geben Sie einen API-Schlüssel eines größeren Tarifs ein.",
     advice_unsupported_format: "Wählen Sie eine Datei in einem dieser Formate: {formats}.",
     advice_unreadable_file: "Exportieren Sie das Modell noch einmal aus seinem Programm.",
+    advice_unreadable_file_cut_off: "Laden oder kopieren Sie die Datei noch einmal.",
+    advice_unreadable_file_other_kind: "Wählen Sie die Datei des Modells selbst, oder berichtigen Sie ihre Endung.",
+    advice_unreadable_file_other_version: "Exportieren Sie das Modell in einer aktuellen Version des Formats.",
     advice_empty_model: "Die Datei enthält keine Flächen. Exportieren Sie das Modell noch einmal aus seinem Programm.",
     advice_external_reference: "Legen Sie das Modell mit seinen weiteren Dateien ab, als Ordner oder ZIP.",
     advice_invalid_api_key: "Prüfen Sie den Schlüssel, oder entfernen Sie ihn.",
@@ -474,6 +477,18 @@ export const de: Catalog = {
       "Zeile {line} der {format}-Datei ist beschädigt, deshalb ist sie nicht lesbar.",
       "Die {format}-Datei ist beschädigt und nicht lesbar.",
       "Die Datei ist beschädigt und nicht lesbar.",
+    ],
+    unreadable_file_cut_off: [
+      "Die {format}-Datei endet zu früh; sie ist unvollständig.",
+      "Die Datei endet zu früh; sie ist unvollständig.",
+    ],
+    unreadable_file_other_kind: [
+      "Der Inhalt der Datei ist kein {format}, auch wenn ihr Name das sagt.",
+      "Der Inhalt der Datei passt nicht zu ihrem Namen.",
+    ],
+    unreadable_file_other_version: [
+      "Diese Version von {format} lässt sich nicht lesen.",
+      "Diese Version des Formats lässt sich nicht lesen.",
     ],
     empty_model: ["Die {format}-Datei enthält keine Flächen.", "Die Datei enthält keine Flächen."],
     external_reference: [

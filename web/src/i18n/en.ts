@@ -378,6 +378,9 @@ export const en = {
     advice_too_many_files: "Remove some files, or enter an API key of a larger plan.",
     advice_unsupported_format: "Choose a file in one of these formats: {formats}.",
     advice_unreadable_file: "Export the model again from its program.",
+    advice_unreadable_file_cut_off: "Download or copy the file again.",
+    advice_unreadable_file_other_kind: "Choose the file of the model itself, or correct its extension.",
+    advice_unreadable_file_other_version: "Export the model in a current version of the format.",
     advice_empty_model: "The file holds no surfaces. Export the model again from its program.",
     advice_external_reference: "Drop the model together with its other files, as a folder or a ZIP.",
     advice_invalid_api_key: "Check the key, or remove it to continue with the free plan.",
@@ -466,6 +469,18 @@ export const en = {
       "Line {line} of the {format} file is damaged, so the file cannot be read.",
       "The {format} file is damaged and cannot be read.",
       "The file is damaged and cannot be read.",
+    ],
+    unreadable_file_cut_off: [
+      "The {format} file ends too early: it is incomplete.",
+      "The file ends too early: it is incomplete.",
+    ],
+    unreadable_file_other_kind: [
+      "The content of the file is not {format}, whatever its name says.",
+      "The content of the file is of another kind than its name says.",
+    ],
+    unreadable_file_other_version: [
+      "This version of {format} cannot be read.",
+      "This version of the format cannot be read.",
     ],
     empty_model: ["The {format} file holds no surfaces.", "The file holds no surfaces."],
     external_reference: [

@@ -380,6 +380,9 @@ export const es: Catalog = {
     advice_too_many_files: "Quite archivos o introduzca la clave de un plan mayor.",
     advice_unsupported_format: "Elija un archivo de estos formatos: {formats}.",
     advice_unreadable_file: "Exporte de nuevo el modelo desde su programa.",
+    advice_unreadable_file_cut_off: "Descargue o copie el archivo de nuevo.",
+    advice_unreadable_file_other_kind: "Elija el archivo del modelo mismo o corrija su extensión.",
+    advice_unreadable_file_other_version: "Exporte el modelo en una versión actual del formato.",
     advice_empty_model: "Exporte de nuevo el modelo desde su programa.",
     advice_external_reference: "Suelte el modelo con sus otros archivos, como carpeta o ZIP.",
     advice_invalid_api_key: "Revise la clave, o quítela para seguir con el plan gratuito.",
@@ -468,6 +471,18 @@ export const es: Catalog = {
       "La línea {line} del archivo {format} está dañada; por eso no se puede leer.",
       "El archivo {format} está dañado y no se puede leer.",
       "El archivo está dañado y no se puede leer.",
+    ],
+    unreadable_file_cut_off: [
+      "El archivo {format} termina demasiado pronto; está incompleto.",
+      "El archivo termina demasiado pronto; está incompleto.",
+    ],
+    unreadable_file_other_kind: [
+      "El contenido del archivo no es {format}, aunque lo diga su nombre.",
+      "El contenido del archivo no corresponde a su nombre.",
+    ],
+    unreadable_file_other_version: [
+      "Esta versión de {format} no se puede leer.",
+      "Esta versión del formato no se puede leer.",
     ],
     empty_model: ["El archivo {format} no contiene superficies.", "El archivo no contiene superficies."],
     external_reference: [

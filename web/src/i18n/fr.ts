@@ -382,6 +382,9 @@ export const fr: Catalog = {
     advice_too_many_files: "Retirez des fichiers, ou saisissez une clé d’une offre plus grande.",
     advice_unsupported_format: "Choisissez un fichier de ces formats : {formats}.",
     advice_unreadable_file: "Exportez de nouveau le modèle depuis son logiciel.",
+    advice_unreadable_file_cut_off: "Téléchargez ou copiez le fichier à nouveau.",
+    advice_unreadable_file_other_kind: "Choisissez le fichier du modèle lui-même, ou corrigez son extension.",
+    advice_unreadable_file_other_version: "Exportez le modèle dans une version actuelle du format.",
     advice_empty_model: "Exportez de nouveau le modèle depuis son logiciel.",
     advice_external_reference: "Déposez le modèle avec ses autres fichiers, en dossier ou en ZIP.",
     advice_invalid_api_key: "Vérifiez la clé, ou retirez-la pour continuer avec l’offre gratuite.",
@@ -470,6 +473,18 @@ export const fr: Catalog = {
       "La ligne {line} du fichier {format} est endommagée ; il est donc illisible.",
       "Le fichier {format} est endommagé et illisible.",
       "Le fichier est endommagé et illisible.",
+    ],
+    unreadable_file_cut_off: [
+      "Le fichier {format} se termine trop tôt ; il est incomplet.",
+      "Le fichier se termine trop tôt ; il est incomplet.",
+    ],
+    unreadable_file_other_kind: [
+      "Le contenu du fichier n’est pas du {format}, malgré son nom.",
+      "Le contenu du fichier ne correspond pas à son nom.",
+    ],
+    unreadable_file_other_version: [
+      "Cette version de {format} n’est pas lisible.",
+      "Cette version du format n’est pas lisible.",
     ],
     empty_model: ["Le fichier {format} ne contient aucune surface.", "Le fichier ne contient aucune surface."],
     external_reference: [

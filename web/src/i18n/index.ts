@@ -59,9 +59,14 @@ export type Values = Record<string, string | number>;
 
 /** Return the message of an error; null for a code without one, such as that of a plug-in. */
 export function describeError(code: string, values: Values = {}): string | null {
-  const texts = [catalog().errors[code] ?? []].flat();
+  const texts = [catalog().errors[withDefect(code, values)] ?? catalog().errors[code] ?? []].flat();
   const text = texts.find((each) => isComplete(each, values));
   return text === undefined ? null : fill(text, values);
+}
+
+/** Return the name of an error in the catalogs: what is wrong with a file distinguishes errors of one code. */
+export function withDefect(code: string, { defect }: Values): string {
+  return defect === undefined ? code : `${code}_${defect}`;
 }
 
 /** Return whether there is a value for each placeholder of a text. */

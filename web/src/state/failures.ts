@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-import { describeError, t, tOptional, type Values } from "../i18n";
+import { describeError, t, tOptional, type Values, withDefect } from "../i18n";
 import { ApiError, CANCELED, OFFLINE } from "../requests";
 import { humanize } from "../settings";
 import { fields, supported } from "./service";
@@ -37,7 +37,8 @@ export function toFailure(error: unknown): Failure {
   if (code === OFFLINE) return toNotice(t("offline"), "", OFFLINE);
   const formats = Object.values(supported.value?.formats ?? {});
   const readable = formats.filter(({ read }) => read).map(({ extensions }) => extensions[0] ?? "");
-  const advice = tOptional(`advice_${code}`, { formats: readable.join(" "), request: requestId }) ?? "";
+  const named = { formats: readable.join(" "), request: requestId };
+  const advice = tOptional(`advice_${withDefect(code, error.values)}`) ?? tOptional(`advice_${code}`, named) ?? "";
   const original = humanize(error.message, fields.value);
   const message = describeError(code, nameValues(error.values));
   return { message: message ?? original, advice, code, details: message === null ? "" : original };

@@ -33,7 +33,10 @@ def normalize(data: bytes) -> bytes:
         end_mark = _END_MARKS[mark.group()]
         end = data.find(end_mark, mark.end())
         if end < 0:
-            raise UnreadableFile("the XML ends inside a comment; the file is cut off, export the model again")
+            raise UnreadableFile(
+                "the XML ends inside a comment; the file is cut off, export the model again",
+                values={"defect": "cut_off"},
+            )
         pieces.append(data[start : mark.start()])
         if mark.group() == b"<![CDATA[":
             pieces.append(escape(data[mark.end() : end].decode("latin-1")).encode("latin-1"))

@@ -51,7 +51,9 @@ class _Parser:
     def _take(self) -> str:
         match = _TOKEN.match(self._text, self._position)
         if match is None:
-            raise UnreadableFile("the VRML file is cut off inside a node; export it again")
+            raise UnreadableFile(
+                "the VRML file is cut off inside a node; export it again", values={"defect": "cut_off"}
+            )
         self._position = match.end()
         return match[1]
 

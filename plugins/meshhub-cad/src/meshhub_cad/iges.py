@@ -73,7 +73,10 @@ def _check_lines(data: bytes) -> bytes:
     table = np.frombuffer(b"".join(row.ljust(_COLUMN_COUNT) for row in rows), np.uint8).reshape(-1, _COLUMN_COUNT)
     letters = table[:, 72].tobytes()
     if not letters.endswith(b"T"):
-        raise UnreadableFile("the IGES file is cut off: its last line is not the terminate section; export it again")
+        raise UnreadableFile(
+            "the IGES file is cut off: its last line is not the terminate section; export it again",
+            values={"defect": "cut_off"},
+        )
     counts = {letter: letters.count(letter) for letter in (b"S", b"G", b"D", b"P", b"T")}
     numbers = _integers(table[:, 73:])
     expected = np.concatenate([np.arange(1, count + 1) for count in counts.values()])

@@ -131,7 +131,10 @@ def _read_faces(
 ) -> tuple[Int32, Int32 | None, tuple[Material, ...]]:
     """Return triangles, the material of each, and the materials. Raises UnreadableFile."""
     if len(per_line) < count:
-        raise UnreadableFile(f"the file is cut off: it declares {count} faces and has {len(per_line)}; export it again")
+        raise UnreadableFile(
+            f"the file is cut off: it declares {count} faces and has {len(per_line)}; export it again",
+            values={"defect": "cut_off"},
+        )
     per_line = per_line[:count]
     start = np.cumsum(per_line) - per_line
     sizes = numbers[start]

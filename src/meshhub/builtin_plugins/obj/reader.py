@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.obj.reading.lines import Lines, split_lines
 from meshhub.builtin_plugins.obj.reading.meshes import VertexData, build_meshes, triangulate_faces
 from meshhub.builtin_plugins.obj.reading.number_rows import NumberRows, read_number_rows
 from meshhub.builtin_plugins.obj.reading.parts import assign_materials, assign_parts
-from meshhub.errors import EmptyModel, UnreadableFile
+from meshhub.errors import OTHER_KIND, EmptyModel, UnreadableFile
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Part, Scene, UInt8
 from meshhub.model.source import Source
@@ -97,7 +97,9 @@ def _no_faces(point_count: int, ignored: list[str]) -> EmptyModel | UnreadableFi
         return EmptyModel(f"the OBJ has only {', '.join(ignored)}, and no faces; export the model as a mesh")
     if point_count:
         return EmptyModel(f"the OBJ has {point_count} points and no faces; export the model as a mesh")
-    return UnreadableFile("the file has no vertices and no faces, so it is not Wavefront OBJ; export the model again")
+    return UnreadableFile(
+        "the file has no vertices and no faces, so it is not Wavefront OBJ; export the model again", values=OTHER_KIND
+    )
 
 
 def _read_colors(points: NumberRows) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from meshhub.errors import UnreadableFile, quote
+from meshhub.errors import CUT_OFF, OTHER_KIND, UnreadableFile, quote
 from meshhub.model.notes import note
 
 Encoding = Literal["ascii", "binary_little_endian", "binary_big_endian"]
@@ -89,10 +89,12 @@ def read_header(data: bytes) -> Header:
     head = data[:MAX_HEADER_BYTES].removeprefix(_BOM)
     bom_bytes = len(_BOM) if data.startswith(_BOM) else 0
     if not head.startswith(b"ply"):
-        raise UnreadableFile('the file is not PLY: it does not start with "ply"; check its format')
+        raise UnreadableFile('the file is not PLY: it does not start with "ply"; check its format', values=OTHER_KIND)
     end = _END.search(head)
     if end is None:
-        raise UnreadableFile("the PLY header has no end_header line: the file is cut off or damaged; export it again")
+        raise UnreadableFile(
+            "the PLY header has no end_header line: the file is cut off or damaged; export it again", values=CUT_OFF
+        )
     lines = re.split(r"\r\n|\r|\n", head[: end.start()].decode("latin-1"))
     header = Header("ascii", [], [], bom_bytes + _data_start(head, end), len(lines) + 1)
     has_format = False

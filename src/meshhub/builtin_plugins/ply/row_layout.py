@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply.header import Element
-from meshhub.errors import UnreadableFile, quote
+from meshhub.errors import CUT_OFF, UnreadableFile, quote
 from meshhub.model.notes import note
 
 Column = NDArray[Any]
@@ -369,5 +369,6 @@ def _to_native(values: Column) -> Column:
 def _cut_off(element: Element, detail: str) -> UnreadableFile:
     return UnreadableFile(
         f"the PLY file is cut off: its header declares {element.count} rows of {quote(element.name)}, {detail}; "
-        "export it again"
+        "export it again",
+        values=CUT_OFF,
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.stl.appearance import read_face_colors
 from meshhub.builtin_plugins.stl.sniff import HEADER_BYTES, RECORD_BYTES, declared_triangles, has_binary_size, is_text
-from meshhub.errors import EmptyModel, UnreadableFile
+from meshhub.errors import CUT_OFF, OTHER_KIND, EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Mesh, Part, Scene, read_only
@@ -57,7 +57,8 @@ def _read_binary(data: bytes) -> Scene:
     if len(data) < HEADER_BYTES:
         raise UnreadableFile(
             f"the file is neither STL text nor binary STL: it has {len(data)} bytes, a binary header {HEADER_BYTES}; "
-            "export the model again"
+            "export the model again",
+            values=OTHER_KIND,
         )
     complete_count, rest_bytes = divmod(len(data) - HEADER_BYTES, RECORD_BYTES)
     rows = np.frombuffer(data, np.uint8, complete_count * RECORD_BYTES, HEADER_BYTES).reshape(-1, RECORD_BYTES)
@@ -114,12 +115,14 @@ def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) ->
         if rest_bytes or complete_count == 0:
             raise UnreadableFile(
                 f"the binary STL is cut off: its header declares {declared} triangles, and {complete_count} are "
-                "complete; use the whole file, or export it again"
+                "complete; use the whole file, or export it again",
+                values=CUT_OFF,
             )
         if not _are_triangles(rows, rows[:0]):
             raise UnreadableFile(
                 "the file is neither STL text nor binary STL: its triangle count and its coordinates are wrong; "
-                "export the model again"
+                "export the model again",
+                values=OTHER_KIND,
             )
         note(
             "wrong_count",

@@ -13,8 +13,8 @@ from itertools import accumulate, islice, pairwise
 
 import numpy as np
 
-from meshhub.builtin_plugins.stl.token_parser import BadNumber, Facets, parse_tokens
-from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
+from meshhub.builtin_plugins.stl.token_parser import BadNumber, CutOff, Facets, parse_tokens
+from meshhub.errors import CUT_OFF, EmptyModel, ModelTooComplex, UnreadableFile, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.columns import Irregular, blank_comments, read_rows
@@ -109,7 +109,8 @@ def _parse_irregular(words: bytes, solids: list[list[Span]]) -> Facets:
             values={"line": line},
         ) from None
     except Irregular as error:
-        raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again") from None
+        values = CUT_OFF if isinstance(error, CutOff) else None
+        raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again", values=values) from None
 
 
 def _find_line(words: bytes, solids: list[list[Span]], vertex: int) -> int:

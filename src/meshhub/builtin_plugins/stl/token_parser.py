@@ -16,6 +16,10 @@ from meshhub.toolkit.polygons import triangulate
 Index = NDArray[np.intp]
 
 
+class CutOff(Irregular):
+    """The text ends inside a facet."""
+
+
 @dataclass
 class Facets:
     """Triangles, and the solid of each.
@@ -89,9 +93,9 @@ def parse_tokens(bodies: list[bytes]) -> Facets:
         return Facets(np.empty((0, 3, 3)), np.empty(0, np.int64))
     endfacet = tokens.find(b"endfacet")
     if len(endfacet) and len(facet) and facet[-1] > endfacet[-1]:
-        raise Irregular(f"it ends inside facet {len(facet)}, after {len(facet) - 1} complete ones; use the whole file")
+        raise CutOff(f"it ends inside facet {len(facet)}, after {len(facet) - 1} complete ones; use the whole file")
     if int(vertex[-1]) + 3 >= len(tokens.starts):
-        raise Irregular(f"it ends inside vertex {len(vertex)}; use the whole file")
+        raise CutOff(f"it ends inside vertex {len(vertex)}; use the whole file")
     points = _parse_numbers(tokens.text((vertex[:, None] + np.arange(1, 4)).ravel()), 3 * len(vertex)).reshape(-1, 3)
     ends = np.cumsum([len(body) + 1 for body in bodies])
     solid = np.searchsorted(ends, tokens.starts[vertex], side="right")
@@ -125,7 +129,7 @@ def _count_vertices(vertex: Index, facet: Index) -> Index:
     """Count the vertices of each facet; without the keyword "facet", every facet has three. Raises Irregular."""
     if len(facet) == 0:
         if len(vertex) % 3:
-            raise Irregular(f"its {len(vertex)} vertices are not a multiple of three; use the whole file")
+            raise CutOff(f"its {len(vertex)} vertices are not a multiple of three; use the whole file")
         return np.full(len(vertex) // 3, 3, np.intp)
     before = np.searchsorted(vertex, facet)
     if before[0] != 0:

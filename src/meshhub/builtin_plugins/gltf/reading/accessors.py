@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.errors import quote
+from meshhub.errors import CUT_OFF, UnreadableFile, quote
 from meshhub.model.scene import Float64
 
 _DTYPES: dict[int, np.dtype[Any]] = {
@@ -118,7 +118,8 @@ class Accessors:
 
     def _view_rows(self, source: JsonObject, dtype: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
         """Return (count, width) values as a view of the bytes that `source` names."""
-        view, stride = self._buffers.view(source.integer("bufferView"), source.path_of("bufferView"))
+        index = source.integer("bufferView")
+        view, stride = self._buffers.view(index, source.path_of("bufferView"))
         offset = source.integer("byteOffset", 0)
         row_bytes = dtype.itemsize * width
         if stride is None:
@@ -128,6 +129,12 @@ class Accessors:
         if count == 0:
             return np.empty((0, width), dtype)
         required = offset + stride * (count - 1) + row_bytes
+        if required > len(view) and self._buffers.is_cut_short(index):
+            raise UnreadableFile(
+                f"{source.path_of('count')} is {count}, but the file ends before these values: it was cut short; "
+                "use a complete copy",
+                values=CUT_OFF,
+            )
         if required > len(view):
             source.reject("count", f"is {count}, which requires {required} bytes, but the view has {len(view)}")
         return np.ndarray((count, width), dtype, view, offset, (stride, dtype.itemsize))

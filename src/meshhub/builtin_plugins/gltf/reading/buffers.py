@@ -88,6 +88,10 @@ class Buffers:
             self._views[index] = self._load_view(view)
         return self._views[index], stride
 
+    def is_cut_short(self, index: int) -> bool:
+        """Return whether a buffer view has fewer bytes than it states."""
+        return len(self._views[index]) < self._document.entry("bufferViews", index, "").integer("byteLength")
+
     def _find_buffers(self, binary_chunk: memoryview | None) -> list[memoryview | None]:
         buffers: list[memoryview | None] = []
         missing: list[str] = []

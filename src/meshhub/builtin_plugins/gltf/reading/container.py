@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
-from meshhub.errors import UnreadableFile, quote
+from meshhub.errors import CUT_OFF, OTHER_KIND, OTHER_VERSION, UnreadableFile, quote
 from meshhub.model.notes import note
 
 _JSON_CHUNK = 0x4E4F534A
@@ -44,11 +44,13 @@ def _split_chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
     chunks = _iterate_chunks(data)
     kind, text, size = next(chunks, (_JSON_CHUNK, None, 0))
     if text is None:
-        raise UnreadableFile("the GLB has no JSON chunk; the file was cut short, use a complete copy")
+        raise UnreadableFile("the GLB has no JSON chunk; the file was cut short, use a complete copy", values=CUT_OFF)
     if kind != _JSON_CHUNK:
         raise UnreadableFile("the first chunk of the GLB is not JSON; the file is damaged, export it again")
     if len(text) < size:
-        raise UnreadableFile("the GLB ends within its JSON chunk; the file was cut short, use a complete copy")
+        raise UnreadableFile(
+            "the GLB ends within its JSON chunk; the file was cut short, use a complete copy", values=CUT_OFF
+        )
     # §4.4.3: chunks of unknown types are to be ignored
     for kind, content, size in chunks:
         if kind == _BIN_CHUNK:
@@ -65,12 +67,19 @@ def _split_chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
 
 def _check_header(data: bytes) -> None:
     if len(data) < _HEADER.size:
-        raise UnreadableFile("the GLB ends within its header of 12 bytes; the file was cut short, use a complete copy")
+        raise UnreadableFile(
+            "the GLB ends within its header of 12 bytes; the file was cut short, use a complete copy", values=CUT_OFF
+        )
     _, version, length = _HEADER.unpack_from(data)
     if version == 1:
-        raise UnreadableFile(_GLTF_1.format(evidence="a binary file of version 1, KHR_binary_glTF"))
+        raise UnreadableFile(
+            _GLTF_1.format(evidence="a binary file of version 1, KHR_binary_glTF"), values=OTHER_VERSION
+        )
     if version != 2:
-        raise UnreadableFile(f"the GLB has version {version}, but only version 2 is supported; export it as glTF 2.0")
+        raise UnreadableFile(
+            f"the GLB has version {version}, but only version 2 is supported; export it as glTF 2.0",
+            values=OTHER_VERSION,
+        )
     if length != len(data):
         note(
             "length_mismatch",
@@ -111,7 +120,9 @@ def _decode_document(text: bytes) -> dict[str, object]:
         # only names can have other characters than ASCII, and a wrong name does not affect geometry
         value = _decode_json(text.decode("utf-8", "replace").encode())
     if not isinstance(value, dict):
-        raise UnreadableFile("the document is not a JSON object; this is not a glTF file, export it as glTF 2.0")
+        raise UnreadableFile(
+            "the document is not a JSON object; this is not a glTF file, export it as glTF 2.0", values=OTHER_KIND
+        )
     return value
 
 
@@ -126,7 +137,11 @@ def _decode_json(text: bytes) -> object:
     except (msgspec.DecodeError, ValueError) as error:
         if "utf-8" in str(error).lower():
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid") from None
-        raise UnreadableFile(f"the JSON of the glTF file is malformed ({error}); export it again") from None
+        # as msgspec says it
+        values = CUT_OFF if "truncated" in str(error) else None
+        raise UnreadableFile(
+            f"the JSON of the glTF file is malformed ({error}); export it again", values=values
+        ) from None
 
 
 _GLTF_1 = (
@@ -140,11 +155,14 @@ def _check_version(document: JsonObject) -> None:
     version = None if asset is None else asset.data.get("version")
     match = _VERSION.match(str(version)) if isinstance(version, str | int | float) else None
     if match and int(match[1]) < 2:
-        raise UnreadableFile(_GLTF_1.format(evidence=f"asset.version is {quote(str(version))}"))
+        raise UnreadableFile(_GLTF_1.format(evidence=f"asset.version is {quote(str(version))}"), values=OTHER_VERSION)
     if asset is None and any(isinstance(document.data.get(key), dict) for key in ("meshes", "accessors", "nodes")):
-        raise UnreadableFile(_GLTF_1.format(evidence="meshes, accessors or nodes are objects"))
+        raise UnreadableFile(_GLTF_1.format(evidence="meshes, accessors or nodes are objects"), values=OTHER_VERSION)
     if match and int(match[1]) > 2:
-        raise UnreadableFile(f"asset.version is {quote(str(version))}, but only glTF 2 is supported; export it as 2.0")
+        raise UnreadableFile(
+            f"asset.version is {quote(str(version))}, but only glTF 2 is supported; export it as 2.0",
+            values=OTHER_VERSION,
+        )
     min_version = None if asset is None else asset.data.get("minVersion")
     if isinstance(min_version, str) and min_version not in ("2.0", "2", ""):
         note(

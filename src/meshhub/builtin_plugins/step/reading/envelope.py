@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from meshhub.errors import UnreadableFile
+from meshhub.errors import CUT_OFF, OTHER_KIND, UnreadableFile
 
 _HEAD_BYTES = 1 << 16
 """Bytes in which the file must begin and name its schema; bounds the search in files of other formats."""
@@ -31,22 +31,31 @@ def check_envelope(data: bytes) -> bytes:
     """
     start = _START.search(data, 0, _HEAD_BYTES)
     if start is None:
-        raise UnreadableFile("the file does not begin with 'ISO-10303-21;' and is not a STEP file; export it again")
+        raise UnreadableFile(
+            "the file does not begin with 'ISO-10303-21;' and is not a STEP file; export it again", values=OTHER_KIND
+        )
     data = data[start.start() :] if start.start() else data
     schema = _SCHEMA.search(data, 0, _HEAD_BYTES)
     name = schema.group(1).decode("ascii", "replace").strip().upper() if schema else ""
     if name.startswith("IFC"):
         raise UnreadableFile(
-            f"the file is a building model ({name[:20]}), not STEP; name it .ifc with meshhub-ifc, or export STEP"
+            f"the file is a building model ({name[:20]}), not STEP; name it .ifc with meshhub-ifc, or export STEP",
+            values=OTHER_KIND,
         )
     section = _DATA.search(data)
     if section is None:
-        raise UnreadableFile("the STEP file has no DATA section: it ends before its content; use a complete copy")
+        raise UnreadableFile(
+            "the STEP file has no DATA section: it ends before its content; use a complete copy", values=CUT_OFF
+        )
     end = data.rfind(_END)
     if end < section.end():
-        raise UnreadableFile("the STEP file was cut short: END-ISO-10303-21 is missing at its end; use a complete copy")
+        raise UnreadableFile(
+            "the STEP file was cut short: END-ISO-10303-21 is missing at its end; use a complete copy", values=CUT_OFF
+        )
     if _SECTION_END.search(data, section.end(), end) is None:
-        raise UnreadableFile("the DATA section of the STEP file is not closed by ENDSEC; export the file again")
+        raise UnreadableFile(
+            "the DATA section of the STEP file is not closed by ENDSEC; export the file again", values=CUT_OFF
+        )
     _check_pairs(data)
     return data
 

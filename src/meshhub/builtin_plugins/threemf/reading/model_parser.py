@@ -34,7 +34,7 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
     TextureResource,
     TriangleMesh,
 )
-from meshhub.errors import ModelTooComplex, UnreadableFile, quote
+from meshhub.errors import OTHER_KIND, ModelTooComplex, UnreadableFile, quote
 from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
@@ -152,7 +152,8 @@ class _ModelParser:
     def root_error(self, root: str) -> UnreadableFile:
         """Return the error for a document of another kind."""
         return UnreadableFile(
-            f"{quote(self._part)} is not a 3MF model: its root element is {root}, not 'model'; export it again"
+            f"{quote(self._part)} is not a 3MF model: its root element is {root}, not 'model'; export it again",
+            values=OTHER_KIND,
         )
 
     # -- structure --
