@@ -124,6 +124,20 @@ def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> No
     assert [finding.code for finding in stored.findings] == [finding.code for finding in verdict.findings]
 
 
+def test_errors_have_the_values_of_their_message(service: Running, tmp_path: Path) -> None:
+    rejected = ("a.stl", ASCII_STL.replace(b"vertex 0 0 0", b"vertex 0 x 0", 1))
+    with Client(service.url) as client:
+        for kind in ("convert", "inspect"):
+            job = client.submit(rejected, kind=kind, to="3mf" if kind == "convert" else None)
+            with pytest.raises(UnreadableFile) as error:
+                client.wait(job.id)
+            assert error.value.values == {"format": "STL", "line": 4}
+            assert client.get(job.id).error_values == {"format": "STL", "line": 4}
+        with pytest.raises(UnreadableFile) as error:
+            client.check(rejected)
+        assert error.value.values == {"format": "STL", "line": 4}
+
+
 def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -> None:
     with Client(service.url) as client:
         with pytest.raises(PremiumRequired):

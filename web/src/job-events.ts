@@ -1,5 +1,6 @@
 /** States of jobs, as the service streams them. */
 
+import type { Values } from "./i18n";
 import type { Failed } from "./requests";
 
 export interface Job {
@@ -11,6 +12,7 @@ export interface Job {
   progress: { label: string; index: number; count: number; fraction: number | null } | null;
   error: string | null;
   error_code: string | null;
+  error_values?: Values;
   details: Failed[] | null;
   /** Second since 1970 at which the result is deleted. */
   expires: number | null;

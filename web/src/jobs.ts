@@ -35,7 +35,7 @@ export async function finishJob(id: string, watch: Watch): Promise<Answer> {
     if (job.state === "done") return await persist(watch, () => send("GET", `${pathOf(id)}/result`, watch));
     const failed = job.details?.[0];
     const message = failed?.error ?? job.error ?? job.state;
-    throw new ApiError(message, job.error_code ?? job.state, "", null, failed?.values);
+    throw new ApiError(message, job.error_code ?? job.state, "", null, failed?.values ?? job.error_values);
   } catch (error) {
     if (!watch.signal.aborted) throw error;
     void send("DELETE", pathOf(id)).catch(() => undefined);

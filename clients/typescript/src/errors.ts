@@ -18,6 +18,8 @@ export class MeshhubError extends Error {
     readonly retryAfterS: number | null = null,
     /** The error of each file of a batch. */
     readonly details: { file: string; error: string; error_code: string }[] = [],
+    /** Numbers and names in the message, such as the line that is damaged. */
+    readonly values: Record<string, string | number> = {},
   ) {
     super(message);
   }
@@ -37,6 +39,7 @@ export async function readError(response: Response): Promise<MeshhubError> {
     if (typeof body.error === "string" && typeof body.error_code === "string")
       return new MeshhubError(
         body.error, body.error_code, response.status, body.request_id ?? null, retryAfterS, body.details ?? [],
+        body.values ?? {},
       );
   } catch {
     // no JSON

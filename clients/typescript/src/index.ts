@@ -239,7 +239,9 @@ function readName(disposition: string): string {
 function checkEnd(job: Job): Job {
   if (job.state === "done") return job;
   const message = job.error ?? `the job is ${job.state}; submit it again`;
-  throw new MeshhubError(message, job.error_code ?? "canceled", 0);
+  throw new MeshhubError(
+    message, job.error_code ?? "canceled", 0, null, null, job.details ?? [], job.error_values ?? {},
+  );
 }
 
 function pause(seconds: number, signal: AbortSignal | null): Promise<void> {

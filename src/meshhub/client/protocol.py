@@ -30,6 +30,7 @@ from meshhub.errors import (
     Canceled,
     ConversionFailed,
     EngineError,
+    ErrorValue,
     InvalidKey,
     InvalidOption,
     MeshhubError,
@@ -102,6 +103,7 @@ class ErrorResponse(msgspec.Struct):
 
     error: str
     error_code: str
+    values: dict[str, ErrorValue] = {}
 
 
 _ERRORS = msgspec.json.Decoder(ErrorResponse)
@@ -321,26 +323,28 @@ def check(response: httpx.Response) -> None:
     """Raise the error of a response whose body is complete."""
     if not response.is_success:
         body = decode(_ERRORS, response)
-        raise build_error(body.error_code, body.error, response.status_code)
+        raise build_error(body.error_code, body.error, body.values, response.status_code)
 
 
 def raise_failure(job: JobDescription) -> None:
     """Raise the error of a job that has ended without a result."""
     if job.state == "failed":
-        raise build_error(job.error_code or "", job.error or "the job failed")
+        raise build_error(job.error_code or "", job.error or "the job failed", job.error_values)
     if job.state in ("canceled", "expired"):
         raise Canceled(f"the job is {job.state}; submit it again")
 
 
-def build_error(code: str, message: str, http_status: int = 500) -> MeshhubError:
+def build_error(
+    code: str, message: str, values: Mapping[str, ErrorValue] | None = None, http_status: int = 500
+) -> MeshhubError:
     """Return the error that a service reported, in the class of its code, or that of its status."""
     # several classes may share a code: "unreadable_file" is that of UnreadableFile, and of its base SourceError
     named = getattr(errors, code.title().replace("_", ""), None)
     if isinstance(named, type) and issubclass(named, MeshhubError):
-        return named(message, code=code)
+        return named(message, code=code, values=values)
     classes = (kind for kind in _list_classes(MeshhubError) if kind.__module__ == errors.__name__)
     kind = next((kind for kind in classes if kind.code == code), None) or _find_class(code, http_status)
-    return kind(message, code=code)
+    return kind(message, code=code, values=values)
 
 
 def _find_class(code: str, http_status: int) -> type[MeshhubError]:

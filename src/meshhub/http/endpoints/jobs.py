@@ -219,7 +219,10 @@ def _missing_result(job: Job, root_path: str) -> ServiceError:
             code="job_not_finished",
         )
     if job.state == "failed" and job.outcome is not None:
-        return ServiceError(job.outcome.error, code=job.outcome.error_code, details=job.outcome.details)
+        outcome = job.outcome
+        return ServiceError(
+            outcome.error, code=outcome.error_code, details=outcome.details, values=outcome.error_values
+        )
     return ServiceError(f"the job is {job.state} and has no result; submit it again", code="no_result")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from meshhub.errors import ErrorValue
 from meshhub.model.notes import Figure, Note
 from meshhub.model.progress import Progress
 from meshhub.model.report import FileError, FileReport, Loss, Report, StepReport
@@ -100,6 +101,9 @@ class JobDescription(Struct, frozen=True, kw_only=True):
     error_code: str | None
     """Reason of a failure, for programs."""
 
+    error_values: dict[str, ErrorValue] = {}
+    """Numbers and names in `error`, for sentences in other languages."""
+
     details: list[FileError] | None
     """One row for each file that failed, if all files of a batch failed."""
 
@@ -139,6 +143,7 @@ def describe_job(
         report=_read_report(job),
         error=outcome.error or None if outcome is not None else None,
         error_code=outcome.error_code or None if outcome is not None else None,
+        error_values=outcome.error_values if outcome is not None else {},
         details=outcome.details if outcome is not None else None,
     )
 

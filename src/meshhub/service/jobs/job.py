@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from meshhub.errors import TooManyJobs
+from meshhub.errors import ErrorValue, TooManyJobs
 from meshhub.model.progress import Progress
 from meshhub.model.report import FileError
 
@@ -161,6 +161,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     error: str = ""
     """Message for people."""
+
+    error_values: dict[str, ErrorValue] = {}
+    """Numbers and names in the message."""
 
     details: list[FileError] | None = None
     """One row for each file that failed, if all files of a batch failed."""
