@@ -82,8 +82,22 @@ test("the texts of errors have the values of the reference, and end with one for
   for (const [code, names] of documented.filter(([code]) => code in en.errors)) {
     const texts = [en.errors[code as keyof typeof en.errors]].flat();
     const values = [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `{${name}}`).sort();
-    expect([code, placeholders(texts as [string, string])]).toEqual([code, values]);
+    // a defect is not in a text, but chooses it
+    expect([code, placeholders(texts as [string, string])]).toEqual([
+      code,
+      values.filter((name) => name !== "{defect}"),
+    ]);
     expect(placeholders(texts.at(-1) ?? "{}")).toEqual([]);
+  }
+});
+
+test("every defect of the reference has a text and advice", () => {
+  const [, , , , , meaning = ""] = listRows("errors").find(([code]) => code === "unreadable_file") ?? [];
+  const defects = [...meaning.matchAll(/`(\w+)`/g)].map(([, name]) => name).filter((name) => name !== "defect");
+  expect(defects).toHaveLength(3);
+  for (const defect of defects) {
+    expect(describeError("unreadable_file", { defect: defect ?? "" })).not.toBe(describeError("unreadable_file"));
+    expect(Object.keys(en.texts)).toContain(`advice_unreadable_file_${defect}`);
   }
 });
 

@@ -13,11 +13,12 @@ import type { Issue, IssuePlace, Operation, Severity, Supported, Verdict } from 
 import { isIncomplete, isMoved, listOperations, listRemedy } from "../verdict";
 import { SEVERITY_COLORS } from "../viewer/look";
 import { formatVolume } from "./facts";
+import { FieldRow } from "./field-row";
 import { coloring } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
+import { LockReason } from "./lock-reason";
 import { Problem } from "./problem";
 import { QuoteBlock } from "./quote";
-import { FieldRow, LockReason } from "./settings";
 import { changeView, hasWebGl, showMark, shownPlace } from "./view-state";
 
 /** Options that are always visible; the others are behind "Limits". */
