@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from page_visits import Visit, serving
+from page_visits import FIREFOX_DOWNLOADS, IS_FIREFOX, Visit, serving
 
 BROWSER_ARGUMENTS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 """WebGL in software, so that pictures are equal on machines with and without a graphics card."""
@@ -25,15 +26,36 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Start Chromium without a window."""
+    """Start Chromium without a window, or Firefox on the screen if MESHHUB_TEST_BROWSER is `firefox`."""
     api = pytest.importorskip("playwright.sync_api", reason="needs the dependency group 'page'")
+    start = start_firefox if IS_FIREFOX else start_chromium
+    with api.sync_playwright() as playwright, start(playwright) as browser:
+        yield browser
+
+
+@contextlib.contextmanager
+def start_chromium(playwright: Any) -> Iterator[Any]:
     executable = os.environ.get("MESHHUB_TEST_CHROMIUM") or shutil.which("chromium")
     if executable is None:
         pytest.skip("needs Chromium: install it, or set MESHHUB_TEST_CHROMIUM")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_ARGUMENTS)
-        yield browser
-        browser.close()
+    browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_ARGUMENTS)
+    yield browser
+    browser.close()
+
+
+@contextlib.contextmanager
+def start_firefox(playwright: Any) -> Iterator[Any]:
+    executable = os.environ.get("MESHHUB_TEST_FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
+    if executable is None:
+        pytest.skip("needs Firefox: install it, or set MESHHUB_TEST_FIREFOX")
+    FIREFOX_DOWNLOADS.mkdir()
+    # without a window, Firefox has no WebGL
+    browser = playwright.firefox.launch(
+        channel="moz-firefox", executable_path=executable, headless=False, downloads_path=FIREFOX_DOWNLOADS
+    )
+    yield browser
+    browser.close()
+    shutil.rmtree(FIREFOX_DOWNLOADS)
 
 
 @pytest.fixture

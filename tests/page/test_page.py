@@ -25,7 +25,7 @@ import pytest
 from distributions import install
 from meshhub import Registry
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
-from page_visits import Visit, convert, download, draw, pick, serving
+from page_visits import Visit, chromium_only, convert, download, draw, pick, replace_number, serving
 
 pytestmark = pytest.mark.once
 
@@ -279,10 +279,10 @@ def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
     def tab_to(name: str) -> None:
         for _ in range(80):
             page.keyboard.press("Tab")
-            # until something has the focus, it is the body, which has all texts
+            # the body, and regions that scroll, have all texts
             focused = page.evaluate(
-                "(({ariaLabel, textContent}, body) => body ? '' : `${ariaLabel ?? ''} ${textContent ?? ''}`)"
-                "(document.activeElement, document.activeElement === document.body)"
+                "(element => element.matches('button, a, input, canvas') ? "
+                "`${element.ariaLabel ?? ''} ${element.textContent ?? ''}` : '')(document.activeElement)"
             )
             if name in focused:
                 return
@@ -306,9 +306,7 @@ def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("region", name="Result").wait_for()
     # the next step has the focus
     page.wait_for_function("document.activeElement.matches('.panel-footer button.primary')")
-    with page.expect_download() as started:
-        page.keyboard.press("Enter")
-    assert started.value.suggested_filename == "bracket.3mf"
+    assert download(page, lambda: page.keyboard.press("Enter"), tmp_path).name == "bracket.3mf"
 
 
 GERMAN = {
@@ -396,6 +394,7 @@ def write_pair(folder: Path) -> Path:
     return path
 
 
+@chromium_only(reason="Firefox does not tell the bodies of requests")
 def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
     """The form is generated, so that a plug-in needs no change of the page."""
 
@@ -518,6 +517,7 @@ def test_surfaces_that_a_repair_adds_are_green(visit: Visit, tmp_path: Path) -> 
     assert count_green() == 0
 
 
+@chromium_only(reason="no folder can be chosen in Firefox")
 def test_a_folder_is_read(visit: Visit, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -701,7 +701,7 @@ def test_a_model_that_is_larger_than_the_bed_is_reported(visit: Visit) -> None:
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("button", name="Printer bed").click()
     page.get_by_text("Fits on the bed.").wait_for()
-    page.get_by_label("Height", exact=True).fill("45")
+    replace_number(page.get_by_label("Height", exact=True), "45")
     page.get_by_text("Does not fit").wait_for()
 
 

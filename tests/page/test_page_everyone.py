@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from page_visits import Visit, convert, draw, pick
+from page_visits import Visit, chromium_only, convert, draw, pick
 
 pytestmark = pytest.mark.once
 
@@ -55,6 +55,7 @@ def test_at_200_percent_the_picture_has_half_of_the_height(browser: Any, address
     visit.close()
 
 
+@chromium_only(reason="high contrast cannot be set in Firefox")
 def test_high_contrast_shows_states(browser: Any, address: str) -> None:
     visit = Visit(browser, address, forced_colors="active")
     page = visit.open()

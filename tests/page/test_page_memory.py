@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from page_visits import Visit
+from page_visits import Visit, chromium_only
 
 pytestmark = pytest.mark.once
 
@@ -44,6 +44,7 @@ def measure(page: Any, session: Any) -> dict[str, int]:
     return {"nodes": int(metrics["Nodes"]), **page.evaluate("window.live")}
 
 
+@chromium_only(reason="Firefox does not tell its memory")
 def test_memory_falls_back_after_files_are_closed(visit: Visit) -> None:
     visit.context.add_init_script(COUNT)
     page = visit.open()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from page_visits import Visit, convert, pick, serving
+from page_visits import Visit, chromium_only, convert, pick, serving
 
 pytestmark = pytest.mark.once
 
@@ -33,6 +33,7 @@ def is_drawn(picture: Any) -> bool:
     return bool((np.abs(pixels - pixels[0, 0]).max(axis=2) > 20).mean() > 0.05)
 
 
+@chromium_only(reason="the style for paper cannot be set in Firefox")
 def test_one_file_is_one_page(browser: Any, tmp_path: Path) -> None:
     pytest.importorskip("litestar", reason="needs the extra 'http'")
     with serving(tmp_path, MESHHUB_RATES_FILE=str(EXAMPLES / "rates.toml")) as url:
@@ -71,6 +72,7 @@ def test_one_file_is_one_page(browser: Any, tmp_path: Path) -> None:
         visit.close()
 
 
+@chromium_only(reason="the style for paper cannot be set in Firefox")
 def test_marked_files_are_a_page_each(browser: Any, address: str) -> None:
     visit = Visit(browser, address, locale="de-DE", color_scheme="dark")
     page = visit.open()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from page_visits import Visit, pick, serving
+from page_visits import Visit, pick, replace_number, serving
 
 pytestmark = pytest.mark.once
 
@@ -46,14 +46,14 @@ def test_a_price_follows_quantity_and_material(browser: Any, shop: str) -> None:
     amounts = [read_amount(row) for row in region.locator(".price dd").all()]
     assert len(amounts) == 7
     assert sum(amounts) == pytest.approx(read_amount(region.locator(".price strong")), abs=0.001)
-    region.get_by_label("Quantity").fill("100")
+    replace_number(region.get_by_label("Quantity"), "100")
     region.get_by_text("Price of 100 pieces", exact=True).wait_for()
     region.get_by_text("Per piece").wait_for()
     assert count_quotes(visit) == 2
     # a value that the service would reject is not sent
-    region.get_by_label("Quantity").fill("0")
+    replace_number(region.get_by_label("Quantity"), "0")
     region.get_by_label("Material").last.select_option("resin")
-    region.get_by_label("Quantity").fill("2")
+    replace_number(region.get_by_label("Quantity"), "2")
     region.get_by_text("Price of 2 pieces", exact=True).wait_for()
     region.get_by_text("g RESIN").wait_for()
     assert count_quotes(visit) == 3

@@ -11,9 +11,11 @@ import pytest
 
 from meshhub import Registry
 from meshhub.model.scene import Mesh, Part, Scene
-from page_visits import Visit, convert, pick, serving
+from page_visits import Visit, chromium_only, convert, pick, serving
 
 pytestmark = pytest.mark.once
+
+KEPT = chromium_only(reason="going back to a page that Firefox kept does not end")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESTART_MS = 180_000
@@ -49,6 +51,7 @@ def start_job(page: Any, button: str) -> None:
     page.get_by_role("button", name="1 result").wait_for()
 
 
+@KEPT
 def test_results_are_there_after_back(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket.stl")
@@ -61,6 +64,7 @@ def test_results_are_there_after_back(visit: Visit) -> None:
     page.get_by_role("heading", name="Closed").wait_for()
 
 
+@KEPT
 def test_a_running_job_is_followed_after_back(visit: Visit, tmp_path: Path) -> None:
     write_terrain(tmp_path / "terrain.stl")
     page = visit.open()
@@ -72,7 +76,7 @@ def test_a_running_job_is_followed_after_back(visit: Visit, tmp_path: Path) -> N
     page.get_by_role("button", name="Download terrain.3mf").wait_for(timeout=RESTART_MS)
 
 
-@pytest.mark.parametrize("way", ["stays", "reloads", "goes back"])
+@pytest.mark.parametrize("way", ["stays", "reloads", pytest.param("goes back", marks=KEPT)])
 def test_a_job_survives_a_restart_of_the_service(browser: Any, tmp_path: Path, way: str) -> None:
     pytest.importorskip("litestar", reason="needs the extra 'http'")
     write_terrain(tmp_path / "terrain.stl")

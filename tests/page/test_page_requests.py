@@ -225,9 +225,8 @@ def test_results_survive_a_reload(visit: Visit, tmp_path: Path) -> None:
     dialog = page.get_by_role("dialog", name="Recent results")
     dialog.get_by_text("bracket.3mf").wait_for()
     dialog.get_by_role("listitem").get_by_text("until").wait_for()
-    with page.expect_download() as started:
-        dialog.get_by_role("button", name="Download bracket.3mf").click()
-    assert Path(started.value.path()).read_bytes().startswith(b"PK")
+    result = download(page, dialog.get_by_role("button", name="Download bracket.3mf").click, tmp_path)
+    assert result.read_bytes().startswith(b"PK")
     dialog.get_by_role("button", name="Open: bracket.3mf").click()
     page.get_by_role("heading", name="Closed").wait_for()
 

@@ -264,7 +264,7 @@ def test_the_plane_of_a_cut_is_dragged_in_the_view(visit: Visit, tmp_path: Path)
     assert float(field.input_value().removeprefix("x=")) == pytest.approx(21, abs=0.5)
     # a plane stays inside of the model; the view moves the handle after the field
     draw(page)
-    drag(page, handle, 2 * (face.right - face.left), 0)
+    drag(page, handle, face.right - face.left, 0)
     page.wait_for_function("field => field.value === 'x=40'", arg=field.element_handle())
 
 
