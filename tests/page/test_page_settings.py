@@ -81,3 +81,13 @@ def test_filaments_are_swatches_that_the_browser_keeps(visit: Visit, tmp_path: P
     chooser.value.set_files(slicer)
     filaments.get_by_label("Color 4").wait_for()
     assert filaments.get_by_label("Color 1").input_value() == "#aa0000"
+
+
+def test_an_operation_starts_with_a_value(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    for name in ("Rotate", "Mirror", "Scale", "Combine parts", "Fill holes", "Merge parts"):
+        page.get_by_role("switch", name=name, exact=True).check()
+        page.get_by_role("listitem").get_by_text(name, exact=True).wait_for()
+    assert page.get_by_role("textbox", name="Rotate about X, degrees").input_value() == "0"
+    assert page.get_by_role("combobox", name="Mirror").locator("option").all_inner_texts() == ["x", "y", "z"]

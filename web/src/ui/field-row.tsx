@@ -77,7 +77,7 @@ export function FieldRow({
             setValue(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)
           }
         >
-          {field.default === undefined && <option value="">{unset}</option>}
+          {field.default === undefined && !isBare && <option value="">{unset}</option>}
           {field.enum.map((choice) => (
             <option key={choice} value={choice}>
               {field.oneOf?.find((each) => each.const === choice)?.title ?? choice}

@@ -19,6 +19,7 @@ class BooleanOptions(Struct, frozen=True, kw_only=True):
                 title="Combine parts",
                 description="Make one solid of all parts: union keeps the volume of any part, difference that of the "
                 "first part without all others, intersection that of all parts at once. Needs closed meshes.",
+                examples=["union"],
             ),
         ]
         | None

@@ -21,6 +21,7 @@ class FillHolesOptions(Struct, frozen=True, kw_only=True):
                 "Needs a closed mesh; a repair closes holes where faces are missing.",
                 ge=0.1,
                 le=1000,
+                examples=[5],
             ),
         ]
         | None

@@ -19,6 +19,7 @@ class MergePartsOptions(Struct, frozen=True, kw_only=True):
                 title="Merge parts",
                 description="Merge all parts into one: union makes one solid without walls inside; "
                 "keep joins the meshes unchanged.",
+                examples=["union"],
             ),
         ]
         | None

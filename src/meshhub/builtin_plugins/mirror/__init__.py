@@ -18,6 +18,7 @@ class MirrorOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Mirror",
                 description="Make the mirror image of the whole scene along this axis, in place.",
+                examples=["x"],
             ),
         ]
         | None

@@ -20,6 +20,7 @@ class RotateOptions(Struct, frozen=True, kw_only=True):
                 description="Turn the whole scene about the X axis; positive turns Y toward Z.",
                 ge=-360,
                 le=360,
+                examples=[0],
             ),
         ]
         | None
@@ -33,6 +34,7 @@ class RotateOptions(Struct, frozen=True, kw_only=True):
                 description="Turn the whole scene about the Y axis, after X; positive turns Z toward X.",
                 ge=-360,
                 le=360,
+                examples=[0],
             ),
         ]
         | None
@@ -46,6 +48,7 @@ class RotateOptions(Struct, frozen=True, kw_only=True):
                 description="Turn the whole scene about the Z axis, after X and Y; positive turns X toward Y.",
                 ge=-360,
                 le=360,
+                examples=[0],
             ),
         ]
         | None

@@ -20,6 +20,7 @@ class ScaleOptions(Struct, frozen=True, kw_only=True):
                 description="Scale the whole scene uniformly; 100 keeps its size, 200 doubles each length.",
                 ge=0.001,
                 le=100_000,
+                examples=[100],
                 extra={"everyday": True},
             ),
         ]
