@@ -427,6 +427,37 @@ def test_printers_have_beds(visit: Visit, tmp_path: Path) -> None:
     assert count_changed(without, draw(page)) > 1_000
 
 
+def test_a_bed_is_seen_whole(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    page.get_by_role("button", name="Dimensions").click()
+    page.locator(".label").nth(2).wait_for()
+
+    def measure() -> float:
+        """Return the pixels between two sides of the box, which the view shows as labels."""
+        draw(page)
+        left, right = sorted(label.bounding_box()["x"] for label in page.locator(".label").all())[::2]
+        return float(right - left)
+
+    alone = measure()
+    page.get_by_role("button", name="Printer bed").click()
+    assert measure() < alone / 2
+    page.get_by_role("group", name="Printer bed").get_by_role("button", name="Clear").click()
+    assert measure() == pytest.approx(alone, rel=0.05)
+
+
+def test_a_legend_does_not_push_the_model_out_of_a_phone(phone: Visit, tmp_path: Path) -> None:
+    page = open_box(phone, tmp_path)
+    page.get_by_role("button", name="Dimensions").click()
+    look(page, "Front")
+    page.get_by_role("button", name="Overhangs").click()
+    page.locator(".coloring .scale").wait_for()
+    draw(page)
+    canvas = page.locator("canvas").bounding_box()
+    for label in page.locator(".label").all():
+        box = label.bounding_box()
+        assert canvas["x"] < box["x"] + box["width"] / 2 < canvas["x"] + canvas["width"]
+
+
 def write_sphere(path: Path, rings: int) -> int:
     """Write a bumpy sphere, and return its number of triangles."""
     u, v = np.meshgrid(np.linspace(0.01, np.pi - 0.01, rings), np.linspace(0, 2 * np.pi, rings), indexing="ij")

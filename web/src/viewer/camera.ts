@@ -17,6 +17,8 @@ const FLIGHT_MS = 450;
 const OUTLINE_RATIO = 1.1;
 /** Least share of the height that tools at the top and at the bottom leave to the model. */
 const MIN_FREE_RATIO = 0.3;
+/** Change of the distance, per distance, from which a view is no longer that of the last fit. */
+const FITTED_RATIO = 1e-4;
 /** Least distance from the target; a model without extent has none. */
 const MIN_DISTANCE_MM = 1e-3;
 
@@ -34,6 +36,8 @@ export class ViewCamera {
   private readonly controls: OrbitControls;
   current: PerspectiveCamera | OrthographicCamera = this.perspective;
   private readonly lastTurn = new Quaternion();
+  /** What the last fit looks at, and from how far. */
+  private fitted: { target: Vector3; distance: number } | null = null;
   private flight: { start: number; from: [Vector3, Vector3]; to: [Vector3, Vector3] } | null = null;
 
   constructor(
@@ -60,6 +64,26 @@ export class ViewCamera {
   /** Direction from the target to the camera. */
   get direction(): Vector3 {
     return this.offset.normalize();
+  }
+
+  /** Position and target, after the flight if there is one. */
+  private get goal(): [position: Vector3, target: Vector3] {
+    return this.flight?.to ?? [this.current.position, this.target];
+  }
+
+  /** Direction from the target to the camera, after the flight if there is one. */
+  get aim(): Vector3 {
+    const [position, target] = this.goal;
+    return position.clone().sub(target).normalize();
+  }
+
+  /** Return whether the camera has at most turned since the last fit. */
+  isFitted(): boolean {
+    if (!this.fitted) return false;
+    const [position, target] = this.goal;
+    const { target: last, distance } = this.fitted;
+    const change = Math.max(target.distanceTo(last), Math.abs(position.distanceTo(target) - distance));
+    return change < FITTED_RATIO * distance;
   }
 
   get orientation(): Orientation {
@@ -103,7 +127,9 @@ export class ViewCamera {
     const reach = Math.max(distance, MIN_DISTANCE_MM);
     // The middle of the view is not the middle of what the tools leave free.
     const shift = (TANGENT * reach * (above - below)) / height;
-    this.moveTo(new Vector3(...target).addScaledVector(up, shift), direction, reach, isAnimated);
+    const middle = new Vector3(...target).addScaledVector(up, shift);
+    this.moveTo(middle, direction, reach, isAnimated);
+    this.fitted = { target: middle, distance: reach };
   }
 
   /** Look at a sphere from a direction, so that it fills the window. */
@@ -119,6 +145,7 @@ export class ViewCamera {
     const position = center.clone().addScaledVector(direction, distance);
     if (isAnimated && !isCalm) this.flyTo(position, center);
     else {
+      this.flight = null;
       this.current.position.copy(position);
       this.target.copy(center);
       this.controls.update();

@@ -11,6 +11,7 @@ import {
   LineSegments,
   Mesh,
   MeshBasicMaterial,
+  PlaneGeometry,
   Points,
   PointsMaterial,
   type Box3,
@@ -52,11 +53,13 @@ export class Marks {
   }
 
   /** Draw the bed of a printer below the middle of a box. */
-  addBed([width, depth, height]: Triple, { min, max }: Box3, color: string): void {
-    const [left, front, z] = [(min.x + max.x - width) / 2, (min.y + max.y - depth) / 2, min.z];
+  addBed(bed: Triple, box: Box3, color: string): void {
+    const [width, depth, height] = bed;
+    const [left, front, z] = placeBed(bed, box);
     const { minor, major } = listBedLines([left, front, z], width, depth);
     this.addLines(minor, color, 0.22);
     this.addLines([...major, ...listBoxLines([left, front, z], [left + width, front + depth, z + height])], color, 0.5);
+    this.addSurface(new PlaneGeometry(width, depth).translate(left + width / 2, front + depth / 2, z), color, 0.16);
   }
 
   /** Draw a box with the lengths of its sides. */
@@ -76,15 +79,8 @@ export class Marks {
     high.addScalar(margin)[axis] = at;
     this.addLines(listBoxLines(low.toArray(), high.toArray()), color, 1);
     const size = high.clone().sub(low);
-    const geometry = new BoxGeometry(size.x, size.y, size.z).translate(...low.add(high).multiplyScalar(0.5).toArray());
-    const material = new MeshBasicMaterial({
-      color,
-      transparent: true,
-      opacity: 0.3,
-      side: DoubleSide,
-      depthWrite: false,
-    });
-    this.root.add(new Mesh(geometry, material));
+    const middle = low.add(high).multiplyScalar(0.5).toArray();
+    this.addSurface(new BoxGeometry(size.x, size.y, size.z).translate(...middle), color, 0.3);
   }
 
   addMeasurement({ tool, points, value }: Measurement, color: string): void {
@@ -111,6 +107,22 @@ export class Marks {
     this.root.add(object);
   }
 
+  /** Add a surface that is seen through. */
+  private addSurface(geometry: BufferGeometry, color: string, opacity: number): void {
+    const material = new MeshBasicMaterial({
+      color,
+      transparent: true,
+      opacity,
+      side: DoubleSide,
+      depthWrite: false,
+      // The sides of a model that lie in it stay in front, so that they do not flicker.
+      polygonOffset: true,
+      polygonOffsetFactor: 1,
+      polygonOffsetUnits: 1,
+    });
+    this.root.add(new Mesh(geometry, material));
+  }
+
   private addLines(positions: number[], color: string, opacity: number): void {
     const geometry = new BufferGeometry().setAttribute("position", new Float32BufferAttribute(positions, 3));
     this.root.add(
@@ -122,6 +134,18 @@ export class Marks {
 function centerOf(points: Point[]): Point {
   const [x, y, z] = points.reduce((sum, point) => [sum[0] + point[0], sum[1] + point[1], sum[2] + point[2]], [0, 0, 0]);
   return [x / points.length, y / points.length, z / points.length];
+}
+
+/** Return the left corner, at the front, of a bed below the middle of a box. */
+function placeBed([width, depth]: Triple, { min, max }: Box3): Triple {
+  return [(min.x + max.x - width) / 2, (min.y + max.y - depth) / 2, min.z];
+}
+
+/** Return the corners of a bed below the middle of a box, three numbers for each corner. */
+export function listBedCorners(bed: Triple, box: Box3): number[] {
+  const [left, front, z] = placeBed(bed, box);
+  const [right, back] = [left + bed[0], front + bed[1]];
+  return [left, front, z, right, front, z, left, back, z, right, back, z];
 }
 
 /** Return the ends of the lines across a bed, from its left corner at the front, three numbers for each end. */

@@ -12,7 +12,7 @@ import { Interaction } from "./interaction";
 import { Labels } from "./labels";
 import { Lights } from "./lights";
 import { Marker } from "./marker";
-import { Marks, type Cut } from "./marks";
+import { listBedCorners, Marks, type Cut } from "./marks";
 import { Measuring } from "./measuring";
 import {
   INITIAL_OPTIONS,
@@ -169,6 +169,7 @@ export class Viewer {
   }
 
   setOptions(options: ViewOptions): void {
+    const isOtherBed = options.bed !== this.options.bed;
     if (options.mode !== this.options.mode) this.changeMode(options.mode);
     if (options.isOrthographic !== this.options.isOrthographic) this.camera.setOrthographic(options.isOrthographic);
     if (options.tool !== this.options.tool) this.measuring.picked = [];
@@ -187,6 +188,7 @@ export class Viewer {
     this.shown.before?.apply(display, this.planes);
     this.shown.after?.apply(display, this.planes);
     this.drawMarks();
+    if (isOtherBed) this.fitFrom(this.camera.direction, true);
   }
 
   private changeMode(mode: Mode): void {
@@ -208,8 +210,8 @@ export class Viewer {
     if (motion) this.camera.follow(isAligned ? motion.clone().invert() : motion);
   }
 
-  fit(isAnimated = true): void {
-    this.fitFrom(this.camera.direction, isAnimated);
+  fit(): void {
+    this.fitFrom(this.camera.direction, true);
   }
 
   setView(name: ViewName, isAnimated = true): void {
@@ -224,9 +226,10 @@ export class Viewer {
     this.fitFrom(direction, isAnimated);
   }
 
-  /** Look from a direction, so that the outline of what is shown fills the view. */
+  /** Look from a direction, so that the outline of what is shown fills the view, with the bed below it. */
   private fitFrom(direction: Vector3, isAnimated: boolean): void {
     const outline = this.shown.listOutline();
+    if (this.options.bed && outline.length > 0) outline.push(...listBedCorners(this.options.bed, this.boxOnBed()));
     const { center } = this.shown.sphere;
     if (outline.length > 0) this.camera.fit(outline, center, direction, this.window(), isAnimated);
     else this.camera.fitSphere(this.shown.sphere, direction, this.window(), isAnimated);
@@ -313,6 +316,8 @@ export class Viewer {
     const { clientWidth, clientHeight } = this.canvas.parentElement ?? this.canvas;
     if (clientWidth === 0 || clientHeight === 0) return;
     this.resolution.resize(clientWidth, clientHeight);
+    // The field of view is that of the height: without this, a view that grows taller cuts the sides of the model off.
+    if (this.camera.isFitted()) this.fitFrom(this.camera.aim, false);
     this.invalidate();
   }
 
@@ -379,7 +384,7 @@ export class Viewer {
     if (this.shown.box.isEmpty()) return;
     const accent = this.color("--accent", "#2f6fed");
     const line = this.color("--line", "#7a8699");
-    const box = (this.options.mode === "after" ? this.shown.after?.box : this.shown.before?.box) ?? this.shown.box;
+    const box = this.boxOnBed();
     this.drawSelection();
     this.shown.beds.draw(line, this.formatBed);
     if (this.options.bed) this.marks.addBed(this.options.bed, box, line);
@@ -389,6 +394,11 @@ export class Viewer {
     if (this.marked?.label)
       this.labels.add(this.marked.label, this.shown.toView(this.marked.position_mm).toArray(), "place");
     if (this.measuring.picked.length > 0) this.marks.addPoints(this.measuring.picked, accent);
+  }
+
+  /** Return the box of the picture that stands on the bed. */
+  private boxOnBed(): Box3 {
+    return (this.options.mode === "after" ? this.shown.after?.box : this.shown.before?.box) ?? this.shown.box;
   }
 
   clearMeasurements(): void {
