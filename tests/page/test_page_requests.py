@@ -21,6 +21,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 FIGURE = Path(__file__).parents[2] / "web/src/examples/penguin.glb"
 MAX_REQUEST_COUNT = 8
 """Requests of a person who looks around with one file, of the 30 in a minute of the plan Free."""
+COUNT_MODELS = """image => {
+  const { naturalWidth: width, naturalHeight: height } = image;
+  const context = document.createElement("canvas").getContext("2d");
+  context.drawImage(image, 0, 0);
+  const isOpaque = x => context.getImageData(x, 0, 1, height).data.some((value, at) => at % 4 === 3 && value === 255);
+  return [...Array(width).keys()].filter(x => isOpaque(x) && !(x > 0 && isOpaque(x - 1))).length;
+}"""
+"""Return how many models stand side by side in an image without a background."""
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +227,10 @@ def test_results_survive_a_reload(visit: Visit, tmp_path: Path) -> None:
     convert(page, "Repair and save as 3MF")
     page.get_by_role("group", name="Compare").wait_for()
     page.get_by_role("button", name="1 result").click()
-    page.get_by_role("dialog", name="Recent results").locator("img").wait_for()
+    thumbnail = page.get_by_role("dialog", name="Recent results").locator("img")
+    thumbnail.wait_for()
+    # the result alone
+    assert thumbnail.evaluate(COUNT_MODELS) == 1
     page.reload()
     page.get_by_role("button", name="1 result").click()
     dialog = page.get_by_role("dialog", name="Recent results")

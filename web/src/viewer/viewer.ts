@@ -371,10 +371,15 @@ export class Viewer {
     return toPng(this.canvas);
   }
 
-  /** Return a small picture of the view as a data address. */
+  /** Return a small picture of the conversion, as the view shows it, as a data address. */
   takeThumbnail(): string {
+    const { options } = this;
+    this.options = { ...options, mode: "after" };
     this.render();
-    return toThumbnail(this.canvas);
+    const thumbnail = toThumbnail(this.canvas);
+    this.options = options;
+    this.render();
+    return thumbnail;
   }
 
   drawMarks(): void {
