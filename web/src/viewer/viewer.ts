@@ -297,7 +297,7 @@ export class Viewer {
   private drawSelection(): void {
     const node = this.selected === null ? undefined : this.shown.before?.parts[this.selected];
     this.shown.before?.root.updateMatrixWorld(true);
-    const [color, lines] = [this.color("--cut", "#e8a33d"), this.color("--text", "#1b2330")];
+    const [color, lines] = [this.color("--accent", "#2f6fed"), this.color("--text", "#1b2330")];
     this.selection.show(node?.object ?? null, this.shown.before?.meshes ?? [], color, lines);
   }
 
