@@ -55,6 +55,7 @@ const OPTION_NAME = /^[a-z][a-z0-9_]*$/;
 /** Suffixes of option names, which state the unit. */
 const UNITS: [suffix: string, unit: string][] = [
   ["_mm", "mm"],
+  ["_deg", "°"],
   ["_degrees", "°"],
   ["_seconds", "s"],
   ["_percent", "%"],
@@ -73,6 +74,16 @@ export function listFields(supported: Supported): Record<string, Field> {
     ...supported.operations.map((operation) => operation.options),
   ];
   return Object.assign({}, ...groups.map((group) => group.properties)) as Record<string, Field>;
+}
+
+/** Return the fields of a conversion under the names of their rows in the form: the first one has that of its switch. */
+export function listRows(supported: Supported): Record<string, Field> {
+  const first = supported.operations.flatMap(({ label, options }) =>
+    Object.entries(options.properties)
+      .slice(0, 1)
+      .map(([name, field]): [string, Field] => [name, { ...field, title: label }]),
+  );
+  return { ...listFields(supported), ...Object.fromEntries(first) };
 }
 
 export type Problem = "enterValue" | "wholeNumber" | "outOfBounds";
@@ -124,13 +135,13 @@ export function fromFragment(fragment: string, fields: Record<string, Field>): P
 /** Name of an option in a message of the service, with quotes and a value or without. */
 const MENTION = /(["'`]?)\b([a-z]+(?:_[a-z0-9]+)+)(?:=([\w.-]+))?\1/g;
 
-/** Return a message of the service with the titles of options in place of their names. */
+/** Return a message of the service as a sentence, with the titles of options in place of their names. */
 export function humanize(message: string, fields: Record<string, Field>): string {
   const text = message.replace(MENTION, (whole, _quote, name: string, value?: string) => {
     const title = fields[name]?.title;
     return title === undefined ? whole : value === undefined ? `“${title}”` : `“${title}: ${value}”`;
   });
-  return text.replace(/\bX-Api-Key\b/g, "API key");
+  return (text.charAt(0).toUpperCase() + text.slice(1)).replace(/\bX-Api-Key\b/g, "API key");
 }
 
 function quoteShell(text: string): string {

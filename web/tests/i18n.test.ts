@@ -11,7 +11,8 @@ import { parentOrigin } from "../src/embed-origin";
 
 vi.stubGlobal("location", { search: "?lang=de" });
 vi.stubGlobal("navigator", { languages: [] });
-const { describeError, describeNote, loadCatalog } = await import("../src/i18n");
+const { describeError, describeNote, formatArea, formatVolume, formatWeight, loadCatalog } =
+  await import("../src/i18n");
 
 const translations: [string, Catalog][] = [
   ["German", de],
@@ -126,4 +127,14 @@ test.each([
   ["?embed=1&origin=data:text/html,x", null],
 ])("the origin of the embedding page is read from %s", (search, origin) => {
   expect(parentOrigin(search)).toBe(origin);
+});
+
+test("large amounts have large units", () => {
+  expect([formatVolume(900), formatVolume(120_180), formatVolume(55.3e9)]).toEqual([
+    "900 mm³",
+    "120,18 cm³",
+    "55,3 m³",
+  ]);
+  expect([formatArea(0.48), formatArea(45_000), formatArea(27.27e6)]).toEqual(["0,48 mm²", "450 cm²", "27,27 m²"]);
+  expect([formatWeight(9.5), formatWeight(425_048_590)]).toEqual(["9,5 g", "425.049 kg"]);
 });

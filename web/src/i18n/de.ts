@@ -386,7 +386,7 @@ export const de: Catalog = {
     advice_unreadable_file_cut_off: "Laden oder kopieren Sie die Datei noch einmal.",
     advice_unreadable_file_other_kind: "Wählen Sie die Datei des Modells selbst, oder berichtigen Sie ihre Endung.",
     advice_unreadable_file_other_version: "Exportieren Sie das Modell in einer aktuellen Version des Formats.",
-    advice_empty_model: "Die Datei enthält keine Flächen. Exportieren Sie das Modell noch einmal aus seinem Programm.",
+    advice_empty_model: "Exportieren Sie das Modell noch einmal aus seinem Programm.",
     advice_external_reference: "Legen Sie das Modell mit seinen weiteren Dateien ab, als Ordner oder ZIP.",
     advice_invalid_api_key: "Prüfen Sie den Schlüssel, oder entfernen Sie ihn.",
     advice_premium_format_required: "Geben Sie einen passenden API-Schlüssel ein, oder wählen Sie ein anderes Format.",

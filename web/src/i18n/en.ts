@@ -381,7 +381,7 @@ export const en = {
     advice_unreadable_file_cut_off: "Download or copy the file again.",
     advice_unreadable_file_other_kind: "Choose the file of the model itself, or correct its extension.",
     advice_unreadable_file_other_version: "Export the model in a current version of the format.",
-    advice_empty_model: "The file holds no surfaces. Export the model again from its program.",
+    advice_empty_model: "Export the model again from its program.",
     advice_external_reference: "Drop the model together with its other files, as a folder or a ZIP.",
     advice_invalid_api_key: "Check the key, or remove it to continue with the free plan.",
     advice_premium_format_required: "Enter an API key of a plan with this format, or choose another one.",

@@ -126,7 +126,7 @@ export const es: Catalog = {
     showing: "Lugar {i} de {n}",
     flyFirst: "Mostrar en el modelo",
     printCheck: "Comprobación de impresión",
-    ask: "¿Se puede imprimir?",
+    ask: "¿Es imprimible?",
     askHelp: "Mira: {checks}. Cuesta una solicitud, y otra tras cada cambio de los ajustes.",
     askHelpPrice:
       "Mira: {checks}. El veredicto y el precio cuestan una solicitud cada uno, y otra tras un cambio de los ajustes.",

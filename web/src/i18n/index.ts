@@ -130,3 +130,26 @@ export function formatTime(time: Date): string {
 export function formatSize(size: readonly number[]): string {
   return size.map((length) => formatNumber(length, length < 10 ? 2 : 1)).join(" × ");
 }
+
+/** Return a number with three figures, or with all of those before its decimal mark. */
+export function formatFigures(value: number): string {
+  return formatNumber(value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+export function formatArea(squareMillimeters: number): string {
+  if (squareMillimeters >= 1e6) return `${formatNumber(squareMillimeters / 1e6)} m²`;
+  return squareMillimeters >= 10_000
+    ? `${formatFigures(squareMillimeters / 100)} cm²`
+    : `${formatFigures(squareMillimeters)} mm²`;
+}
+
+export function formatVolume(cubicMillimeters: number): string {
+  if (cubicMillimeters >= 1e9) return `${formatNumber(cubicMillimeters / 1e9)} m³`;
+  return cubicMillimeters >= 1000
+    ? `${formatNumber(cubicMillimeters / 1000)} cm³`
+    : `${formatNumber(cubicMillimeters)} mm³`;
+}
+
+export function formatWeight(grams: number): string {
+  return grams >= 10_000 ? `${formatFigures(grams / 1000)} kg` : `${formatFigures(grams)} g`;
+}

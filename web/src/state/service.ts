@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { listFields } from "../settings";
+import { listFields, listRows } from "../settings";
 import type { Plan, Supported } from "../types";
 
 export const supported = signal<Supported | null>(null);
@@ -18,3 +18,5 @@ export const hasKey = signal(false);
 
 /** Options of conversions by name. */
 export const fields = computed(() => (supported.value ? listFields(supported.value) : {}));
+/** The same under the names of their rows in the form, as messages and buttons name them. */
+export const rows = computed(() => (supported.value ? listRows(supported.value) : {}));

@@ -1,4 +1,4 @@
-import { formatBytes, formatNumber, formatSize, listFeatures, t } from "../i18n";
+import { formatBytes, formatNumber, formatSize, formatVolume, listFeatures, t } from "../i18n";
 import type { Item } from "../state/items";
 import { plan } from "../state/service";
 import type { Finding, Plan, PreviewFacts } from "../types";
@@ -97,12 +97,6 @@ export function describeSurface({ inspection: { model, notes } }: PreviewFacts):
 
 function describeLimits({ limits }: Plan): string {
   return t("planLimits", { size: formatBytes(limits.max_file_bytes), files: limits.max_batch_files });
-}
-
-export function formatVolume(cubicMillimeters: number): string {
-  return cubicMillimeters >= 1000
-    ? `${formatNumber(cubicMillimeters / 1000)} cm³`
-    : `${formatNumber(cubicMillimeters)} mm³`;
 }
 
 function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) {

@@ -1,8 +1,8 @@
-import { describeNote, t } from "../i18n";
-import { findRemedy, humanize } from "../settings";
+import { describeNote, formatNumber, t } from "../i18n";
+import { findRemedy, humanize, unitOf, type Value } from "../settings";
 import { nameValues } from "../state/failures";
 import { setOption, settings } from "../state/form";
-import { fields } from "../state/service";
+import { fields, rows } from "../state/service";
 import type { Note } from "../types";
 
 export function NoteList({ notes }: { notes: Note[] }) {
@@ -21,7 +21,7 @@ export function NoteList({ notes }: { notes: Note[] }) {
 
 /** Return what a note says, in the language of the page. */
 export function describeNoteText(note: Note): string {
-  return translateNote(note) ?? humanize(note.message, fields.value);
+  return translateNote(note) ?? humanize(note.message, rows.value);
 }
 
 function translateNote({ code, values = {} }: Note): string | null {
@@ -30,7 +30,7 @@ function translateNote({ code, values = {} }: Note): string | null {
 
 /** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */
 function NoteText({ note }: { note: Note }) {
-  const original = humanize(note.message, fields.value);
+  const original = humanize(note.message, rows.value);
   const text = translateNote(note);
   if (text === null) return <>{original}</>;
   return (
@@ -55,10 +55,19 @@ function Remedy({ note }: { note: Note }) {
   if (!remedy) return null;
   const [name, value] = remedy;
   if (settings.value.options[name] === value) return null;
-  const title = fields.value[name]?.title ?? name;
   return (
     <button class="button small" onClick={() => setOption(name, value)}>
-      {value === true ? t("turnOn", { option: title }) : t("apply", { option: `${title}: ${value}` })}
+      {t(value === true ? "turnOn" : "apply", { option: nameValue(name, value) })}
     </button>
   );
+}
+
+/** Return an option with its value, and with the unit if the name of its row does not have it. */
+export function nameValue(name: string, value: Value): string {
+  const { title: label = name, type } = rows.value[name] ?? {};
+  if (value === true) return label;
+  const number = type === "string" ? NaN : Number(value);
+  const unit = unitOf(name);
+  const text = Number.isNaN(number) ? String(value) : formatNumber(number, 6);
+  return `${label}: ${text} ${label.endsWith(unit) ? "" : unit}`.trim();
 }

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 
 import * as api from "../api";
 import { checkRequest } from "../check";
-import { formatNumber, language, t, type Key } from "../i18n";
+import { formatNumber, formatWeight, language, t, type Key } from "../i18n";
 import { type Failure, isCanceled, toFailure } from "../state/failures";
 import { type Item, update } from "../state/items";
 import { supported } from "../state/service";
@@ -92,7 +92,9 @@ function Quoted({ item, verdict, rates }: { item: Item; verdict: Verdict; rates:
             onChange={({ currentTarget }) => (material.value = currentTarget.value)}
           >
             {rates.materials.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {name.toUpperCase()}
+              </option>
             ))}
           </select>
         </label>
@@ -142,8 +144,8 @@ function PriceList({ price, isOutdated }: { price: Price; isOutdated: boolean })
 export function listEstimate(estimate: Estimate): [Key, string][] {
   const { weight_g: weight, support_weight_g: support, material, seconds, seconds_error: error } = estimate;
   return [
-    ["weight", `${withUnit(weight, "g")}${material ? ` ${material.toUpperCase()}` : ""}`],
-    ...(support > 0 ? ([["supportWeight", withUnit(support, "g")]] as [Key, string][]) : []),
+    ["weight", `${formatWeight(weight)}${material ? ` ${material.toUpperCase()}` : ""}`],
+    ...(support > 0 ? ([["supportWeight", formatWeight(support)]] as [Key, string][]) : []),
     ["printTime", seconds === null ? t("timeDepends") : formatTime(seconds, error)],
   ];
 }
@@ -161,14 +163,10 @@ function EstimateList({ estimate }: { estimate: Estimate }) {
   );
 }
 
-function withUnit(value: number, unit: string): string {
-  return `${formatNumber(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit}`;
-}
-
 /** Return a time with the error of nine of ten parts. */
 export function formatTime(seconds: number, error: number | null): string {
   const minutes = Math.max(1, Math.round(seconds / 60));
-  const text = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const text = minutes < 60 ? `${minutes} min` : `${formatNumber(Math.floor(minutes / 60), 0)} h ${minutes % 60} min`;
   return error === null ? `≈ ${text}` : `≈ ${text} ± ${formatNumber(100 * error, 0)} %`;
 }
 

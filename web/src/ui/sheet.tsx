@@ -87,7 +87,7 @@ function InspectionSheet({ item, facts }: { item: Item; facts: PreviewFacts }) {
       <p class={`sheet-verdict ${verdict ? describeVerdict(item, verdict).color : surface.color}`}>
         <strong>{verdict ? describeVerdict(item, verdict).title : surface.title}</strong>{" "}
         {verdict ? describeVerdict(item, verdict).detail : surface.detail}
-        {verdict && operations.length > 0 && ` ${t("checkedAfter", { operations: operations.join(", ") })}.`}
+        {verdict && operations.length > 0 && ` · ${t("checkedAfter", { operations: operations.join(", ") })}.`}
       </p>
       <div class="sheet-pictures">
         <SheetPicture item={item} picture={item.picture} view="iso" label={output ? t("before") : t("iso")} />

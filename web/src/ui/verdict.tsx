@@ -4,19 +4,19 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import { applyRemedy, ask, checkOptions, countFindings, isAskable, optionsOfChecks, setCheckOption } from "../check";
-import { formatNumber, t, tFinding, tOptional } from "../i18n";
-import { unitOf, type Value } from "../settings";
+import { formatArea, formatFigures, formatNumber, formatVolume, t, tFinding, tOptional } from "../i18n";
+import { humanize } from "../settings";
 import { isFresh, settings } from "../state/form";
 import type { Item } from "../state/items";
-import { checkFields, fields, supported } from "../state/service";
-import type { Issue, IssuePlace, Operation, Severity, Supported, Verdict } from "../types";
+import { checkFields, fields, rows, supported } from "../state/service";
+import type { Issue, IssuePlace, Severity, Supported, Verdict } from "../types";
 import { isIncomplete, isMoved, listOperations, listRemedy } from "../verdict";
 import { SEVERITY_COLORS } from "../viewer/look";
-import { formatVolume } from "./facts";
 import { FieldRow } from "./field-row";
 import { coloring } from "./heat-maps";
 import { Icon, type IconName } from "./icons";
 import { LockReason } from "./lock-reason";
+import { nameValue } from "./notes";
 import { Problem } from "./problem";
 import { QuoteBlock } from "./quote";
 import { changeView, hasWebGl, showMark, shownPlace } from "./view-state";
@@ -230,13 +230,14 @@ export function titleOf({ code, check, amount, unit }: Issue, { checks = [] }: S
 
 export function messageOf({ code, message, amount, limit, unit }: Issue): string {
   const values = { amount: formatAmount(amount, unit), limit: formatAmount(limit, unit) };
-  return tFinding(code, values) ?? message.charAt(0).toUpperCase() + message.slice(1);
+  return tFinding(code, values) ?? humanize(message, rows.value);
 }
 
 function formatAmount(amount: number | undefined, unit = ""): string {
   if (amount === undefined) return "";
   if (unit === "mm³") return formatVolume(amount);
-  return `${formatNumber(amount, amount < 10 ? 2 : amount < 100 ? 1 : 0)} ${unit}`.trim();
+  if (unit === "mm²") return formatArea(amount);
+  return `${formatFigures(amount)} ${unit}`.trim();
 }
 
 interface PlacesProps {
@@ -324,17 +325,8 @@ function RemedyButton({ issue, capabilities, onRemedy }: RemedyButtonProps) {
       }}
     >
       {t(remedy.every(([, value]) => value === true) ? "turnOn" : "apply", {
-        option: remedy.map(([name, value], index) => nameRemedy(name, value, operations[index])).join(", "),
+        option: remedy.map(([name, value]) => nameValue(name, value)).join(", "),
       })}
     </button>
   );
-}
-
-/** Return an option with its value, under the name that its switch in the form has. */
-function nameRemedy(name: string, value: Value, operation: Operation | undefined): string {
-  const isFirst = operation !== undefined && Object.keys(operation.options.properties)[0] === name;
-  const label = isFirst ? operation.label : (fields.value[name]?.title ?? name);
-  if (value === true) return label;
-  const number = fields.value[name]?.type === "string" ? NaN : Number(value);
-  return `${label}: ${Number.isNaN(number) ? value : formatNumber(number, 6)} ${unitOf(name)}`.trim();
 }
