@@ -54,6 +54,11 @@ export function Stage() {
     <div class={`stage ${item.outputPicture ? "comparing" : ""}`} ref={stage}>
       {hasWebGl.value ? <Canvas item={item} measured={measured} /> : <StillPicture key={item.id} item={item} />}
       {item.state === "reading" && <Reading item={item} />}
+      {item.state === "failed" && (
+        <div class="stage-failed" aria-hidden="true">
+          <Icon name="warning" />
+        </div>
+      )}
       {isShown && hasWebGl.value && (
         <>
           {item.outputPicture && <Compare />}
