@@ -28,6 +28,7 @@ import { isColored } from "../chain";
 import type { DefectKind, PreviewFacts, Report, Triple } from "../types";
 import { findMotion, findShift } from "./alignment";
 import { DEFECT_COLORS } from "./look";
+import { areOutlines } from "./outlines";
 import { drawLines, outline, toOverlay } from "./overlays";
 import { hasSlowWebGl } from "./speed";
 
@@ -232,10 +233,8 @@ export class Picture {
     const hasNormals = "normal" in mesh.geometry.attributes;
     const convert = (material: Material): Shaded => this.toShaded(material as MeshStandardMaterial);
     const colored = Array.isArray(mesh.material) ? mesh.material.map(convert) : convert(mesh.material);
-    const edges =
-      hasNormals || this.facts.is_reduced || this.facts.triangles > MAX_EDGE_TRIANGLES
-        ? null
-        : new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG);
+    const hasEdges = !hasNormals && !this.facts.is_reduced && this.facts.triangles <= MAX_EDGE_TRIANGLES;
+    const edges = hasEdges ? new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG) : null;
     if (!hasNormals && this.facts.triangles <= MAX_CREASED_TRIANGLES) {
       const faceted = mesh.geometry;
       mesh.geometry = toCreasedNormals(faceted, (SHARP_EDGE_DEG * Math.PI) / 180);
@@ -245,7 +244,7 @@ export class Picture {
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
-    if (edges) mesh.add(new LineSegments(edges, this.edge));
+    if (edges && areOutlines(edges.getAttribute("position").array)) mesh.add(new LineSegments(edges, this.edge));
     this.surfaces.push({ mesh, colored, wire, inside });
   }
 
