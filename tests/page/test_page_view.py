@@ -318,6 +318,18 @@ def test_parts_are_listed_and_hidden(visit: Visit, tmp_path: Path) -> None:
     assert changed[:, : width // 2].sum() < 100
 
 
+def test_an_invisible_material_is_seen(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "ghost.3mf"
+    ghost = Material(name="ghost", base_color=(0.8, 0.0, 0.0, 0.0))
+    Registry().write(Scene(meshes=(box(),), parts=(Part(0, np.eye(4), material=0),), materials=(ghost,)), path)
+    page = visit.open()
+    pick(page, path)
+    look(page, "Orthographic", "Front")
+    pixels = draw(page)
+    red, green, _ = pixels[pixels.shape[0] // 2, pixels.shape[1] // 2]
+    assert red > green + 30
+
+
 def test_a_clicked_part_is_described_hidden_and_isolated(visit: Visit, tmp_path: Path) -> None:
     page = open_pair(visit, tmp_path)
     both = draw(page)

@@ -44,6 +44,8 @@ const MAX_EDGE_TRIANGLES = 30_000;
 const MAX_CREASED_TRIANGLES = 60_000;
 /** Surfaces are drawn behind lines at the same place. */
 const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
+/** Least opacity of a surface; some programs write that their materials are invisible, but they print. */
+const MIN_OPACITY = 0.35;
 /** Roughness of a printed filament. */
 const PLASTIC_ROUGHNESS = 0.55;
 
@@ -251,6 +253,7 @@ export class Picture {
   private toShaded(source: MeshStandardMaterial): Shaded {
     const known = this.materials.get(source);
     if (known) return known;
+    source.opacity = Math.max(source.opacity, MIN_OPACITY);
     const result = hasSlowWebGl()
       ? new MeshLambertMaterial({
           name: source.name,
