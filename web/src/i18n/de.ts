@@ -232,6 +232,7 @@ export const de: Catalog = {
     downloadFile: "{name} herunterladen",
     downloadAll: "Alle herunterladen ({n})",
     changed: "Was sich geändert hat",
+    labeled: "{label}: {text}",
     before: "Vorher",
     after: "Nachher",
     whatWasDone: "Änderungen",

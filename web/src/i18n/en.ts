@@ -230,6 +230,7 @@ export const en = {
     downloadFile: "Download {name}",
     downloadAll: "Download all ({n})",
     changed: "What changed",
+    labeled: "{label}: {text}",
     before: "Before",
     after: "After",
     whatWasDone: "Changes",

@@ -231,6 +231,7 @@ export const es: Catalog = {
     downloadFile: "Descargar {name}",
     downloadAll: "Descargar todo ({n})",
     changed: "Qué ha cambiado",
+    labeled: "{label}: {text}",
     before: "Antes",
     after: "Después",
     whatWasDone: "Cambios",

@@ -232,6 +232,7 @@ export const fr: Catalog = {
     downloadFile: "Télécharger {name}",
     downloadAll: "Tout télécharger ({n})",
     changed: "Ce qui a changé",
+    labeled: "{label} : {text}",
     before: "Avant",
     after: "Après",
     whatWasDone: "Changements",

@@ -15,11 +15,7 @@ export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
   const surface = describeSurface(facts);
   return (
     <section class="block" aria-label={t("facts")}>
-      {item.output && (
-        <p class="original">
-          {t("before")}: {item.model.name}
-        </p>
-      )}
+      {item.output && <p class="original">{t("labeled", { label: t("before"), text: item.model.name })}</p>}
       <div class={`verdict ${surface.color}`}>
         <Icon name={surface.color === "good" ? "check" : "warning"} />
         <div>

@@ -157,5 +157,5 @@ function describeWork(name: string, { uploaded, job, isLost }: Work): string {
     const missing = job.missing_memory_bytes;
     return missing === null ? t("queued") : t("queuedForMemory", { memory: formatBytes(missing) });
   }
-  return job?.progress ? `${name}: ${job.progress.label}` : t("convertingFile", { name });
+  return job?.progress ? t("labeled", { label: name, text: job.progress.label }) : t("convertingFile", { name });
 }

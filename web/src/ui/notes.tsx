@@ -69,5 +69,5 @@ export function nameValue(name: string, value: Value): string {
   const number = type === "string" ? NaN : Number(value);
   const unit = unitOf(name);
   const text = Number.isNaN(number) ? String(value) : formatNumber(number, 6);
-  return `${label}: ${text} ${label.endsWith(unit) ? "" : unit}`.trim();
+  return t("labeled", { label, text: label.endsWith(unit) ? text : `${text} ${unit}` });
 }

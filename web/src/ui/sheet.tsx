@@ -175,7 +175,7 @@ function SheetFindings({ facts, verdict }: { facts: PreviewFacts; verdict: Verdi
           <ul>
             {defects.map(({ kind, count }) => (
               <li key={kind}>
-                {formatNumber(count, 0)} {t(kind, { n: count })}: {t(`${kind}_help`)}
+                {formatNumber(count, 0)} {t("labeled", { label: t(kind, { n: count }), text: t(`${kind}_help`) })}
               </li>
             ))}
           </ul>
@@ -188,7 +188,7 @@ function SheetFindings({ facts, verdict }: { facts: PreviewFacts; verdict: Verdi
             {findings.map((issue) => (
               <li key={`${issue.check} ${issue.code}`}>
                 <strong>
-                  {t(`severity_${issue.severity}`)}: {titleOf(issue, capabilities)}
+                  {t("labeled", { label: t(`severity_${issue.severity}`), text: titleOf(issue, capabilities) })}
                 </strong>{" "}
                 {[messageOf(issue), ...listFigures(issue)].join(" · ")}
               </li>
