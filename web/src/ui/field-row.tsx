@@ -39,6 +39,7 @@ export function FieldRow({
   const { title = name, description: help = "" } = field;
   const value = values[name];
   const id = `option-${name}`;
+  const unit = unitOf(name);
   if (field.type === "boolean") {
     return (
       <div class="field">
@@ -100,7 +101,7 @@ export function FieldRow({
               setValue(name, text || isBare ? text : undefined);
             }}
           />
-          {unitOf(name) && <span class="unit">{unitOf(name)}</span>}
+          {unit && (isBare || !title.endsWith(unit)) && <span class="unit">{unit}</span>}
         </span>
       )}
       <p
