@@ -14,7 +14,7 @@ from manifold3d import Manifold
 from meshhub import ConversionFailed, InvalidOption
 from meshhub.builtin_plugins.offset import OffsetOptions
 from meshhub.builtin_plugins.offset.operation import run
-from meshhub.model.scene import Material, Part, Scene
+from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, scene_of, sphere
 from solids import mesh_of
@@ -51,6 +51,14 @@ def test_the_surface_of_a_sphere_moves_by_the_distance() -> None:
         mesh = offset(scene_of(sphere(8, 48)), distance)
         assert mesh.is_watertight
         assert np.abs(np.linalg.norm(mesh.vertices, axis=1) - 8 - distance).max() < 0.05
+
+
+@pytest.mark.parametrize("distance", [-0.25, 0.25])
+def test_a_torus_that_needs_the_coarsest_grid_moves_to_one_side(distance: float) -> None:
+    ring = trimesh.creation.torus(8, 2, 48, 24)
+    mesh = offset(scene_of(Mesh(ring.vertices, ring.faces)), distance)
+    assert mesh.is_watertight
+    assert mesh.volume - ring.volume == pytest.approx(ring.area * distance, rel=0.1)
 
 
 def test_a_hole_narrows_and_a_cavity_shrinks_where_a_body_grows() -> None:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from meshhub.errors import ConversionFailed, ModelTooComplex, format_number
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.containment import TURN, inside
+from meshhub.toolkit.containment import TURN
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import IntIndex, area
-from meshhub.toolkit.topology import components
+from meshhub.toolkit.rays import RayTree
 
 CELLS_PER_DISTANCE = 4
 """Cells across the distance, where the surface is small enough for the grid."""
@@ -97,7 +97,8 @@ def _find_offset(
             f"{format_number(area(vertices, faces), 3)} mm²; use a larger one, or a smaller model",
             options=(option,),
         )
-    field = SurfaceDistance(vertices, faces, 2 * cell if is_closed else cell)
+    # the distance is at least two cells, and beyond two spacings, distances are exact
+    field = SurfaceDistance(vertices, faces, cell)
     for slack in _SLACKS[not is_closed :]:
         cells = _find_cells(vertices, faces, field, distance, cell, is_closed, slack)
         advance(0.5)
@@ -159,25 +160,13 @@ def _find_cells(
 
 
 def _keep_side(cells: _Cells, corners: Float64, is_outside: bool) -> IntIndex:
-    """Return which cells are on one side of a closed surface that does not touch any of them."""
-    index = cells.places
-    if len(index) == 0:
-        return index
-    keys = _keys(index)
-    order = np.argsort(keys)
-    starts, ends = [], []
-    for step in np.eye(3, dtype=np.intp):
-        after = _keys(index + step)
-        at = np.minimum(np.searchsorted(keys[order], after), len(keys) - 1)
-        linked = np.flatnonzero(keys[order][at] == after)
-        starts.append(linked)
-        ends.append(order[at[linked]])
-    _, label = components(len(index), np.concatenate(starts), np.concatenate(ends))
-    first = np.unique(label, return_index=True)[1]
-    turned = corners @ TURN
-    centers = (cells.origin + (index[first] + 0.5) * cells.size) @ TURN
-    is_inside = inside(turned, turned.min(axis=1), turned.max(axis=1), centers)
-    kept: IntIndex = index[(is_inside != is_outside)[label]]
+    """Return which cells have their middle on one side of a closed surface.
+
+    Each cell is tested. Where a cell is half as long as the distance, cells of both sides can be neighbors.
+    """
+    centers = cells.origin + (cells.places + 0.5) * cells.size
+    is_inside = RayTree(corners @ TURN).count_windings(centers @ TURN) > 0
+    kept: IntIndex = cells.places[is_inside != is_outside]
     return kept
 
 
