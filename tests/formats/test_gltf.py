@@ -349,7 +349,8 @@ def test_linear_colors_become_srgb(dtype: type[np.generic], width: int) -> None:
     top = 1 if dtype is np.float32 else np.iinfo(dtype).max  # type: ignore[type-var]
     linear = np.array([[0, 0.2158605, 1, 0.5]] * 4)[:, :width]
     colors = (linear * top).round(0 if top > 1 else 9).astype(dtype)
-    document = square()
+    document = square(material=0)
+    document.json["materials"] = [{"alphaMode": "BLEND"}]
     document.json["meshes"][0]["primitives"][0]["attributes"]["COLOR_0"] = document.accessor(colors, normalized=top > 1)
     read = load(document.glb()).meshes[0].colors
     assert read is not None

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image as Picture
 
-from gltf_models import SQUARE, TWO, Document, load
+from gltf_models import SQUARE, TWO, Document, load, parse_json, write_scene
 from meshhub import Registry
-from meshhub.model.scene import Scene
+from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
 
@@ -171,6 +171,63 @@ def test_factor_texture_and_vertex_colors_are_multiplied() -> None:
 )
 def test_transparent_points_show_the_background(material: dict[str, Any], corner: tuple[int, ...]) -> None:
     assert look(load(build_square({**texture(), **material}))) == quadrants(RED, GREEN, BLUE, corner)
+
+
+HALF = np.tile(np.array([1, 0, 0, 0.5], np.float32), (4, 1))
+"""Red vertex colors with an alpha of one half."""
+
+
+def convert_square(tmp_path: Any, target: str, mode: str, *, factor: float, colors: np.ndarray | None) -> Scene:
+    """Convert a square of one material, and read the result."""
+    document = Document()
+    attributes = {"POSITION": document.accessor(SQUARE)}
+    if colors is not None:
+        attributes["COLOR_0"] = document.accessor(colors)
+    document.mesh({"attributes": attributes, "indices": document.accessor(TWO), "material": 0})
+    document.json["materials"] = [
+        {"alphaMode": mode, "pbrMetallicRoughness": {"baseColorFactor": [1, 0, 0, factor]}},
+    ]
+    source = tmp_path / "a.glb"
+    source.write_bytes(document.place({"mesh": 0}).glb())
+    with Registry() as registry:
+        registry.convert(source, tmp_path / f"b.{target}")
+        return registry.read(tmp_path / f"b.{target}")
+
+
+@pytest.mark.parametrize("target", ["obj", "3mf"])
+@pytest.mark.parametrize(("mode", "alpha"), [("OPAQUE", 1.0), ("BLEND", 128 / 255)])
+def test_opaque_materials_ignore_the_alpha_of_their_color(tmp_path: Any, target: str, mode: str, alpha: float) -> None:
+    (material,) = convert_square(tmp_path, target, mode, factor=0.5, colors=None).materials
+    assert material.base_color[3] == pytest.approx(alpha, abs=0.01)
+
+
+@pytest.mark.parametrize("target", ["ply", "3mf"])
+@pytest.mark.parametrize(("mode", "alpha"), [("OPAQUE", 255), ("BLEND", 128)])
+def test_opaque_materials_ignore_the_alpha_of_vertex_colors(tmp_path: Any, target: str, mode: str, alpha: int) -> None:
+    (mesh,) = convert_square(tmp_path, target, mode, factor=1.0, colors=HALF).meshes
+    assert mesh.colors is not None and set(mesh.colors[:, 3].tolist()) == {alpha}
+
+
+def test_vertices_of_only_opaque_primitives_are_opaque() -> None:
+    document = Document()
+    attributes = {"POSITION": document.accessor(SQUARE), "COLOR_0": document.accessor(HALF)}
+    primitives = [
+        {"attributes": attributes, "indices": document.accessor(TWO[corners]), "material": material}
+        for material, corners in enumerate((slice(0, 3), slice(3, 6)))
+    ]
+    document.mesh(*primitives)
+    document.json["materials"] = [{"name": "solid"}, {"name": "glass", "alphaMode": "BLEND"}]
+    (mesh,) = load(document.place({"mesh": 0}).glb()).meshes
+    assert mesh.colors is not None and mesh.colors[:, 3].tolist() == [128, 255, 128, 128]
+
+
+@pytest.mark.parametrize(("alpha", "mode"), [(128, "BLEND"), (255, None)])
+def test_transparent_colors_without_a_material_are_written_as_such(alpha: int, mode: str | None) -> None:
+    colors = np.tile(np.uint8([255, 0, 0, alpha]), (4, 1))
+    scene = Scene((Mesh(SQUARE, TWO.reshape(-1, 3), colors=colors),), (Part(0),))
+    document = parse_json(write_scene(scene))
+    (primitive,) = document["meshes"][0]["primitives"]
+    assert document["materials"][primitive["material"]].get("alphaMode") == mode
 
 
 def test_specular_glossiness_shows_its_diffuse_texture() -> None:

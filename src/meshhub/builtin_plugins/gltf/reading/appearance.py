@@ -42,10 +42,11 @@ class UvMapping:
 
 @dataclass(frozen=True)
 class MappedMaterial:
-    """Index of a material in the scene, -1 for none, and its mapping."""
+    """Index of a material in the scene, -1 for none, its mapping, and whether alpha is ignored."""
 
     material: int = -1
     mapping: UvMapping = UvMapping()
+    is_opaque: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,12 @@ class MaterialReader:
         if strength is not None:
             emissive *= strength.number("emissiveStrength", 1.0)
         red, green, blue = _encode_color(np.array(shading.color[:3]))
+        alpha_mode = _ALPHA_MODES.get(source.name("alphaMode"), "opaque")
+        is_opaque = alpha_mode == "opaque"
         material = Material(
             name=source.name(),
-            base_color=(red, green, blue, _clip(shading.color[3])),
+            # other formats have no alpha mode that ignores alpha
+            base_color=(red, green, blue, 1.0 if is_opaque else _clip(shading.color[3])),
             base_color_image=images[0],
             metallic=_clip(shading.metallic),
             roughness=_clip(shading.roughness),
@@ -120,7 +124,7 @@ class MaterialReader:
             occlusion_image=images[4],
             emissive=_encode_color(emissive),
             emissive_image=images[1],
-            alpha_mode=_ALPHA_MODES.get(source.name("alphaMode"), "opaque"),
+            alpha_mode=alpha_mode,
             alpha_cutoff=_clip(source.number("alphaCutoff", 0.5)),
             double_sided=source.flag("doubleSided"),
             unlit=source.extension("KHR_materials_unlit") is not None,
@@ -131,7 +135,7 @@ class MaterialReader:
             # writers without materials, including ours, write this default, so it carries no information
             return MappedMaterial()
         self.materials.append(material)
-        return MappedMaterial(len(self.materials) - 1, first.mapping if first is not None else UvMapping())
+        return MappedMaterial(len(self.materials) - 1, first.mapping if first is not None else UvMapping(), is_opaque)
 
     def _read_shading(self, source: JsonObject) -> _Shading:
         metal = source.child_or_empty("pbrMetallicRoughness")

@@ -22,7 +22,7 @@ from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
 from meshhub.builtin_plugins.gltf.reading.primitives import FAN, STRIP, TRIANGLES, decode_triangles
 from meshhub.errors import UnreadableFile, format_count
 from meshhub.model.notes import note
-from meshhub.model.scene import Float32, Float64, Int32, Mesh
+from meshhub.model.scene import Float32, Float64, Int32, Mesh, UInt8
 from meshhub.toolkit.geometry import face_normals
 
 _IGNORED_MODES = {0: "points", 1: "lines", 2: "lines", 3: "lines"}
@@ -41,7 +41,7 @@ class _VertexBlock:
     mapping: UvMapping
     colors: AttributeRows | None
     faces: list[NDArray[Any]] = field(default_factory=list)
-    materials: list[int] = field(default_factory=list)
+    materials: list[MappedMaterial] = field(default_factory=list)
 
 
 class MeshReader:
@@ -81,7 +81,7 @@ class MeshReader:
         primitives = source.entries("primitives")
         materials = {self._read_material(primitive) for primitive in primitives}
         uniform = materials.pop() if len(materials) == 1 else None
-        geometry = None if uniform is None else self._geometry_key(source, primitives, uniform.mapping)
+        geometry = None if uniform is None else self._geometry_key(source, primitives, uniform)
         index = self._index_by_geometry.get(geometry) if geometry is not None else None
         if index is None:
             blocks: dict[object, _VertexBlock] = {}
@@ -99,7 +99,7 @@ class MeshReader:
     def _read_material(self, primitive: JsonObject) -> MappedMaterial:
         return self._materials.read(primitive.integer_or_none("material"), primitive.path_of("material"))
 
-    def _geometry_key(self, source: JsonObject, primitives: list[JsonObject], mapping: UvMapping) -> object:
+    def _geometry_key(self, source: JsonObject, primitives: list[JsonObject], material: MappedMaterial) -> object:
         """Return a key that meshes of equal geometry share; None for a mesh with extensions, which it ignores."""
         keys = []
         for primitive in primitives:
@@ -107,8 +107,9 @@ class MeshReader:
             if attributes is None or primitive.has("extensions"):
                 return None
             mode, indices = primitive.integer("mode", TRIANGLES), primitive.integer_or_none("indices")
-            keys.append((mode, indices, _vertex_key(attributes, mapping)))
-        return source.name(), mapping, tuple(keys)
+            ignores_alpha = material.is_opaque and attributes.has("COLOR_0")
+            keys.append((mode, indices, _vertex_key(attributes, material.mapping), ignores_alpha))
+        return source.name(), material.mapping, tuple(keys)
 
     def _add_primitive(self, primitive: JsonObject, blocks: dict[object, _VertexBlock]) -> None:
         """Add the triangles of a primitive to the block of its vertices."""
@@ -140,7 +141,7 @@ class MeshReader:
         faces = self._drop_invalid_faces(primitive, faces, len(block.positions))
         self._buffers.spend(len(faces))
         block.faces.append(faces)
-        block.materials.append(material.material)
+        block.materials.append(material)
 
     def _has_fallback(self, primitive: JsonObject, attributes: JsonObject) -> bool:
         """Return whether the file also has the compressed primitive in uncompressed form."""
@@ -236,22 +237,26 @@ class MeshReader:
             faces.append(block_faces + np.int32(total) if total else block_faces)
             selections.append(selection)
             total += len(vertices[-1])
-        materials = np.repeat(
-            np.array([material for block in blocks for material in block.materials], np.int32),
-            [len(primitive_faces) for block in blocks for primitive_faces in block.faces],
+        owners = [material for block in blocks for material in block.materials]
+        face_counts = [len(primitive_faces) for block in blocks for primitive_faces in block.faces]
+        materials = np.repeat(np.array([owner.material for owner in owners], np.int32), face_counts)
+        all_faces = _concatenate(faces)
+        colors = _join_optional(
+            blocks,
+            selections,
+            lambda block: block.colors,
+            lambda _, rows: encode_vertex_colors(rows),
+            np.full(4, 255, np.uint8),
         )
+        if colors is not None:
+            is_opaque = np.repeat([owner.is_opaque for owner in owners], face_counts)
+            _ignore_alpha(colors, all_faces, is_opaque)
         return Mesh(
             vertices=_concatenate(vertices),
-            faces=_concatenate(faces),
+            faces=all_faces,
             normals=_join_normals(blocks, selections, vertices, faces),
             uv=_join_optional(blocks, selections, lambda block: block.uv, _convert_uv, np.zeros(2, np.float32)),
-            colors=_join_optional(
-                blocks,
-                selections,
-                lambda block: block.colors,
-                lambda _, rows: encode_vertex_colors(rows),
-                np.full(4, 255, np.uint8),
-            ),
+            colors=colors,
             face_material=materials if has_face_materials and (materials >= 0).any() else None,
             name=name,
         )
@@ -287,6 +292,13 @@ def _join_optional(
         else:
             arrays.append(convert(block, rows.select(selection)))
     return _concatenate(arrays)  # type: ignore[no-any-return]
+
+
+def _ignore_alpha(colors: UInt8, faces: Int32, is_opaque: NDArray[np.bool_]) -> None:
+    """Make the vertices of opaque faces opaque; those that other faces share keep their alpha (glTF 2.0 §3.9.4)."""
+    has_alpha = np.zeros(len(colors), np.bool_)
+    has_alpha[faces[~is_opaque]] = True
+    colors[~has_alpha, 3] = 255
 
 
 def _convert_uv(block: _VertexBlock, rows: AttributeRows) -> Float32:

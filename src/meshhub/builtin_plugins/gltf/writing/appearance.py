@@ -21,6 +21,8 @@ _FILTERS = {"linear": (9729, 9987), "nearest": (9728, 9728)}
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 _DEFAULT_MATERIAL = Material()
 """Material of faces without one, because the default of glTF is bare metal, which most viewers show as black."""
+_TRANSLUCENT_MATERIAL = Material(alpha_mode="blend")
+"""The same with transparent vertex colors, whose alpha the default of glTF ignores (glTF 2.0 §3.9.4)."""
 
 Object = dict[str, Any]
 
@@ -43,19 +45,21 @@ class MaterialWriter:
         self.required: set[str] = set()
         self._scene = scene
         self._store_image = store_image
-        self._material_cache: dict[tuple[int | None, bool], int] = {}
+        self._material_cache: dict[tuple[int | None, bool, bool], int] = {}
         self._image_cache: dict[int, int | None] = {}
         self._texture_cache: dict[tuple[int, tuple[str, str], str], int | None] = {}
 
-    def write(self, material: int | None, has_uv: bool) -> int:
+    def write(self, material: int | None, *, has_uv: bool, is_translucent: bool) -> int:
         """Write a material, and return its index.
 
         Args:
             material: Index in the scene, or None.
             has_uv: Whether the mesh has texture coordinates; without them, textures are left out.
+            is_translucent: Whether the mesh has transparent vertex colors.
         """
-        source = _DEFAULT_MATERIAL if material is None else self._scene.materials[material]
-        key = (material, has_uv and bool(source.images()))
+        plain = _TRANSLUCENT_MATERIAL if is_translucent else _DEFAULT_MATERIAL
+        source = plain if material is None else self._scene.materials[material]
+        key = (material, has_uv and bool(source.images()), is_translucent and material is None)
         if key not in self._material_cache:
             self._material_cache[key] = len(self.materials)
             self.materials.append(self._convert(source, has_textures=key[1]))

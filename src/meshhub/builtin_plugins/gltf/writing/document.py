@@ -133,14 +133,17 @@ class DocumentBuilder:
         """Return the mesh object of a geometry with the material of a part."""
         fallback = part.material if any(material < 0 for material, _ in geometry.indices) else None
         if (key, fallback) not in self._mesh_cache:
-            name = self._scene.meshes[part.mesh].name
-            mesh: Object = {"name": name} if name else {}
+            source = self._scene.meshes[part.mesh]
+            mesh: Object = {"name": source.name} if source.name else {}
             has_uv = "TEXCOORD_0" in geometry.attributes
+            is_translucent = source.colors is not None and bool((source.colors[:, 3] < 255).any())
             mesh["primitives"] = [
                 {
                     "attributes": geometry.attributes,
                     "indices": indices,
-                    "material": self._materials.write(fallback if material < 0 else material, has_uv),
+                    "material": self._materials.write(
+                        fallback if material < 0 else material, has_uv=has_uv, is_translucent=is_translucent
+                    ),
                 }
                 for material, indices in geometry.indices
             ]
