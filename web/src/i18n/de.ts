@@ -710,7 +710,7 @@ export const de: Catalog = {
     damaged_file: "Verweise in der Datei führen ins Leere ({count}); Formen können fehlen.",
     features_not_listed: "Radien und Bohrungen ließen sich nicht auflisten.",
     deviation_adjusted:
-      "Die Genauigkeit von {requested} mm passte nicht zu jedem Teil und wurde angepasst: {least} bis {greatest} mm.",
+      "Die Genauigkeit von {requested} mm passte nicht zu jedem Teil und wurde angepasst, auf höchstens {greatest} mm.",
     external_reference: "Die Datei verweist auf andere Dateien, deren Formen fehlen.",
     faces_lost: "{count} von {total} Flächen gehören zu keiner Form, die gelesen wurde.",
     faces_not_meshed: "{count} von {total} Flächen ließen sich nicht in Dreiecke zerlegen.",

@@ -695,7 +695,7 @@ export const es: Catalog = {
     damaged_file: "Hay referencias sin destino ({count}); pueden faltar formas.",
     features_not_listed: "No se pudieron listar radios y agujeros.",
     deviation_adjusted:
-      "La precisión de {requested} mm no servía para cada pieza; se adaptó: de {least} a {greatest} mm.",
+      "La precisión de {requested} mm no servía para cada pieza; se adaptó, a {greatest} mm como máximo.",
     external_reference: "El archivo remite a otros cuyas formas faltan.",
     faces_lost: "{count} de {total} caras no pertenecen a ninguna forma leída.",
     faces_not_meshed: "{count} de {total} caras no se pudieron triangular.",

@@ -703,7 +703,7 @@ export const fr: Catalog = {
     damaged_file: "Des renvois du fichier sont sans cible ({count}) ; des formes peuvent manquer.",
     features_not_listed: "Rayons et perçages n’ont pu être listés.",
     deviation_adjusted:
-      "La précision de {requested} mm n’allait pas à chaque pièce ; elle a été adaptée : {least} à {greatest} mm.",
+      "La précision de {requested} mm n’allait pas à chaque pièce ; elle a été adaptée, à {greatest} mm au plus.",
     external_reference: "Le fichier renvoie à d’autres, dont les formes manquent.",
     faces_lost: "{count} faces sur {total} n’appartiennent à aucune forme lue.",
     faces_not_meshed: "{count} faces sur {total} n’ont pu être triangulées.",

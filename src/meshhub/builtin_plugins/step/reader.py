@@ -245,9 +245,10 @@ def _report_deviation(tessellations: list[Tessellation], requested_mm: float) ->
         )
         note(
             "deviation_adjusted",
-            f"step_deviation_mm={format_number(requested_mm)} does not suit the size of every part; {span} was used",
+            f"{{step_deviation_mm}} of {format_number(requested_mm)} mm does not suit the size of every part; "
+            f"{span} was used",
+            options=("step_deviation_mm",),
             requested=requested_mm,
-            least=low,
             greatest=high,
         )
 
