@@ -211,6 +211,8 @@ def test_concave_polygons_keep_their_area() -> None:
         ("float red, float green, float blue", [1.0, 0.5, 0.0], [255, 128, 0, 255]),
         ("float r, float g, float b, float a", [1.0, 0.5, 0.0, 0.5], [255, 128, 0, 128]),
         ("ushort red, ushort green, ushort blue", [65535, 32896, 0], [255, 128, 0, 255]),
+        ("ushort red, ushort green, ushort blue", [255, 128, 0], [255, 128, 0, 255]),
+        ("uchar red, uchar green, uchar blue, float alpha", [255, 128, 0, 128], [255, 128, 0, 128]),
         ("uchar diffuse_red, uchar diffuse_green, uchar diffuse_blue", [255, 128, 0], [255, 128, 0, 255]),
         ("uchar red, uchar green, uchar blue, uchar alpha", [9, 8, 7, 0], [9, 8, 7, 255]),
         ("int red, int green, int blue", [300, 128, -5], [255, 128, 0, 255]),

@@ -39,10 +39,13 @@ def read_colors(table: ElementTable) -> UInt8 | None:
         if not all(name in table.columns for name in names[:3]):
             continue
         colors = np.full((table.count, 4), 255, np.uint8)
-        is_fraction = all(_is_fraction(table.columns[name]) for name in names[:3])
+        rgb = [table.columns[name] for name in names[:3]]
         for channel, name in enumerate(names):
             if name in table.columns:
-                colors[:, channel] = _to_bytes(table.columns[name], is_fraction=is_fraction)
+                values = table.columns[name]
+                # a dark channel has the range of the other channels of its type
+                peers = [column for column in rgb if column.dtype == values.dtype] or [values]
+                colors[:, channel] = _to_bytes(values, max(float(np.nanmax(peer, initial=0)) for peer in peers))
         if table.count and not colors[:, 3].any():
             colors[:, 3] = 255
             note("alpha_zero", "all colors in the PLY file are fully transparent: read as opaque")
@@ -50,16 +53,18 @@ def read_colors(table: ElementTable) -> UInt8 | None:
     return None
 
 
-def _is_fraction(values: Column) -> bool:
-    """Return whether floats are at most 1; True for integers, whose type gives the range."""
-    return values.dtype.kind != "f" or not len(values) or float(np.nanmax(values, initial=0)) <= 1
+def _to_bytes(values: Column, largest: float) -> UInt8:
+    """Return a channel as bytes, by the largest number of its range.
 
-
-def _to_bytes(values: Column, *, is_fraction: bool) -> UInt8:
-    """Return a channel as bytes. Floats range to 1 if `is_fraction`, or else to 255; 16-bit integers to 65535."""
+    Floats range to 1, and 16-bit integers to 65535. Some programs write 0 to 255 in these types, too.
+    """
     if values.dtype == np.uint8:
         return values
-    scale = 255.0 if values.dtype.kind == "f" and is_fraction else 1 / 257 if values.dtype == np.uint16 else 1.0
+    scale = 1.0
+    if values.dtype.kind == "f" and largest <= 1:
+        scale = 255.0
+    elif values.dtype == np.uint16 and largest > 255:
+        scale = 1 / 257
     scaled = np.nan_to_num(values.astype(np.float64), nan=0, posinf=255, neginf=0) * scale
     channel: UInt8 = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
     return channel
