@@ -353,6 +353,27 @@ def test_vertex_colors_are_read(rows: list[str], colors: list[list[int]]) -> Non
     assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
 
 
+POLYPAINT = "#MRGB ffff0000ff00ff00\n#MRGB 00ff8000ffFFFFFF\n"
+"""Colors of the four vertices of the tetrahedron, in two comments of ZBrush."""
+
+
+def test_colors_in_comments_of_zbrush_are_read() -> None:
+    mesh = parse_obj(TETRA + POLYPAINT + FACES).meshes[0]
+    assert mesh.colors is not None
+    colors = dict(zip(map(tuple, mesh.vertices.tolist()), mesh.colors.tolist(), strict=True))
+    assert [colors[tuple(map(float, line.split()[1:]))] for line in TETRA.splitlines()] == [
+        [255, 0, 0, 255],
+        [0, 255, 0, 255],
+        [255, 128, 0, 255],
+        [255, 255, 255, 255],
+    ]
+
+
+@pytest.mark.parametrize("comments", [POLYPAINT[:30], POLYPAINT.replace("8", "x"), "mtllib a.mtl\n" + POLYPAINT])
+def test_colors_in_comments_need_one_for_each_vertex_and_no_materials(comments: str) -> None:
+    assert parse_obj(TETRA + comments + FACES).meshes[0].colors is None
+
+
 def test_weights_are_not_read_as_coordinates_or_colors() -> None:
     scene, notes = parse_with_notes(TETRA.replace("\n", " 2\n") + FACES)
     assert_tetra(scene)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,9 @@ from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Part, Scene, UInt8
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import unit_vectors
+
+_POLYPAINT = re.compile(rb"(?m)^#MRGB ([0-9A-Fa-f]+) *$")
+"""Comment with the colors of the next vertices, up to 64."""
 
 
 def read(source: Source, options: ObjReaderOptions) -> Scene:
@@ -45,6 +49,8 @@ def read(source: Source, options: ObjReaderOptions) -> Scene:
         note("ignored_elements", f"the OBJ also has {', '.join(ignored)}: read only its faces")
     _check_positions(lines, points, faces)
     colors, has_color = _read_colors(points)
+    if colors is None:
+        colors, has_color = _read_polypaint(lines, len(points.rows))
     data = VertexData(
         np.ascontiguousarray(points.rows[:, :3]),
         colors,
@@ -129,6 +135,20 @@ def _read_colors(points: NumberRows) -> tuple[UInt8 | None, NDArray[np.bool_] | 
         colors[:, 3] = 255
         note("alpha_zero", "all colors in the OBJ are fully transparent: read as opaque")
     return colors, has_color
+
+
+def _read_polypaint(lines: Lines, count: int) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
+    """Return the colors in comments of ZBrush, `#MRGB MMRRGGBB…`, as `_read_colors` does; MM is a mask for sculpting.
+
+    None without one for each vertex, and beside materials, whose textures usually show the same colors.
+    """
+    text = bytes(lines.join(lines.find(statements.COMMENT_M)))
+    digits = b"".join(_POLYPAINT.findall(text))
+    if len(digits) != 8 * count or len(lines.find(statements.MTLLIB)):
+        return None, None
+    rows = np.frombuffer(bytes.fromhex(digits.decode()), np.uint8).reshape(-1, 4)
+    colors = np.column_stack([rows[:, 1:], np.full(count, 255, np.uint8)])
+    return colors, np.ones(count, np.bool_)
 
 
 def _clean_uv(rows: Float32) -> Float32:

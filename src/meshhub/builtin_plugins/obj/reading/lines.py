@@ -14,7 +14,7 @@ from meshhub.toolkit.columns import blank_comments
 
 Index = NDArray[np.intp]
 
-V, VT, VN, F, O, G, USEMTL, MTLLIB = range(1, 9)  # noqa: E741 - keywords of the format
+V, VT, VN, F, O, G, USEMTL, MTLLIB, COMMENT_M = range(1, 10)  # noqa: E741 - keywords of the format
 """Statements that are read; all other lines have the number 0."""
 
 
@@ -25,6 +25,7 @@ def _code(word: bytes) -> int:
 _STATEMENTS = np.zeros(1 << 16, np.uint8)
 for _word, _statement in {
     b"v ": V, b"vt": VT, b"vn": VN, b"f ": F, b"o ": O, b"o\n": O, b"g ": G, b"g\n": G, b"us": USEMTL, b"mt": MTLLIB,
+    b"#M": COMMENT_M,
 }.items():  # fmt: skip
     _STATEMENTS[_code(_word)] = _statement
 
