@@ -120,7 +120,7 @@ def test_a_cut_archive_needs_a_complete_copy(tmp_path: Path) -> None:
     (tmp_path / "cut.zip").write_bytes((tmp_path / "whole.zip").read_bytes()[:-10])
     with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
         pass
-    for name, remedy in (("cut.zip", b"or use a complete copy"), ("empty.zip", b"pack the models into it")):
+    for name, remedy in (("cut.zip", b"use a complete copy"), ("empty.zip", b"pack the models into it")):
         done = meshhub_cli("convert", name, "a.ply", cwd=tmp_path)
         assert done.returncode == 3
         assert remedy in done.stderr
