@@ -3,7 +3,7 @@
 import type { Output } from "./api";
 import { isColored } from "./chain";
 import type { ClosedSurface } from "./surface";
-import type { PreviewFacts } from "./types";
+import type { PreviewFacts, Triple } from "./types";
 
 const JSON_CHUNK_OFFSET = 20;
 /** Extensions that change the geometry or need a decoder; with any of them, the service draws the result. */
@@ -28,6 +28,8 @@ export function deriveFacts(before: PreviewFacts, output: Output, maxTriangles: 
   if (hasOperations(output) || (source.findings ?? []).length > 0) return null;
   const { faces = 0, size_mm: size } = report.target;
   if (faces === 0 || faces !== source.faces || faces > maxTriangles || !size) return null;
+  // The source may have been read again in another unit.
+  if (!isSameSize(size, source.size_mm)) return null;
   return toFacts(output, { ...source, features: listKept(before, output), size_mm: size });
 }
 
@@ -47,8 +49,7 @@ export function isPlainShape(before: PreviewFacts, output: Output, maxTriangles:
  */
 export function describeSurface(before: PreviewFacts, output: Output, surface: ClosedSurface): PreviewFacts | null {
   const { faces, size_mm: size } = output.report?.target ?? {};
-  const isSame = size?.every((side, axis) => Math.abs(side - (surface.size[axis] ?? 0)) <= SIZE_TOLERANCE * side);
-  if (!isSame || faces !== surface.faces || surface.bodies !== 1) return null;
+  if (!size || !isSameSize(size, surface.size) || faces !== surface.faces || surface.bodies !== 1) return null;
   return toFacts(output, {
     size_mm: surface.size,
     faces: surface.faces,
@@ -75,6 +76,10 @@ export function isPlainGlb(data: ArrayBuffer): boolean {
   const json = new TextDecoder().decode(new Uint8Array(data, JSON_CHUNK_OFFSET, view.getUint32(12, true)));
   const { extensionsUsed = [] } = JSON.parse(json) as { extensionsUsed?: string[] };
   return !extensionsUsed.some((name) => UNREADABLE.test(name));
+}
+
+function isSameSize(size: Triple, other: Triple): boolean {
+  return size.every((side, axis) => Math.abs(side - (other[axis] ?? 0)) <= SIZE_TOLERANCE * side);
 }
 
 function hasOperations({ report }: Output): boolean {

@@ -54,6 +54,7 @@ test.each<[string, Output, PreviewFacts, number]>([
   ["an operation", toOutput({ steps: [{ step: "repair", kind: "operation", seconds: 0 }] }), before, 100],
   ["other faces", toOutput({ target: { ...report.target, faces: 10 } }), before, 100],
   ["many faces", toOutput(), before, 11],
+  ["another size", toOutput({ target: { ...report.target, size_mm: [254, 508, 762] } }), before, 100],
   ["companions", toOutput({}, [{ path: "a.png", file: new File([], "a.png") }]), before, 100],
   [
     "problems",
