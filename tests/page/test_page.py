@@ -194,6 +194,14 @@ def test_a_broken_file_is_explained(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("button", name="Choose files").wait_for()
 
 
+def test_an_unknown_kind_of_file_is_answered_with_the_formats(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "notes.xyz"
+    path.write_bytes(b"no model")
+    page = visit.open()
+    pick(page, path)
+    assert re.search(r"one of these formats: .*\bstl\b", page.get_by_role("alert").inner_text())
+
+
 def test_a_file_above_the_limit_of_the_plan_is_not_uploaded(visit: Visit, tmp_path: Path) -> None:
     path = tmp_path / "large.stl"
     path.write_bytes(bytes(30 << 20))

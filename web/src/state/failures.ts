@@ -38,9 +38,10 @@ export function toFailure(error: unknown): Failure {
   const formats = Object.values(supported.value?.formats ?? {});
   const readable = formats.filter(({ read }) => read).map(({ extensions }) => extensions[0] ?? "");
   const named = { formats: readable.join(" "), request: requestId };
-  const advice = tOptional(`advice_${withDefect(code, error.values)}`) ?? tOptional(`advice_${code}`, named) ?? "";
+  const advices = [withDefect(code, error.values), code].map((name) => tOptional(`advice_${name}`, named));
   const original = humanize(error.message, fields.value);
   const message = describeError(code, nameValues(error.values));
+  const advice = advices.find((text) => text !== null) ?? "";
   return { message: message ?? original, advice, code, details: message === null ? "" : original };
 }
 
