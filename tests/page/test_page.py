@@ -741,6 +741,16 @@ def test_german_is_a_second_language(browser: Any, address: str) -> None:
     visit.close()
 
 
+def test_a_damaged_archive_is_german(browser: Any, address: str, tmp_path: Path) -> None:
+    path = tmp_path / "teile.zip"
+    path.write_bytes(b"PK\x03\x04 is cut off")
+    visit = Visit(browser, address, locale="de-DE")
+    page = visit.open()
+    pick(page, path, button="Dateien wählen")
+    page.get_by_text("teile.zip ist beschädigt oder ungewöhnlich gepackt.").wait_for()
+    visit.close()
+
+
 def test_another_language_translates_what_is_shown(visit: Visit) -> None:
     """The form keeps its settings."""
     page = visit.open()

@@ -1,6 +1,6 @@
 /** Turn dropped and picked files, folders and ZIP archives into models with their companions. */
 
-import { isZip, readZip } from "./zip";
+import { ArchiveError, readZip, type ArchiveDefect } from "./zip";
 
 /** A model and the files that it needs, such as materials and textures. */
 export interface Model {
@@ -12,6 +12,16 @@ export interface Model {
 export interface PathFile {
   path: string;
   file: File;
+}
+
+/** Archive among the files that cannot be unpacked. */
+export class UnpackError extends Error {
+  constructor(
+    readonly path: string,
+    readonly defect: ArchiveDefect,
+  ) {
+    super(`'${path}' is ${defect}`);
+  }
 }
 
 const COMPANION_EXTENSIONS = new Set("mtl bin png jpg jpeg webp bmp gif tga tif tiff ktx2 dds".split(" "));
@@ -56,21 +66,10 @@ async function readEntry(entry: FileSystemEntry): Promise<PathFile[]> {
   }
 }
 
-/** Unpack ZIP archives and group the files into models with companions. */
+/** Unpack ZIP archives and group the files into models with companions. Throws an UnpackError. */
 export async function groupModels(files: PathFile[]): Promise<Model[]> {
-  const unpacked: PathFile[] = [];
-  for (const { path, file } of files) {
-    if (extensionOf(path) !== "zip") {
-      unpacked.push({ path, file });
-      continue;
-    }
-    const data = new Uint8Array(await file.arrayBuffer());
-    if (!isZip(data)) throw new Error(`'${path}' is not a ZIP archive`);
-    for (const entry of await readZip(data)) {
-      unpacked.push({ path: entry.path, file: new File([entry.data], entry.path.replace(/^.*\//, "")) });
-    }
-  }
-  const usable = unpacked.filter(({ path }) => !SYSTEM_FILES.test(path));
+  const unpacked = await Promise.all(files.map(async (each) => (isArchive(each) ? unpack(each) : [each])));
+  const usable = unpacked.flat().filter(({ path }) => !SYSTEM_FILES.test(path));
   const companions = usable.filter(({ path }) => COMPANION_EXTENSIONS.has(extensionOf(path)));
   const models = usable.filter(({ path }) => !COMPANION_EXTENSIONS.has(extensionOf(path)));
   // Without any model the companions themselves are sent, so that the service reports what is wrong with them.
@@ -82,6 +81,20 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
       companions: await findCompanions(model, companions),
     })),
   );
+}
+
+function isArchive({ path }: PathFile): boolean {
+  return extensionOf(path) === "zip";
+}
+
+async function unpack({ path, file }: PathFile): Promise<PathFile[]> {
+  const data = new Uint8Array(await file.arrayBuffer());
+  const entries = await readZip(data).catch((error: unknown) => {
+    throw error instanceof ArchiveError ? new UnpackError(path, error.defect) : error;
+  });
+  const usable = entries.filter((entry) => !SYSTEM_FILES.test(entry.path));
+  if (usable.length === 0) throw new UnpackError(path, "empty");
+  return usable.map((entry) => ({ path: entry.path, file: new File([entry.data], entry.path.replace(/^.*\//, "")) }));
 }
 
 /** Return the companions of a model, by their paths from its folder. */

@@ -5,6 +5,15 @@ export interface Entry {
   data: Uint8Array<ArrayBuffer>;
 }
 
+export type ArchiveDefect = "damaged" | "empty" | "encrypted" | "tooLarge";
+
+/** Archive whose files cannot be read. */
+export class ArchiveError extends Error {
+  constructor(readonly defect: ArchiveDefect) {
+    super(`the archive is ${defect}`);
+  }
+}
+
 const LOCAL_HEADER = 0x04034b50;
 const CENTRAL_HEADER = 0x02014b50;
 const END_OF_DIRECTORY = 0x06054b50;
@@ -34,8 +43,17 @@ export function isZip(data: Uint8Array): boolean {
   return data.length > 4 && data[0] === 0x50 && data[1] === 0x4b && (data[2] === 3 || data[2] === 5);
 }
 
-/** Unpack an archive. Throws an Error if it is damaged, encrypted or too large. */
+/** Unpack an archive. Throws an ArchiveError if it is damaged, encrypted or too large. */
 export async function readZip(data: Uint8Array<ArrayBuffer>): Promise<Entry[]> {
+  try {
+    return await readEntries(data);
+  } catch (error) {
+    // A header may point beyond the end, and the browser rejects compressed data in its own words.
+    throw error instanceof ArchiveError ? error : new ArchiveError("damaged");
+  }
+}
+
+async function readEntries(data: Uint8Array<ArrayBuffer>): Promise<Entry[]> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const end = findEnd(view);
   const count = view.getUint16(end + 10, true);
@@ -43,7 +61,7 @@ export async function readZip(data: Uint8Array<ArrayBuffer>): Promise<Entry[]> {
   const entries: Entry[] = [];
   let unpacked = 0;
   for (let index = 0; index < count; index++) {
-    if (view.getUint32(offset, true) !== CENTRAL_HEADER) throw new Error("the archive is damaged");
+    if (view.getUint32(offset, true) !== CENTRAL_HEADER) throw new ArchiveError("damaged");
     const flags = view.getUint16(offset + 8, true);
     const method = view.getUint16(offset + 10, true);
     const packedBytes = view.getUint32(offset + 20, true);
@@ -53,8 +71,8 @@ export async function readZip(data: Uint8Array<ArrayBuffer>): Promise<Entry[]> {
     const path = new TextDecoder().decode(data.subarray(offset + 46, offset + 46 + nameBytes));
     offset += 46 + nameBytes + view.getUint16(offset + 30, true) + view.getUint16(offset + 32, true);
     if (path.endsWith("/")) continue;
-    if (flags & 1) throw new Error("the archive is encrypted");
-    if (unpacked > MAX_UNPACKED_BYTES) throw new Error("the archive is too large");
+    if (flags & 1) throw new ArchiveError("encrypted");
+    if (unpacked > MAX_UNPACKED_BYTES) throw new ArchiveError("tooLarge");
     const start = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
     const packed = data.subarray(start, start + packedBytes);
     entries.push({ path, data: method === STORED ? packed : await inflate(packed, method) });
@@ -67,18 +85,18 @@ function findEnd(view: DataView): number {
   for (let offset = view.byteLength - END_BYTES; offset >= first; offset--) {
     if (view.getUint32(offset, true) === END_OF_DIRECTORY) return offset;
   }
-  throw new Error("the archive is damaged");
+  throw new ArchiveError("damaged");
 }
 
 async function inflate(packed: Uint8Array<ArrayBuffer>, method: number): Promise<Uint8Array<ArrayBuffer>> {
-  if (method !== DEFLATED) throw new Error("the archive uses an unknown compression");
+  if (method !== DEFLATED) throw new ArchiveError("damaged");
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
   const reader = stream.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     bytes += part.value.length;
-    if (bytes > MAX_UNPACKED_BYTES) throw new Error("the archive is too large");
+    if (bytes > MAX_UNPACKED_BYTES) throw new ArchiveError("tooLarge");
     chunks.push(part.value);
   }
   return concatenate(chunks);

@@ -48,8 +48,11 @@ test("files of a ZIP are models; those of the system are skipped", async () => {
   expect(models.map(({ name }) => name)).toEqual(["a.stl", "b.stl"]);
 });
 
-test("a ZIP that is none is rejected by name", async () => {
-  await expect(groupModels([at("broken.zip")])).rejects.toThrow("broken.zip");
+test("a ZIP that is none, or holds no files, is rejected by name", async () => {
+  const noFiles = writeZip([{ path: ".DS_Store", data: new Uint8Array(1) }]);
+  const empty = { path: "empty.zip", file: new File([noFiles], "empty.zip") };
+  await expect(groupModels([at("broken.zip")])).rejects.toMatchObject({ path: "broken.zip", defect: "damaged" });
+  await expect(groupModels([empty])).rejects.toMatchObject({ path: "empty.zip", defect: "empty" });
 });
 
 test("a texture alone is sent, so that the service explains what is missing", async () => {

@@ -36,6 +36,17 @@ test("a damaged archive is rejected", async () => {
   await expect(readZip(archive.slice(0, -10))).rejects.toThrow("damaged");
 });
 
+test("an archive with damaged content, or whose directory points beyond its end, is rejected", async () => {
+  const archive = writeZip([{ path: "a.stl", data: bytes("solid") }]);
+  const directory = new DataView(archive.buffer).getUint32(archive.length - 6, true);
+  const compressed = archive.slice();
+  new DataView(compressed.buffer).setUint16(directory + 10, 8, true);
+  await expect(readZip(compressed)).rejects.toMatchObject({ defect: "damaged" });
+  const beyond = archive.slice();
+  new DataView(beyond.buffer).setUint32(archive.length - 6, 1e9, true);
+  await expect(readZip(beyond)).rejects.toMatchObject({ defect: "damaged" });
+});
+
 test("an encrypted archive is rejected", async () => {
   const archive = writeZip([{ path: "a.stl", data: bytes("solid") }]);
   const view = new DataView(archive.buffer);

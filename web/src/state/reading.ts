@@ -4,7 +4,7 @@ import { batch } from "@preact/signals";
 
 import { preview } from "../api";
 import { formatBytes, t, tOptional } from "../i18n";
-import { extensionOf, groupModels, type Model, type PathFile } from "../intake";
+import { extensionOf, groupModels, type Model, type PathFile, UnpackError } from "../intake";
 import { toFields } from "../settings";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
@@ -34,8 +34,8 @@ export async function addFiles(files: PathFile[]): Promise<void> {
   try {
     models = await groupModels(files);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    banner.value = toNotice(t("pasteError", { message }));
+    const isArchive = error instanceof UnpackError;
+    banner.value = isArchive ? toNotice(t(`archive_${error.defect}`, { name: error.path })) : toFailure(error);
     return;
   }
   const limit = plan.value?.limits.max_batch_files ?? Infinity;
