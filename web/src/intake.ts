@@ -74,11 +74,13 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
   const models = usable.filter(({ path }) => !COMPANION_EXTENSIONS.has(extensionOf(path)));
   // Without any model the companions themselves are sent, so that the service reports what is wrong with them.
   if (models.length === 0) return companions.map(({ file }) => ({ name: file.name, file, companions: [] }));
+  const modelFolders = new Set(models.map(({ path }) => folderOf(path)));
+  const shared = companions.filter(({ path }) => !modelFolders.has(folderOf(path)));
   return Promise.all(
     models.map(async (model) => ({
       name: model.file.name,
       file: model.file,
-      companions: await findCompanions(model, companions),
+      companions: await findCompanions(model, companions, shared),
     })),
   );
 }
@@ -97,24 +99,47 @@ async function unpack({ path, file }: PathFile): Promise<PathFile[]> {
   return usable.map((entry) => ({ path: entry.path, file: new File([entry.data], entry.path.replace(/^.*\//, "")) }));
 }
 
-/** Return the companions of a model, by their paths from its folder. */
-async function findCompanions(model: PathFile, companions: PathFile[]): Promise<Model["companions"]> {
-  const folder = model.path.replace(/[^/]*$/, "");
-  let found = companions.filter(({ path }) => path.startsWith(folder));
-  if (found.length > 0 && !WITH_FOLDER.has(extensionOf(model.path))) found = await findMentioned(model.file, found);
-  return found.map(({ path, file }) => ({ path: path.slice(folder.length), file }));
+function folderOf(path: string): string {
+  return path.replace(/[^/]*$/, "");
 }
 
-/** Return the files that a model, or another of them, mentions by name. */
-async function findMentioned(model: File, files: PathFile[]): Promise<PathFile[]> {
+/**
+ * Return the companions of a model, by their paths from its folder; by their names if they lie elsewhere.
+ * @param shared Companions in folders without a model, such as `textures` beside the folder of the model.
+ */
+async function findCompanions(
+  model: PathFile,
+  companions: PathFile[],
+  shared: PathFile[],
+): Promise<Model["companions"]> {
+  const folder = folderOf(model.path);
+  const own = companions.filter(({ path }) => path.startsWith(folder));
+  const near = WITH_FOLDER.has(extensionOf(model.path)) ? own : await findMentioned([model], own);
+  const names = new Set(near.map(nameOf));
+  const others = shared.filter((each) => !each.path.startsWith(folder) && !names.has(nameOf(each)));
+  const firstOfName = new Map(others.reverse().map((each) => [nameOf(each), each]));
+  const far = await findMentioned([model, ...near], [...firstOfName.values()]);
+  return [
+    ...near.map(({ path, file }) => ({ path: path.slice(folder.length), file })),
+    ...far.map(({ file }) => ({ path: file.name, file })),
+  ];
+}
+
+function nameOf({ file }: PathFile): string {
+  return file.name.toLowerCase();
+}
+
+/** Return the files that a model or its companions, or another of them, mention by name. */
+async function findMentioned(mentioning: PathFile[], files: PathFile[]): Promise<PathFile[]> {
   const found: PathFile[] = [];
-  const searched = [model];
-  for (const file of searched) {
+  const searched = [...mentioning];
+  for (const { file } of searched) {
+    if (found.length === files.length) break;
     if (file.size > MAX_SEARCHED_BYTES) continue;
     const text = (await file.text()).replaceAll("%20", " ").toLowerCase();
-    const mentioned = files.filter((each) => !found.includes(each) && text.includes(each.file.name.toLowerCase()));
+    const mentioned = files.filter((each) => !found.includes(each) && text.includes(nameOf(each)));
     found.push(...mentioned);
-    searched.push(...mentioned.map((each) => each.file));
+    searched.push(...mentioned);
   }
   return found;
 }

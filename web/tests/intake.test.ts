@@ -25,6 +25,20 @@ test("materials and textures of a folder belong to its OBJ, with their paths", a
   ]);
 });
 
+test("a model gets what it mentions of a folder beside its own, but nothing of another model", async () => {
+  const write = (path: string, text: string) => ({ path, file: new File([text], path.replace(/^.*\//, "")) });
+  const models = await groupModels([
+    write("source/car.obj", "mtllib car.mtl"),
+    write("source/car.mtl", "map_Kd ../textures/paint.png\nmap_Bump rust.png"),
+    write("bike/bike.dae", "paint.png"),
+    ...["bike/rust.png", "textures/paint.png", "textures/photo.png"].map(at),
+  ]);
+  expect(models.map(({ name, companions }) => [name, companions.map(({ path }) => path)])).toEqual([
+    ["car.obj", ["car.mtl", "paint.png"]],
+    ["bike.dae", ["paint.png"]],
+  ]);
+});
+
 test("a model of any other format gets the companions that it mentions, and those that they mention", async () => {
   const write = (path: string, text: string) => ({ path, file: new File([text], path.replace(/^.*\//, "")) });
   const models = await groupModels([
