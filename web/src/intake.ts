@@ -136,10 +136,22 @@ async function findMentioned(mentioning: PathFile[], files: PathFile[]): Promise
   for (const { file } of searched) {
     if (found.length === files.length) break;
     if (file.size > MAX_SEARCHED_BYTES) continue;
-    const text = (await file.text()).replaceAll("%20", " ").toLowerCase();
+    const text = decodeNames(await file.text()).toLowerCase();
     const mentioned = files.filter((each) => !found.includes(each) && text.includes(nameOf(each)));
     found.push(...mentioned);
     searched.push(...mentioned);
   }
   return found;
+}
+
+/** Return a text with characters in place of their percent-encoding. */
+function decodeNames(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      // not UTF-8, or not an encoding at all
+      return encoded;
+    }
+  });
 }

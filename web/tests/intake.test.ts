@@ -42,13 +42,13 @@ test("a model gets what it mentions of a folder beside its own, but nothing of a
 test("a model of any other format gets the companions that it mentions, and those that they mention", async () => {
   const write = (path: string, text: string) => ({ path, file: new File([text], path.replace(/^.*\//, "")) });
   const models = await groupModels([
-    write("car/car.dae", "<init_from>maps/My%20Paint.PNG</init_from><extra>car.mtl</extra>"),
+    write("car/car.dae", "<init_from>maps/Gr%C3%BCn%20100%.PNG</init_from><extra>car.mtl</extra>"),
     write("car/wheel.stl", "solid"),
     write("car/car.mtl", "map_Kd rust.jpg"),
-    ...["car/maps/my paint.png", "car/rust.jpg", "car/photo.jpg"].map(at),
+    ...["car/maps/grün 100%.png", "car/rust.jpg", "car/photo.jpg"].map(at),
   ]);
   expect(models.map(({ name, companions }) => [name, companions.map(({ path }) => path)])).toEqual([
-    ["car.dae", ["car.mtl", "maps/my paint.png", "rust.jpg"]],
+    ["car.dae", ["car.mtl", "maps/grün 100%.png", "rust.jpg"]],
     ["wheel.stl", []],
   ]);
 });

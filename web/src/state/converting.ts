@@ -99,7 +99,8 @@ export async function showBed(id: number, output: Output, model: Model): Promise
 }
 
 async function showOutput(id: number, output: Output, model: Model, signal: AbortSignal): Promise<void> {
-  const picture = (await drawOwn(id, output, model)) ?? (await drawPreview(model, signal));
+  const own = await drawOwn(id, output, model).catch(() => null);
+  const picture = own ?? (await drawPreview(model, signal));
   const { markChanges } = await import("../viewer/changes");
   const item = find(id);
   // In the meantime, the model was converted again, or removed.
