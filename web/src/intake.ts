@@ -25,9 +25,9 @@ export class UnpackError extends Error {
 }
 
 const COMPANION_EXTENSIONS = new Set("mtl bin png jpg jpeg webp bmp gif tga tif tiff ktx2 dds".split(" "));
-/** Formats whose models get every companion of their folder; those of another format get what they mention. */
+/** Formats whose models get every companion in their folder; a model of another format gets those that it mentions. */
 const WITH_FOLDER = new Set(["obj", "gltf", "ply"]);
-/** Bytes of a file up to which it is searched for the names of others. */
+/** Maximum size in bytes of a file that is searched for the names of companions. */
 const MAX_SEARCHED_BYTES = 100_000_000;
 const SYSTEM_FILES = /(^|\/)(__MACOSX\/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)/;
 
@@ -129,7 +129,7 @@ function nameOf({ file }: PathFile): string {
   return file.name.toLowerCase();
 }
 
-/** Return the files that a model or its companions, or another of them, mention by name. */
+/** Return the files whose names occur in a model, in its companions, or in another file that is found. */
 async function findMentioned(mentioning: PathFile[], files: PathFile[]): Promise<PathFile[]> {
   const found: PathFile[] = [];
   const searched = [...mentioning];
@@ -150,7 +150,7 @@ function decodeNames(text: string): string {
     try {
       return decodeURIComponent(encoded);
     } catch {
-      // not UTF-8, or not an encoding at all
+      // not UTF-8, or a percent sign that encodes nothing
       return encoded;
     }
   });

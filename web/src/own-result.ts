@@ -10,9 +10,9 @@ const JSON_CHUNK_OFFSET = 20;
 const UNREADABLE = /draco|meshopt|instancing|basisu|quantization/i;
 /** Formats of one shape that the page reads. */
 const PLAIN_FORMATS = ["stl", "ply", "obj", "3mf"];
-/** Triangles up to which the page measures a surface; it takes 2 µs for each, during which the page stands still. */
+/** Maximum number of triangles that the page measures: at 2 µs for each, it does not respond for 0.2 s. */
 const MAX_MEASURED_TRIANGLES = 100_000;
-/** Relative difference of two sides that rounding to 32 bits explains. */
+/** Relative difference of two lengths that rounding to 32 bits may cause. */
 const SIZE_TOLERANCE = 1e-5;
 
 /**

@@ -13,7 +13,7 @@ const TRIANGLE = /<triangle v1="(\d+)" v2="(\d+)" v3="(\d+)"\s*\/>/g;
 export interface PlainMesh {
   /** In millimeters, three numbers for each vertex. */
   positions: Float32Array;
-  /** Three numbers of vertices for each triangle. */
+  /** Three vertex indices for each triangle. */
   corners: Uint32Array;
 }
 

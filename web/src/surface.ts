@@ -14,7 +14,7 @@ export interface ClosedSurface {
 /**
  * Measure a surface of triangles.
  * @param positions Vertices in millimeters, three numbers for each.
- * @param corners Numbers of the vertices of each triangle; null if each three vertices are a triangle.
+ * @param corners Three vertex indices for each triangle; null if the vertices are in the order of the triangles.
  * @returns Null for a surface that is not closed, has a triangle without area, or faces inward.
  */
 export function measureClosed(positions: Float32Array, corners: ArrayLike<number> | null): ClosedSurface | null {

@@ -11,7 +11,7 @@ const corners = [
 const square = corners.flatMap((corner, index) => [...corner, ...(corners[(index + 1) % 4] ?? [])]);
 
 test("edges that join are outlines, and single strokes are not", () => {
-  expect(areOutlines(square)).toBe(true);
-  expect(areOutlines([])).toBe(true);
-  expect(areOutlines([...square, 5, 5, 0, 6, 5, 0])).toBe(false);
+  expect(areOutlines(new Float32Array(square))).toBe(true);
+  expect(areOutlines(new Float32Array())).toBe(true);
+  expect(areOutlines(new Float32Array([...square, 5, 5, 0, 6, 5, 0]))).toBe(false);
 });

@@ -17,7 +17,7 @@ const FLIGHT_MS = 450;
 const OUTLINE_RATIO = 1.1;
 /** Least share of the height that tools at the top and at the bottom leave to the model. */
 const MIN_FREE_RATIO = 0.3;
-/** Change of the distance, per distance, from which a view is no longer that of the last fit. */
+/** Relative change of the camera distance above which a view no longer counts as fitted. */
 const FITTED_RATIO = 1e-4;
 /** Least distance from the target; a model without extent has none. */
 const MIN_DISTANCE_MM = 1e-3;
@@ -36,7 +36,7 @@ export class ViewCamera {
   private readonly controls: OrbitControls;
   current: PerspectiveCamera | OrthographicCamera = this.perspective;
   private readonly lastTurn = new Quaternion();
-  /** What the last fit looks at, and from how far. */
+  /** Target and distance of the last fit. */
   private fitted: { target: Vector3; distance: number } | null = null;
   private flight: { start: number; from: [Vector3, Vector3]; to: [Vector3, Vector3] } | null = null;
 
@@ -77,7 +77,7 @@ export class ViewCamera {
     return position.clone().sub(target).normalize();
   }
 
-  /** Return whether the camera has at most turned since the last fit. */
+  /** Return whether the camera has not moved since the last fit, except for turns. */
   isFitted(): boolean {
     if (!this.fitted) return false;
     const [position, target] = this.goal;

@@ -107,7 +107,7 @@ export class Marks {
     this.root.add(object);
   }
 
-  /** Add a surface that is seen through. */
+  /** Add a transparent surface. */
   private addSurface(geometry: BufferGeometry, color: string, opacity: number): void {
     const material = new MeshBasicMaterial({
       color,
@@ -115,7 +115,7 @@ export class Marks {
       opacity,
       side: DoubleSide,
       depthWrite: false,
-      // The sides of a model that lie in it stay in front, so that they do not flicker.
+      // Faces of the model in the same plane are drawn in front, so that they do not flicker.
       polygonOffset: true,
       polygonOffsetFactor: 1,
       polygonOffsetUnits: 1,

@@ -1,5 +1,7 @@
 /** Which sharp edges of a mesh are worth drawing. */
 
+import { weld } from "../surface";
+
 /** Share of the ends of lines that may be loose: rounded edges of a designed part end in a smooth side. */
 const MAX_LOOSE_RATIO = 0.1;
 
@@ -8,12 +10,9 @@ const MAX_LOOSE_RATIO = 0.1;
  * strokes, which look like scratches.
  * @param positions Six numbers for each line: its ends.
  */
-export function areOutlines(positions: ArrayLike<number>): boolean {
-  const counts = new Map<string, number>();
-  for (let offset = 0; offset < positions.length; offset += 3) {
-    const end = `${positions[offset]} ${positions[offset + 1]} ${positions[offset + 2]}`;
-    counts.set(end, (counts.get(end) ?? 0) + 1);
-  }
-  const looseCount = [...counts.values()].filter((count) => count === 1).length;
-  return looseCount <= MAX_LOOSE_RATIO * counts.size;
+export function areOutlines(positions: Float32Array): boolean {
+  const { numbers, count } = weld(positions);
+  const uses = new Uint32Array(count);
+  for (const number of numbers) uses[number] = (uses[number] ?? 0) + 1;
+  return uses.filter((use) => use === 1).length <= MAX_LOOSE_RATIO * count;
 }

@@ -246,7 +246,8 @@ export class Picture {
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
-    if (edges && areOutlines(edges.getAttribute("position").array)) mesh.add(new LineSegments(edges, this.edge));
+    if (edges && areOutlines(edges.getAttribute("position").array as Float32Array))
+      mesh.add(new LineSegments(edges, this.edge));
     this.surfaces.push({ mesh, colored, wire, inside });
   }
 
