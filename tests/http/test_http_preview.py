@@ -194,12 +194,49 @@ def test_projects_of_slicers_are_shown(service: Running, dialect: str) -> None:
     assert facts["inspection"] == service.post("/inspect", {"file": ("a.3mf", content)}).json()
 
 
-def test_options_of_readers_apply_and_operations_do_not(service: Running) -> None:
-    document, _ = preview(service, ("a.stl", ASCII_STL), input_unit="m", repair="true")
-    inspection = document["asset"]["extras"]["meshhub"]["inspection"]
-    assert inspection["model"]["size_mm"] == [10_000, 20_000, 30_000]
-    assert "option_unused" in {note["code"] for note in inspection["notes"]}
-    assert inspection["model"]["open_edges"] == 4
+def test_options_of_readers_apply(service: Running) -> None:
+    document, _ = preview(service, ("a.stl", ASCII_STL), input_unit="m")
+    facts = document["asset"]["extras"]["meshhub"]
+    assert facts["inspection"]["model"]["size_mm"] == [10_000, 20_000, 30_000]
+    assert facts["file_bytes"] is None
+
+
+def test_operations_apply(service: Running) -> None:
+    ball = write_model(scene_of(sphere(10, 64)), "stl")
+    document, _ = preview(service, ("a.stl", ball), optimize_target_faces="500", scale_percent="50")
+    facts = document["asset"]["extras"]["meshhub"]
+    assert facts["triangles"] == facts["inspection"]["model"]["faces"] <= 500
+    assert facts["inspection"]["model"]["size_mm"] == pytest.approx([10, 10, 10], rel=0.02)
+    assert facts["inspection"]["model"]["watertight"]
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("stl", {}),
+        ("stl", {"stl_ascii": "true"}),
+        ("ply", {}),
+        ("3mf", {"reduce_colors_palette": "red,white"}),
+        ("obj", {}),
+        ("glb", {"target_height_mm": "40"}),
+    ],
+)
+def test_a_target_states_the_size_of_its_file(service: Running, target: str, options: dict[str, str]) -> None:
+    ball = write_model(scene_of(sphere(10, 64)), "stl")
+    options = {"optimize_target_faces": "700", **options}
+    document, _ = preview(service, ("a.stl", ball), target=target, **options)
+    answer = service.post("/convert", {"file": ("a.stl", ball)}, {"target": target, **options})
+    assert answer.status_code == 200, answer.text
+    size = read_report(answer)["bytes_out"]
+    assert document["asset"]["extras"]["meshhub"]["file_bytes"] == size > 700
+
+
+def test_a_preview_needs_the_rights_of_its_conversion(service: Running) -> None:
+    body = service.post("/preview", {"file": ("a.stl", ASCII_STL)}, {"target": "step"})
+    check_error(body, 403, "premium_format_required")
+    check_error(service.post("/preview", {"file": ("a.stl", ASCII_STL)}, {"target": "dwg"}), 400, "unsupported_target")
+    fields = {"optimize_target_faces": "2"}
+    check_error(service.post("/preview", {"file": ("a.stl", ASCII_STL)}, fields), 400, "invalid_option")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +244,6 @@ def test_options_of_readers_apply_and_operations_do_not(service: Running) -> Non
     [
         {"max_triangles": "10"},
         {"max_triangles": "many"},
-        {"target": "glb"},
         {"view": "top"},
         {"color_by": "part"},
         {"color_limit": "0"},

@@ -27,7 +27,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Request for a conversion, or for another purpose."""
 
     target: str = ""
-    """Id or extension of the target format of a conversion, or of the file in which a check marks its findings."""
+    """Id or extension of the target format of a conversion, of the file in which a check marks its findings, or of the
+    file that a preview measures."""
 
     purpose: Purpose = "convert"
     """Purpose; pictures ("render"), previews and checks have their own options."""
@@ -135,6 +136,9 @@ class Render(Struct, frozen=True, tag="render"):
 
 class Preview(Struct, frozen=True, tag="preview"):
     """Ending: the last two steps reduce the scene for display, and write it with its defects as GLB."""
+
+    file: Write | None = None
+    """How the step before them writes the file of a conversion, to measure it; None: there is no such step."""
 
 
 class Inspect(Struct, frozen=True, tag="inspect"):

@@ -6,7 +6,10 @@ This module needs the chain, a source and a target, but no registry, because a w
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 from meshhub.errors import ConversionFailed, PluginError
@@ -72,12 +75,13 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
     result: Result
     match chain.ending:
         case Write() as ending:
-            with converting_to(Destination(ending.merges_parts, ending.max_colors)):
+            with _converting(ending):
                 result = _convert(run, ending, target)
         case Render():
             result = _render(run, target)
-        case Preview():
-            result = _preview(run, target)
+        case Preview() as ending:
+            with nullcontext() if ending.file is None else _converting(ending.file):
+                result = _preview(run, ending, target)
         case Inspect():
             result = _inspect(run)
         case Judge() as ending:
@@ -96,6 +100,22 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     if scene.project is None or run.chain.target_format != scene.project.format:
         run.note_losses(project)
+    scene = _write_file(run, ending, scene, target)
+    losses += [Loss(feature, run.chain.target_format) for feature in sorted(scene.features() - set(ending.carried))]
+    run.notes += [
+        Note(loss.code, f"{_describe_loss(loss, ending)} cannot be kept in this chain and were left out", loss.step)
+        for loss in losses
+    ]
+    return run.report(_report_output(run.chain.steps[-1], target, scene), losses, run.feature_table)
+
+
+def _converting(ending: Write) -> AbstractContextManager[None]:
+    """Tell readers and operations about the file of a conversion."""
+    return converting_to(Destination(ending.merges_parts, ending.max_colors))
+
+
+def _write_file(run: Run, ending: Write, scene: Scene, target: Target) -> Scene:
+    """Write the file of a conversion. Returns the scene as it was written."""
     with run.step() as position:
         if ending.texture_colors is not None and "textures" in scene.features():
             with attributing(str(position.step), position):
@@ -106,16 +126,11 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
         if ending.texture_colors == "face":
             meshes = tuple(mesh.with_division(None) for mesh in scene.meshes)
             scene = replace(scene, meshes=meshes).with_project(scene.project)
-        losses += [Loss(feature, run.chain.target_format) for feature in sorted(scene.features() - set(ending.carried))]
         if ending.each_bed:
             _write_each_bed(position, scene, target)
         else:
             _write(position, scene, target)
-    run.notes += [
-        Note(loss.code, f"{_describe_loss(loss, ending)} cannot be kept in this chain and were left out", loss.step)
-        for loss in losses
-    ]
-    return run.report(_report_output(position.step, target, scene), losses, run.feature_table)
+    return scene
 
 
 def _render(run: Run, target: Target) -> Report:
@@ -135,14 +150,17 @@ def _render(run: Run, target: Target) -> Report:
     return run.report(FileReport(format=position.step.id, bytes=target.size))
 
 
-def _preview(run: Run, target: Target) -> Report:
-    """Reduce the scene for display, and write a GLB with its defects."""
+def _preview(run: Run, ending: Preview, target: Target) -> Report:
+    """Run the operations, measure the file of the conversion, and write a reduced GLB of the scene with its defects."""
     with IMPORTING.held():
         from meshhub.pipeline.inspection import examine
         from meshhub.pipeline.preview import PreviewFacts, annotate_glb, color_scene, reduce_scene
 
     scene, project = read_scene(run)
     run.note_losses(project)
+    for _ in run.chain.operations:
+        scene = _operate(run, scene)
+    file_bytes = None if ending.file is None else _measure_file(run, ending.file, scene, target)
     with run.step() as position, attributing("the preview", position):
         options = cast(PreviewOptions, build_step_options(position.step))
         model, defects = examine(scene)
@@ -155,6 +173,7 @@ def _preview(run: Run, target: Target) -> Report:
         max_triangles=options.max_triangles,
         inspection=run.inspection(model),
         scale=scale,
+        file_bytes=file_bytes,
     )
     plain = Target(target.name)
     with run.step() as position:
@@ -162,6 +181,14 @@ def _preview(run: Run, target: Target) -> Report:
         with attributing(str(position.step), position), target.open() as file:
             file.write(annotate_glb(plain.read(), facts, defects))
     return run.report(_report_output(position.step, target, reduced))
+
+
+def _measure_file(run: Run, ending: Write, scene: Scene, target: Target) -> int:
+    """Return the bytes of the file of a conversion, which is written beside the target and removed."""
+    with TemporaryDirectory(dir=target.folder) as folder:
+        file = Target(folder=Path(folder))
+        _write_file(run, ending, scene, file)
+        return _count_bytes(file)
 
 
 def _inspect(run: Run) -> Inspection:
@@ -250,4 +277,8 @@ def _describe_loss(loss: Loss, ending: Write) -> str:
 
 
 def _report_output(step: Step, target: Target, scene: Scene) -> FileReport:
-    return report_file(step.id, sum(file.size for file in target.files), scene, step.frame or HOST_FRAME)
+    return report_file(step.id, _count_bytes(target), scene, step.frame or HOST_FRAME)
+
+
+def _count_bytes(target: Target) -> int:
+    return sum(file.size for file in target.files)

@@ -88,6 +88,9 @@ class PreviewFacts(Struct, frozen=True, kw_only=True):
     scale: MeasureScale | None = None
     """Scale of the colors; None for those of the model."""
 
+    file_bytes: int | None = None
+    """Bytes of the file that a conversion to the target writes; None without a target."""
+
 
 def reduce_scene(scene: Scene, max_triangles: int) -> Scene:
     """Return the scene with few triangles and small textures."""

@@ -66,7 +66,10 @@ _REDUCE = Step(
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request that is valid for any source: its writer, operations, checks and parsed options."""
+    """A request that is valid for any source: its writer, operations, checks and parsed options.
+
+    The writer `measured` writes the file of a conversion whose size a preview states.
+    """
 
     target: str
     purpose: Purpose
@@ -75,12 +78,13 @@ class CheckedRequest:
     options: Mapping[str, Value]
     from_recipe: frozenset[str] = frozenset()
     checks: tuple[Declared[Check], ...] = ()
+    measured: Declared[Writer] | None = None
 
     @property
     def capabilities(self) -> list[Writer | Operation]:
-        """Operations and writer that the request names."""
+        """Operations and writers that the request names."""
         operations: list[Writer | Operation] = [operation.capability for operation in self.operations]
-        return operations if self.writer is None else [*operations, self.writer.capability]
+        return [*operations, *(writer.capability for writer in (self.measured, self.writer) if writer is not None)]
 
 
 class _Read(NamedTuple):
@@ -106,6 +110,9 @@ def check_request(
     """
     purpose = request.purpose
     writer = _choose_writer(declarations, request, caller)
+    measured = None
+    if purpose == "preview" and request.target:
+        measured = _choose_writer(declarations, structs.replace(request, purpose="convert"), caller)
     own_fields = opt.option_fields(_OWN_OPTIONS[purpose]) if purpose in _OWN_OPTIONS else ()
     fields = declarations.fields() | {field.name: field for field in own_fields}
     if purpose in ("check", "quote"):
@@ -116,9 +123,7 @@ def check_request(
     if purpose == "render":
         _build_render_options(options)
     operations = tuple(
-        operation
-        for operation in declarations.operations
-        if purpose not in ("inspect", "preview") and _is_requested(operation, options)
+        operation for operation in declarations.operations if purpose != "inspect" and _is_requested(operation, options)
     )
     for operation in operations:
         check_entitlement(operation, caller)
@@ -129,14 +134,14 @@ def check_request(
         check_options(check, options)
     if options.get("texture_colors") == "paint":
         _check_filaments(declarations, operations)
-    if writer is not None:
-        check_options(writer, options)
+    for each in filter(None, (measured, writer)):
+        check_options(each, options)
     if options.get("input_format") is not None:
         readers = readers_named(declarations, options["input_format"])
         # `identify` reports a missing package, because it concerns only one file
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe, checks)
+    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe, checks, measured)
 
 
 def resolve(
@@ -301,17 +306,25 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
         return tuple(steps), Judge(needs_estimate=checked.purpose == "quote", marks=checked.writer is not None)
     if checked.writer is None:
         return (), Inspect()
-    write = _make_step("write", checked.writer, f"target {checked.target}", options)
     if checked.purpose == "preview":
         reduce = structs.replace(_REDUCE, options=_choose_options(PreviewOptions, options))
-        return (reduce, write), Preview()
-    carried = _find_carried_features(checked.writer.capability, options)
-    colors = _choose_texture_colors(carried, options)
-    return (write,), Write(
+        show = _make_step("write", checked.writer, "a preview was requested", options)
+        if checked.measured is None:
+            return (reduce, show), Preview()
+        write, file = _make_write(checked.target, checked.measured, options)
+        return (write, reduce, show), Preview(file)
+    write, ending = _make_write(checked.target, checked.writer, options)
+    return (write,), ending
+
+
+def _make_write(target: str, writer: Declared[Writer], options: Mapping[str, Value]) -> tuple[Step, Write]:
+    """Return the step that writes the file of a conversion, and how."""
+    carried = _find_carried_features(writer.capability, options)
+    return _make_step("write", writer, f"target {target}", options), Write(
         carried=tuple(sorted(carried)),
-        texture_colors=colors,
-        merges_parts=checked.writer.capability.merges_parts,
-        max_colors=_find_max_colors(checked.writer.capability, options),
+        texture_colors=_choose_texture_colors(carried, options),
+        merges_parts=writer.capability.merges_parts,
+        max_colors=_find_max_colors(writer.capability, options),
         each_bed=options.get("each_bed") is True,
     )
 
@@ -365,9 +378,7 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
     """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
-    if checked.purpose in ("convert", "read") or (
-        checked.purpose in ("render", "check", "quote") and checked.operations
-    ):
+    if checked.purpose in ("convert", "read") or (checked.purpose != "inspect" and checked.operations):
         return checked.options
     requested = {name: value for name, value in checked.options.items() if value is not None}
     return {**_parse_own_options(reader, reader.display_options), **requested}

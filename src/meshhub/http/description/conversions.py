@@ -162,7 +162,17 @@ def _render(registry: Registry) -> Json:
 
 
 def _preview(registry: Registry) -> Json:
-    body = describe_form(registry, _MODEL, ["file"], converts=False, structs=[(None, PreviewOptions)])
-    response = describe_files("The model as GLB, with its defects and facts.", ("model/gltf-binary",))
-    codes = (*FORM_CODES, "unsupported_target")
+    target = {
+        "type": "string",
+        "title": "Target format",
+        "description": "The format of a conversion whose file size the facts state.",
+        "minLength": 1,
+    }
+    body = describe_form(
+        registry, _MODEL, ["file"], converts=True, more={"target": target}, structs=[(None, PreviewOptions)]
+    )
+    response = describe_files(
+        "The model as GLB, after the operations, with its defects and facts.", ("model/gltf-binary",)
+    )
+    codes = CONVERT_CODES
     return describe_operation("preview", "Show a model and its defects", "conversion", response, codes, body)

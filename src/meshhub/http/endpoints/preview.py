@@ -1,4 +1,4 @@
-"""POST /preview: show one model with its defects."""
+"""POST /preview: show one model with its defects, after the operations that are requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from meshhub.http.state import AnyRequest, state_of
 
 @post("/preview", status_code=200, request_max_body_size=None, opt=METERED)
 async def preview(request: AnyRequest) -> FileResponse:
-    """Return a GLB of one model with few triangles, its defects and its facts."""
+    """Return a GLB of one model with few triangles, its defects and its facts, such as the size of a target's file."""
     result = await convert_file(request, "preview")
     headers = {REPORT: file_header(result.report)}
     return file_response(

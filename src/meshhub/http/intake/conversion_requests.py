@@ -151,7 +151,8 @@ def parse_form(
             f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
         )
     if purpose != "convert":
-        request = Request(purpose=purpose, options=complete(texts))
+        target = texts.pop("target", "").strip() if purpose == "preview" else ""
+        request = Request(purpose=purpose, target=target, options=complete(texts))
         return ConversionRequest(registry.check_request(request, caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
