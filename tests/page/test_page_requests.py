@@ -174,7 +174,8 @@ def test_at_the_limit_the_page_waits_and_goes_on(visit: Visit) -> None:
 def test_while_other_conversions_run_the_page_waits_and_goes_on(visit: Visit) -> None:
     page = visit.open()
     body = json.dumps({"error": "you have 5 unfinished jobs", "error_code": "too_many_jobs"})
-    answer = {"status": 429, "headers": {"Retry-After": "1"}, "body": body}
+    # long enough for a loaded machine to show the notice
+    answer = {"status": 429, "headers": {"Retry-After": "5"}, "body": body}
     page.route("**/jobs", lambda route: route.fulfill(**answer), times=1)
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("button", name="Convert to 3MF").click()

@@ -11,7 +11,8 @@ import { watchPictures } from "./state/pictures";
 import { watchThumbnails } from "./state/thumbnails";
 import "./styles/index.css";
 import { App } from "./ui/app";
-import { watchColoring } from "./ui/heat-maps";
+import { watchDrafts } from "./ui/drafts";
+import { heatMaps } from "./ui/heat-maps";
 import { watchPrinting } from "./ui/sheet";
 
 effect(() => {
@@ -28,7 +29,8 @@ async function open(): Promise<void> {
   await start();
   startEmbedding();
   watchOptions();
-  watchColoring();
+  heatMaps.watch();
+  watchDrafts();
   watchPictures();
   watchThumbnails();
   // The view is most of the page: it loads while the user chooses a file, after what is seen first.

@@ -41,16 +41,25 @@ export function measureClosed(positions: Float32Array, corners: ArrayLike<number
   return { faces: faceCount, vertices: count, bodies, size: measureSize(positions), volume, area };
 }
 
-/** Give the same number to equal positions. */
-export function weld(positions: Float32Array): { numbers: Uint32Array; count: number } {
+/**
+ * Give the same number to equal vertices.
+ * @param values Position of each vertex, and what else it has.
+ * @param width Numbers for each vertex.
+ */
+export function weld(values: Float32Array, width = 3): { numbers: Uint32Array; count: number } {
   // +0 and -0 are one position
-  const bits = new Uint32Array(positions.map((value) => value + 0).buffer);
-  const total = positions.length / 3;
+  const bits = new Uint32Array(values.map((value) => value + 0).buffer);
+  const total = values.length / width;
+  const isEqual = (one: number, other: number): boolean => {
+    for (let column = 0; column < width; column++) if (bits[one + column] !== bits[other + column]) return false;
+    return true;
+  };
   const numbers = new Uint32Array(total);
   const slots = new Int32Array(2 ** Math.ceil(Math.log2(2 * total + 1))).fill(-1);
   let count = 0;
   for (let vertex = 0; vertex < total; vertex++) {
-    const [x, y, z] = [bits[3 * vertex] ?? 0, bits[3 * vertex + 1] ?? 0, bits[3 * vertex + 2] ?? 0];
+    const row = width * vertex;
+    const [x, y, z] = [bits[row] ?? 0, bits[row + 1] ?? 0, bits[row + 2] ?? 0];
     let hash = Math.imul(x, 0x9e3779b1) ^ Math.imul(y, 0x85ebca77) ^ Math.imul(z, 0xc2b2ae3d);
     hash ^= hash >>> 15;
     for (let slot = hash & (slots.length - 1); ; slot = (slot + 1) & (slots.length - 1)) {
@@ -60,7 +69,7 @@ export function weld(positions: Float32Array): { numbers: Uint32Array; count: nu
         numbers[vertex] = count++;
         break;
       }
-      if (bits[3 * other] === x && bits[3 * other + 1] === y && bits[3 * other + 2] === z) {
+      if (isEqual(row, width * other)) {
         numbers[vertex] = numbers[other] ?? 0;
         break;
       }

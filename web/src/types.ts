@@ -256,6 +256,8 @@ export interface PreviewFacts {
   inspection: Inspection;
   /** Null for the colors of the model. */
   scale: MeasureScale | null;
+  /** Bytes of the file of a conversion, for a draft. */
+  file_bytes?: number | null;
 }
 
 export interface Report {

@@ -11,7 +11,7 @@ import type { Item } from "../state/items";
 import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import type { Tool } from "../viewer/measure";
-import { heatPictures } from "./heat-maps";
+import { standIns } from "./drafts";
 import { parts, pressPartKey, select, selected } from "./parts-state";
 import {
   changeView,
@@ -50,10 +50,10 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
           measured.value = value === null ? t("noWall") : formatLabel(tool, value);
         };
         created.formatBed = (number) => t("bedNumber", { n: number });
-        created.onPose = (box, offset) => {
+        created.onPose = (box, { offset, scale }) => {
           posed.value = box.isEmpty()
             ? null
-            : { min: box.min.toArray(), max: box.max.toArray(), offset: offset.toArray() };
+            : { min: box.min.toArray(), max: box.max.toArray(), offset: offset.toArray(), scale };
         };
         created.onSelect = select;
         created.onKey = pressPartKey;
@@ -74,13 +74,13 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
     };
   }, []);
   const current = viewer.value;
-  const heatMaps = heatPictures.value;
+  const others = standIns.value;
   const hasOutput = item.outputPicture !== null;
   useEffect(() => {
-    if (item.picture) heatMaps[0]?.copyVisibility(item.picture);
+    if (item.picture) others[0]?.copyVisibility(item.picture);
     const beds = item.output ? listShown(item.output.beds, item.output.model) : [];
-    current?.setPictures(item.picture, item.outputPicture, heatMaps, beds);
-  }, [current, item.picture, item.outputPicture, heatMaps]);
+    current?.setPictures(item.picture, item.outputPicture, others, beds);
+  }, [current, item.picture, item.outputPicture, others]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   useEffect(() => {
     shownPlace.value = null;

@@ -6,7 +6,8 @@ import type { Item } from "../state/items";
 import { supported } from "../state/service";
 import type { Measure, MeasureScale } from "../types";
 import { listOperations } from "../verdict";
-import { coloring, heatFailure, heatScale, isMeasuring, retryHeatMaps } from "./heat-maps";
+import { coloring, heatMaps, heatScale } from "./heat-maps";
+import { DraftNote } from "./draft-note";
 import { Problem } from "./problem";
 import { viewOptions } from "./view-state";
 
@@ -31,16 +32,17 @@ export function Coloring({ item }: { item: Item }) {
           </button>
         ))}
       </div>
+      <DraftNote />
       {measure && (
-        <div class="legend" role="group" aria-label={t("legend")} aria-busy={isMeasuring.value}>
+        <div class="legend" role="group" aria-label={t("legend")} aria-busy={heatMaps.isRunning.value}>
           {heatScale.value && <Scale scale={heatScale.value} />}
-          {isMeasuring.value && (
+          {heatMaps.isRunning.value && (
             <p class="row hint" role="status">
               <span class="spinner small" aria-hidden="true" />
               {t("measuring")}
             </p>
           )}
-          {heatFailure.value && <Problem failure={heatFailure.value} onRetry={retryHeatMaps} />}
+          {heatMaps.failure.value && <Problem failure={heatMaps.failure.value} onRetry={() => heatMaps.retry()} />}
           <Hint item={item} />
         </div>
       )}

@@ -8,6 +8,7 @@ import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
 import { LockReason } from "./lock-reason";
 import { PaletteRow } from "./palette";
+import { changeView } from "./view-state";
 
 /** Faces from which a slider in percent is shown; smaller models have too few steps. */
 const MIN_SLIDER_FACES = 100;
@@ -94,11 +95,17 @@ function OptionRow({ name, field, isBare }: { name: string; field: Field; isBare
           max={field.maximum}
           value={String(settings.value.options[name] ?? field.default ?? field.minimum)}
           aria-label={field.title}
-          onInput={({ currentTarget }) => setOption(name, currentTarget.value)}
+          onInput={({ currentTarget }) => slide(name, currentTarget.value)}
         />
       )}
     </>
   );
+}
+
+/** Set an option with a slider; the view shows the draft that follows it. */
+function slide(name: string, value: string): void {
+  setOption(name, value);
+  changeView({ mode: "before" });
 }
 
 function isSlidable({ type, minimum, maximum }: Field): boolean {
@@ -119,7 +126,7 @@ function KeepSlider({ name, faces }: { name: string; faces: number }) {
         aria-label={t("keepFaces")}
         aria-valuetext={t("keepPercent", { percent: Math.round(percent) })}
         onInput={({ currentTarget }) =>
-          setOption(name, String(Math.max(4, Math.round((faces * Number(currentTarget.value)) / 100))))
+          slide(name, String(Math.max(4, Math.round((faces * Number(currentTarget.value)) / 100))))
         }
       />
       <small>{t("keepPercent", { percent: formatNumber(percent, percent < 10 ? 1 : 0) })}</small>

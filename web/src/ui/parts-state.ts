@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals";
 import { listIsolated } from "../parts";
 import { active } from "../state/items";
 import type { PartNode, Picture } from "../viewer/picture";
-import { heatPictures } from "./heat-maps";
+import { standIns } from "./drafts";
 import { viewer } from "./view-state";
 
 const selection = signal<{ picture: Picture; index: number } | null>(null);
@@ -32,7 +32,7 @@ export function select(index: number | null): void {
 function show(choose: (part: PartNode, index: number) => boolean): void {
   parts.peek().forEach((part, index) => (part.object.visible = choose(part, index)));
   const shown = picture.peek();
-  if (shown) heatPictures.peek()[0]?.copyVisibility(shown);
+  if (shown) standIns.peek()[0]?.copyVisibility(shown);
   changeCount.value++;
   viewer.peek()?.invalidate();
 }

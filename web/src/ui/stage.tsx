@@ -9,6 +9,7 @@ import type { ViewTool } from "../viewer/options";
 import { Canvas } from "./canvas";
 import { Coloring } from "./coloring";
 import { Compare } from "./compare";
+import { draft } from "./drafts";
 import { describeReduction } from "./facts";
 import { Handles } from "./handles";
 import { Icon } from "./icons";
@@ -93,7 +94,9 @@ export function Stage() {
           )}
         </>
       )}
-      {isShown && item.facts?.is_reduced && <p class="stage-note wide-only">{describeReduction(item.facts)}</p>}
+      {isShown && item.facts?.is_reduced && !draft.value && (
+        <p class="stage-note wide-only">{describeReduction(item.facts)}</p>
+      )}
     </div>
   );
 }

@@ -24,6 +24,8 @@ export interface Posed {
   min: Triple;
   max: Triple;
   offset: Triple;
+  /** Millimeters in the view per millimeter of the model that was read. */
+  scale: number;
 }
 
 /** Where the view shows the model; null without one. */

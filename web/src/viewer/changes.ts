@@ -28,9 +28,10 @@ function compare(before: PlacedMesh[], after: PlacedMesh[]): Promise<Differences
 
 /** Return the meshes where both models are compared, in millimeters. */
 function listMeshes(picture: Picture): PlacedMesh[] {
-  return picture.meshes.map((mesh) => ({
-    positions: mesh.geometry.getAttribute("position").array as Float32Array,
-    index: mesh.geometry.index?.array ?? null,
+  const { geometries } = picture;
+  return picture.meshes.map((mesh, index) => ({
+    positions: geometries[index]?.getAttribute("position").array as Float32Array,
+    index: geometries[index]?.index?.array ?? null,
     matrix: picture.comparedMatrix(mesh).elements,
   }));
 }

@@ -21,27 +21,23 @@ import {
   type Plane,
   Vector3,
 } from "three";
-import { toCreasedNormals } from "three/examples/jsm/utils/BufferGeometryUtils.js";
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import { isColored } from "../chain";
 import type { DefectKind, PreviewFacts, Report, Triple } from "../types";
 import { findMotion, findShift } from "./alignment";
+import { SHARP_EDGE_DEG } from "./creases";
 import { DEFECT_COLORS } from "./look";
 import { areOutlines } from "./outlines";
 import { drawLines, outline, toOverlay } from "./overlays";
+import { toSmooth } from "./smoothing";
 import { hasSlowWebGl } from "./speed";
 
 /** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
 export const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
 const DEFECTS_NODE = "meshhub:defects";
-/** Degrees between two faces from which their edge is drawn, as in a technical drawing. */
-const SHARP_EDGE_DEG = 30;
 /** Triangles up to which edges are drawn: three.js takes about 1 ms per 200 triangles to find them. */
 const MAX_EDGE_TRIANGLES = 30_000;
-
-/** Triangles up to which faces without normals are smoothed, except at sharp edges: it takes 10 µs for each. */
-const MAX_CREASED_TRIANGLES = 60_000;
 /** Surfaces are drawn behind lines at the same place. */
 const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
 /** Least opacity of a surface; some programs write that their materials are invisible, but they print. */
@@ -74,9 +70,12 @@ export interface Display {
   edge: string;
 }
 
-/** A mesh of the model, with the twins that draw its wireframe and the inside of a section. */
+/** A mesh of the model, with its edges, and with the twins that draw its wireframe and the inside of a section. */
 interface Surface {
   mesh: Mesh;
+  /** Geometry of the mesh while no draft takes its place. */
+  own: BufferGeometry;
+  edges: LineSegments | null;
   colored: Shaded | Shaded[];
   wire: Mesh;
   inside: Mesh;
@@ -97,7 +96,6 @@ export class Picture {
   private isAligned = false;
   private readonly surfaces: Surface[] = [];
   private readonly clay = toPlastic();
-  private readonly facetedClay = toPlastic();
   private readonly wire = new MeshBasicMaterial({ wireframe: true, transparent: true, opacity: 0.35, color: "#000" });
   private readonly inside = new MeshBasicMaterial({ side: BackSide });
   private readonly edge = new LineBasicMaterial({ transparent: true, opacity: 0.55 });
@@ -109,7 +107,6 @@ export class Picture {
     readonly facts: PreviewFacts,
   ) {
     const scene = content;
-    this.facetedClay.flatShading = true;
     this.root.matrixAutoUpdate = false;
     this.root.matrix.copy(TO_MILLIMETERS);
     const defects = scene.children.find(({ name, userData }) => isDefects(name, userData));
@@ -237,23 +234,36 @@ export class Picture {
     const colored = Array.isArray(mesh.material) ? mesh.material.map(convert) : convert(mesh.material);
     const hasEdges = !hasNormals && !this.facts.is_reduced && this.facts.triangles <= MAX_EDGE_TRIANGLES;
     const edges = hasEdges ? new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG) : null;
-    if (!hasNormals && this.facts.triangles <= MAX_CREASED_TRIANGLES) {
-      const faceted = mesh.geometry;
-      mesh.geometry = toCreasedNormals(faceted, (SHARP_EDGE_DEG * Math.PI) / 180);
-      faceted.dispose();
-    }
+    if (!hasNormals) mesh.geometry = toSmooth(mesh.geometry);
     const wire = new Mesh(mesh.geometry, this.wire);
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
-    if (edges && areOutlines(edges.getAttribute("position").array as Float32Array))
-      mesh.add(new LineSegments(edges, this.edge));
-    this.surfaces.push({ mesh, colored, wire, inside });
+    const hasOutlines = edges !== null && areOutlines(edges.getAttribute("position").array as Float32Array);
+    const lines = hasOutlines ? new LineSegments(edges, this.edge) : null;
+    if (lines) mesh.add(lines);
+    this.surfaces.push({ mesh, own: mesh.geometry, edges: lines, colored, wire, inside });
+  }
+
+  /** Geometries of the meshes of the model. */
+  get geometries(): BufferGeometry[] {
+    return this.surfaces.map(({ own }) => own);
+  }
+
+  /** Show other geometries in place of those of the meshes; null: their own. */
+  setDraft(geometries: BufferGeometry[] | null): void {
+    this.surfaces.forEach(({ mesh, own, edges, wire, inside }, index) => {
+      if (mesh.geometry !== own) free(mesh.geometry);
+      mesh.geometry = wire.geometry = inside.geometry = geometries?.[index] ?? own;
+      if (edges) edges.visible = geometries === null;
+    });
   }
 
   private toShaded(source: MeshStandardMaterial): Shaded {
     const known = this.materials.get(source);
     if (known) return known;
+    // GLTFLoader sets it for meshes without normals
+    source.flatShading = false;
     source.opacity = Math.max(source.opacity, MIN_OPACITY);
     const result = hasSlowWebGl()
       ? new MeshLambertMaterial({
@@ -304,13 +314,11 @@ export class Picture {
   apply(display: Display, planes: Plane[]): void {
     const isCut = planes.length > 0;
     this.clay.color.set(display.clay);
-    this.facetedClay.color.set(display.clay);
     this.inside.color.set(display.cut);
     this.edge.color.set(display.edge);
     const hasColors = (display.textures && this.hasAppearance) || this.facts.scale !== null;
     for (const { mesh, colored, wire, inside } of this.surfaces) {
-      const clay = "normal" in mesh.geometry.attributes ? this.clay : this.facetedClay;
-      mesh.material = hasColors ? colored : clay;
+      mesh.material = hasColors ? colored : this.clay;
       wire.visible = display.wireframe;
       inside.visible = isCut;
       for (const material of [mesh.material].flat()) {
@@ -326,15 +334,13 @@ export class Picture {
   }
 
   dispose(): void {
+    this.setDraft(null);
     this.root.traverse((object) => {
       const mesh = object as Partial<Mesh>;
-      if (mesh.geometry) {
-        mesh.geometry.dispose();
-        mesh.geometry.boundsTree = undefined;
-      }
+      if (mesh.geometry) free(mesh.geometry);
       for (const material of [mesh.material ?? []].flat()) material.dispose();
     });
-    for (const material of [this.clay, this.facetedClay, this.wire, this.inside, this.edge]) material.dispose();
+    for (const material of [this.clay, this.wire, this.inside, this.edge]) material.dispose();
     for (const [source, material] of this.materials) {
       source.dispose();
       // A texture keeps its pixels outside of the memory of JavaScript.
@@ -344,6 +350,11 @@ export class Picture {
     }
     this.root.removeFromParent();
   }
+}
+
+function free(geometry: BufferGeometry): void {
+  geometry.dispose();
+  geometry.boundsTree = undefined;
 }
 
 function isDefects(name: string, userData: Record<string, unknown>): boolean {

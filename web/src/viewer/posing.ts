@@ -14,6 +14,8 @@ export interface Posing {
   placement: Matrix4;
   /** From the view to the millimeters of the result. */
   offset: Vector3;
+  /** Millimeters in the view per millimeter of the model. */
+  scale: number;
 }
 
 /**
@@ -32,7 +34,7 @@ export function placePose(pose: Pose, measure: (motion: Matrix4) => Box3): Posin
     .multiply(new Matrix4().makeScale(factor, factor, factor))
     .multiply(new Matrix4().makeTranslation(footOf(turned).negate()))
     .multiply(turn);
-  return { placement, offset: foot.multiplyScalar(factor - 1) };
+  return { placement, offset: foot.multiplyScalar(factor - 1), scale: factor };
 }
 
 /** Return the factor by which a model of this size is scaled: into a box, in percent, to a height. */

@@ -1,4 +1,4 @@
-/** What the view shows: a model and its conversion, or heat maps in their place, and where they stand. */
+/** What the view shows: a model and its conversion, or others in their place, and where they stand. */
 
 import { Box3, Matrix4, Sphere, Vector3, type Scene } from "three";
 
@@ -9,7 +9,7 @@ import { Beds } from "./beds";
 import { INITIAL_OPTIONS, type Mode } from "./options";
 import { chooseDirection, type Hit } from "./picking";
 import type { Picture } from "./picture";
-import { placePose } from "./posing";
+import { placePose, type Posing } from "./posing";
 
 /** Points of a model by which its outline is measured. */
 const OUTLINE_POINTS = 10_000;
@@ -18,7 +18,7 @@ const OUTLINE_POINTS = 10_000;
 const MIN_PLACE_RATIO = 0.12;
 
 export class Shown {
-  /** Model that was read, and its conversion; heat maps may stand for both. */
+  /** Model that was read, and its conversion; heat maps and drafts may stand for them. */
   model: Picture | null = null;
   output: Picture | null = null;
   before: Picture | null = null;
@@ -33,9 +33,9 @@ export class Shown {
   constructor(private readonly scene: Scene) {}
 
   /** Show other pictures. Returns whether there are any. */
-  replace(model: Picture | null, output: Picture | null, heatMaps: (Picture | null)[], beds: Bed[]): boolean {
-    const before = heatMaps[0] ?? model;
-    const after = output && (heatMaps[1] ?? output);
+  replace(model: Picture | null, output: Picture | null, standIns: (Picture | null)[], beds: Bed[]): boolean {
+    const before = standIns[0] ?? model;
+    const after = output && (standIns[1] ?? output);
     if (before === this.before && after === this.after) return false;
     this.remove();
     this.model = model;
@@ -60,15 +60,15 @@ export class Shown {
     this.beds.align(isAligned ? (this.output?.motion ?? null) : null);
   }
 
-  /** Place the model as the settings turn and scale it. Returns what leads from there to the millimeters of the result. */
-  applyPose(): Vector3 {
+  /** Place the model as the settings turn and scale it. */
+  applyPose(): Posing {
     const { model, pose } = this;
-    const { placement, offset } =
+    const posing =
       model && pose
         ? placePose(pose, (motion) => model.measure(motion))
-        : { placement: new Matrix4(), offset: new Vector3() };
-    for (const picture of [this.model, this.before]) picture?.place(placement);
-    return offset;
+        : { placement: new Matrix4(), offset: new Vector3(), scale: 1 };
+    for (const picture of [this.model, this.before]) picture?.place(posing.placement);
+    return posing;
   }
 
   /** Return where the view shows a place of the model. */

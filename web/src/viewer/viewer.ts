@@ -25,6 +25,7 @@ import {
 } from "./options";
 import { listPanes, type Pane } from "./panes";
 import type { Picture } from "./picture";
+import type { Posing } from "./posing";
 import { Resolution } from "./resolution";
 import { toPlane } from "./section";
 import { Selection } from "./selection";
@@ -63,8 +64,8 @@ export class Viewer {
   formatBed: (number: number) => string = String;
   /** Called with the angles about X and Y that lay the chosen side on the bed. */
   onLay: (angles: [x: number, y: number] | null) => void = () => undefined;
-  /** Called with the box of the model in the view, and what leads from there to the millimeters of the result. */
-  onPose: (box: Box3, offset: Vector3) => void = () => undefined;
+  /** Called with the box of the model in the view, and how it got there. */
+  onPose: (box: Box3, posing: Posing) => void = () => undefined;
   /** Called with the number of the clicked part of the model; null beside it. */
   onSelect: (part: number | null) => void = () => undefined;
   /** Called for keys that the view does not use. Returns whether they have an effect. */
@@ -115,13 +116,13 @@ export class Viewer {
   }
 
   /**
-   * Show a model, and its conversion if there is one. The camera stays if only the conversion or a heat map changes.
-   * @param heatMaps Pictures that stand for those of the model and of its conversion.
+   * Show a model, and its conversion if there is one. The camera stays if only the conversion or a stand-in changes.
+   * @param standIns Pictures that stand for those of the model and of its conversion: heat maps, a draft.
    * @param beds Beds on which the objects of the conversion stand.
    */
-  setPictures(model: Picture | null, output: Picture | null, heatMaps: (Picture | null)[], beds: Bed[]): void {
+  setPictures(model: Picture | null, output: Picture | null, standIns: (Picture | null)[], beds: Bed[]): void {
     const isNew = model !== this.shown.model;
-    if (!this.shown.replace(model, output, heatMaps, beds)) return;
+    if (!this.shown.replace(model, output, standIns, beds)) return;
     this.resolution.reset();
     this.applyPose();
     this.enclose();
@@ -147,9 +148,9 @@ export class Viewer {
   }
 
   private applyPose(): void {
-    const offset = this.shown.applyPose();
+    const posing = this.shown.applyPose();
     this.sides.hide();
-    this.onPose(this.shown.model?.box ?? new Box3(), offset);
+    this.onPose(this.shown.model?.box ?? new Box3(), posing);
   }
 
   /** Measure what the view shows, and put the ground below it. */
@@ -290,6 +291,11 @@ export class Viewer {
   /** Mark a part of the model by its number; null marks none. */
   select(part: number | null): void {
     this.selected = part;
+    this.redraw();
+  }
+
+  /** Draw again what depends on the meshes of the model, after they have changed. */
+  redraw(): void {
     this.drawSelection();
     this.invalidate();
   }

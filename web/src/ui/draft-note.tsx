@@ -1,0 +1,31 @@
+/** What the view shows of the next conversion, and the way back to the model. */
+
+import { t } from "../i18n";
+import { describeDraft, draft, exact, isOriginalShown } from "./drafts";
+import { Problem } from "./problem";
+
+export function DraftNote() {
+  const described = describeDraft();
+  if (!draft.value || !described) return null;
+  const isRunning = exact.isRunning.value;
+  const failure = exact.failure.value;
+  return (
+    <div class="legend draft" role="group" aria-label={t("draft")} aria-busy={isRunning}>
+      <p class="row">
+        {isRunning && <span class="spinner small" aria-hidden="true" />}
+        <span>
+          <b>{t("draft")}</b> {draft.value.operations.join(", ")}
+        </span>
+      </p>
+      {described.text && <p class="hint">{described.text}</p>}
+      {failure && <Problem failure={failure} onRetry={() => exact.retry()} />}
+      <button
+        class="button small"
+        aria-pressed={isOriginalShown.value}
+        onClick={() => (isOriginalShown.value = !isOriginalShown.value)}
+      >
+        {t("showOriginal")}
+      </button>
+    </div>
+  );
+}
