@@ -11,13 +11,12 @@ export function DraftNote() {
   const failure = exact.failure.value;
   return (
     <div class="legend draft" role="group" aria-label={t("draft")} aria-busy={isRunning}>
-      <p class="row">
-        {isRunning && <span class="spinner small" aria-hidden="true" />}
-        <span>
-          <b>{t("draft")}</b> {draft.value.operations.join(", ")}
+      <p>
+        <b>{t("draft")}</b> <span class="wide-only">{draft.value.operations.join(", ")}</span>
+        <span class="hint">
+          {described.text} {isRunning && <span class="spinner small" aria-hidden="true" />}
         </span>
       </p>
-      {described.text && <p class="hint">{described.text}</p>}
       {failure && <Problem failure={failure} onRetry={() => exact.retry()} />}
       <button
         class="button small"
