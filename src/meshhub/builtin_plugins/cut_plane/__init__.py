@@ -1,33 +1,17 @@
 """Operation `cut-plane`: cut the scene at planes, and close the pieces."""
 
-import re
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.errors import InvalidOption, quote
+from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.cut_planes import PlanePosition, parse_planes
 
 MAX_PLANES = 8
 """Maximum planes of one request; eight cut each part into up to 256 pieces."""
-
-_PLANE = re.compile(r"([xyz])=(-?\d{1,6}(?:\.\d{1,6})?)(%?)", re.ASCII)
-"""Axis, and millimeters or percent."""
-
-
-class Plane(NamedTuple):
-    """Plane perpendicular to an axis.
-
-    axis:       0, 1 or 2
-    offset:     position along the axis
-    is_percent: whether the offset is in percent of the extent of the scene instead of millimeters
-    """
-
-    axis: int
-    offset: float
-    is_percent: bool
 
 
 class CutPlaneOptions(Struct, frozen=True, kw_only=True):
@@ -64,19 +48,9 @@ class CutPlaneOptions(Struct, frozen=True, kw_only=True):
             )
         self.planes()
 
-    def planes(self) -> tuple[Plane, ...]:
-        """Return the planes. Raises InvalidOption."""
-        texts = (self.cut_plane or "").replace(" ", "").split(",")
-        matches = [match for text in texts if (match := _PLANE.fullmatch(text))]
-        planes = tuple(Plane("xyz".index(match[1]), float(match[2]), bool(match[3])) for match in matches)
-        is_inside = all(not plane.is_percent or 0 < plane.offset < 100 for plane in planes)
-        if len(planes) < len(texts) or len(planes) > MAX_PLANES or not is_inside:
-            raise InvalidOption(
-                f"option '{{cut_plane}}' must be 1 to {MAX_PLANES} planes, such as z=40 or z=50%,x=0, got "
-                f"{quote(self.cut_plane)}",
-                options=("cut_plane",),
-            )
-        return planes
+    def planes(self) -> tuple[PlanePosition, ...]:
+        """Return the positions of the planes. Raises InvalidOption."""
+        return parse_planes("cut_plane", self.cut_plane or "", MAX_PLANES)
 
 
 @hookimpl

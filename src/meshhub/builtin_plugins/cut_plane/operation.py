@@ -8,11 +8,12 @@ from typing import Literal
 
 from manifold3d import Manifold
 
-from meshhub.builtin_plugins.cut_plane import CutPlaneOptions, Plane
+from meshhub.builtin_plugins.cut_plane import CutPlaneOptions
 from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Part, Scene
+from meshhub.toolkit.cut_planes import Plane
 from meshhub.toolkit.dividing import Divider, Piece
 from meshhub.toolkit.geometry import bounds, bounds_of_parts
 from meshhub.toolkit.solids import find_tolerance, split_solid
@@ -36,7 +37,7 @@ def run(scene: Scene, options: CutPlaneOptions) -> Scene:
     if options.cut_plane is None:
         return scene
     box = bounds(scene)
-    planes = [_place(plane, box) for plane in options.planes()]
+    planes = [position.place(box) for position in options.planes()]
     _note_misses(planes, box)
     divider = Divider(scene, "repair")
     parts: list[Part] = []
@@ -64,26 +65,18 @@ def run(scene: Scene, options: CutPlaneOptions) -> Scene:
     return divider.finish(parts)
 
 
-def _place(plane: Plane, box: Float64) -> Plane:
-    """Return a plane with its offset in millimeters."""
-    if not plane.is_percent:
-        return plane
-    low, high = box[:, plane.axis]
-    return Plane(plane.axis, float(low + (high - low) * plane.offset / 100), is_percent=False)
-
-
 def _note_misses(planes: Sequence[Plane], box: Float64) -> None:
-    for axis, offset, _ in planes:
-        low, high = box[:, axis]
-        if not low < offset < high:
-            name = "xyz"[axis]
+    for plane in planes:
+        low, high = box[:, plane.axis]
+        if not low < plane.offset < high:
+            name = plane.axis_name
             note(
                 "plane_misses_model",
-                f"the plane {name}={format_number(offset)} is beside the model, which is from {name}="
+                f"the plane {name}={format_number(plane.offset)} is beside the model, which is from {name}="
                 f"{format_number(low, 6)} to {format_number(high, 6)}; change {{cut_plane}}",
                 options=("cut_plane",),
                 axis=name.upper(),
-                offset=offset,
+                offset=plane.offset,
                 low=float(low),
                 high=float(high),
             )
@@ -93,10 +86,9 @@ def _find_crossing(planes: Sequence[Plane], box: Float64, tolerance: float, keep
     """Return the planes that cross the box (2, 3) of a part; None if the part is on a side that is not kept."""
     crossing = []
     for plane in planes:
-        low, high = box[:, plane.axis]
-        if low < plane.offset - tolerance and high > plane.offset + tolerance:
+        if plane.crosses(box, tolerance):
             crossing.append(plane)
-        elif keep not in ("both", "low" if low + high < 2 * plane.offset else "high"):
+        elif keep not in ("both", "low" if box[:, plane.axis].mean() < plane.offset else "high"):
             return None
     return crossing
 
@@ -104,7 +96,7 @@ def _find_crossing(planes: Sequence[Plane], box: Float64, tolerance: float, keep
 def _cut_solid(solid: Manifold, *, planes: Sequence[Plane], keep: _Keep) -> list[Piece]:
     """Return the kept pieces of a solid, from low to high."""
     pieces = [solid]
-    for axis, offset, _ in planes:
+    for axis, offset in planes:
         halves: list[Manifold] = []
         for piece in pieces:
             low, high = split_solid(piece, axis, offset)
