@@ -25,9 +25,12 @@ pytestmark = [pytest.mark.once, pytest.mark.process]
 Solid = manifold3d.Manifold
 
 
-def split(scene: Scene, bed: str, connectors: str = "none", clearance: float = 0.15) -> tuple[Scene, Remarks]:
+def split(
+    scene: Scene, bed: str, connectors: str = "none", clearance: float = 0.15, *, cuts: str | None = None
+) -> tuple[Scene, Remarks]:
     options = SplitForBedOptions(
         split_for_bed=bed,
+        split_for_bed_cuts=cuts,
         split_for_bed_connectors=connectors,  # type: ignore[arg-type]
         split_for_bed_clearance_mm=clearance,
     )
@@ -206,3 +209,140 @@ def test_scene_of_shifted_parts_keeps_places() -> None:
     scene = scene_of(move_mesh(brick(300, 50, 50), -1000, 50, 7))
     result, _ = split(scene, "220x220x250", "dowels")
     assert np.allclose(bounds(result), bounds(scene))
+
+
+def codes(remarks: Remarks) -> list[str]:
+    return [note.code for note in remarks.notes]
+
+
+def test_parts_are_cut_at_the_requested_planes() -> None:
+    scene = scene_of(move_mesh(brick(400, 300, 100, name="box"), 10, 0, 0))
+    result, remarks = split(scene, "220x220x250", cuts="x=200, y=40%")
+    assert [part.name for part in result.parts] == ["box-a", "box-b", "box-c", "box-d"]
+    assert bounds_of_parts(result).tolist() == [
+        [[10, 0, 0], [200, 120, 100]],
+        [[10, 120, 0], [200, 300, 100]],
+        [[200, 0, 0], [410, 120, 100]],
+        [[200, 120, 0], [410, 300, 100]],
+    ]
+    assert_valid(result)
+    assert codes(remarks) == ["parts_cut_for_bed"]
+    assert (remarks.figures["planes"], remarks.figures["cuts_added"]) == (2, 0)
+
+
+def test_pieces_that_are_still_larger_than_the_bed_are_cut_further() -> None:
+    result, remarks = split(scene_of(brick(500, 100, 100)), "220x220x250", cuts="x=100")
+    assert sizes(result)[:, 0].tolist() == [100, 200, 200]
+    assert codes(remarks) == ["parts_cut_for_bed", "cuts_added"]
+    note = remarks.notes[1]
+    assert note.values == {"count": 1}
+    assert note.options == ("split_for_bed_cuts",) and "'split_for_bed_cuts'" in note.message
+    assert remarks.figures["cuts_added"] == 1
+
+
+@pytest.mark.parametrize(("kind", "count"), [("pegs", 3), ("dovetail", 3), ("dowels", 2), ("none", 2)])
+def test_a_piece_and_its_connector_fit_the_bed(kind: str, count: int) -> None:
+    # the lower piece has the length of the bed, without room for what protrudes from it
+    result, remarks = split(scene_of(brick(420, 60, 60)), "220x220x250", kind, cuts="x=220")
+    pieces = [part for part in result.parts if "dowel" not in part.name]
+    assert len(pieces) == count
+    assert (sizes(result) <= 220).all()
+    assert ("cuts_added" in codes(remarks)) == (count == 3)
+    assert 220 in bounds_of_parts(result)[:, 0, 0]
+    assert_valid(result)
+
+
+def test_bodies_that_a_cut_separates_become_pieces() -> None:
+    # two legs below a plate
+    table = Solid.cube([300, 60, 20]).translate([0, 0, 180])
+    for x in (20, 250):
+        table += Solid.cube([30, 60, 190]).translate([x, 0, 0])
+    result, _ = split(scene_of(to_mesh(table)), "320x220x190", cuts="z=180")
+    assert sorted(map(tuple, sizes(result).round(6).tolist())) == [(30, 60, 180), (30, 60, 180), (300, 60, 20)]
+
+
+def test_only_parts_that_are_too_large_are_cut() -> None:
+    matrix = np.eye(4)
+    matrix[1, 3] = 300
+    scene = Scene((brick(300, 20, 20), brick()), (Part(0, name="a"), Part(1, name="small"), Part(0, matrix, "b")))
+    result, _ = split(scene, "220x220x250", cuts="x=5,x=120")
+    assert [part.name for part in result.parts] == ["a-a", "a-b", "a-c", "small", "b-a", "b-b", "b-c"]
+    assert [part.mesh for part in result.parts] == [1, 2, 3, 0, 1, 2, 3]
+    # a plane that crosses one of two instances
+    result, remarks = split(scene, "220x220x250", cuts="x=120,y=310")
+    boxes = bounds_of_parts(result)
+    assert [part.name for part in result.parts] == ["a-a", "a-b", "small", "b-a", "b-b", "b-c", "b-d"]
+    assert (boxes[:, 1, 1] == [20, 20, 20, 310, 320, 310, 320]).all()
+    assert codes(remarks) == ["parts_cut_for_bed"]
+
+
+def test_planes_that_cut_nothing_have_notes() -> None:
+    scene = scene_of(brick(300, 20, 20), move_mesh(brick(), 0, 100, 0))
+    result, remarks = split(scene, "220x220x250", cuts="x=150,y=110,z=-7.5")
+    assert len(result.parts) == 3
+    unused = [note for note in remarks.notes if note.code == "cut_unused"]
+    assert [note.values for note in unused] == [{"axis": "Y", "offset": 110.0}, {"axis": "Z", "offset": -7.5}]
+    assert all("'split_for_bed_cuts'" in note.message for note in unused)
+    _, remarks = split(scene, "320x220x250", cuts="x=150")
+    assert codes(remarks) == ["fits_bed"]
+
+
+def test_thin_pieces_of_requested_cuts_have_a_note() -> None:
+    result, remarks = split(scene_of(brick(300, 60, 60)), "220x220x250", cuts="x=150,x=153")
+    assert sizes(result)[:, 0].tolist() == [150, 3, 147]
+    assert codes(remarks) == ["parts_cut_for_bed", "thin_pieces"]
+    assert remarks.notes[1].options == ("split_for_bed_cuts",)
+
+
+def test_equal_planes_cut_once() -> None:
+    result, _ = split(scene_of(brick(400, 20, 20)), "220x220x250", cuts="x=200,x=50%,x=200.000001")
+    assert len(result.parts) == 2
+    assert_valid(result)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    kind=st.sampled_from(["none", "pegs", "dowels", "dovetail"]),
+    cuts=st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-90, 90)), min_size=1, max_size=4, unique=True),
+)
+@settings(max_examples=12, deadline=None)
+def test_requested_planes_give_closed_pieces_that_fit(seed: int, kind: str, cuts: list[tuple[str, int]]) -> None:
+    random = np.random.default_rng(seed)
+    solid = Solid.sphere(110, 32).scale(random.uniform(0.6, 1.2, 3).tolist()) - Solid.cube([60, 70, 400], center=True)
+    solid = solid.rotate(random.uniform(0, 90, 3).tolist())
+    scene = scene_of(to_mesh(solid))
+    text = ",".join(f"{axis}={offset}" for axis, offset in cuts)
+    result, remarks = split(scene, "120x110x100", kind, cuts=text)
+    for part in result.parts:
+        _, faces = weld_as_stl(*soup(replace(result, parts=(part,))))
+        assert edge_counts(faces[(np.diff(np.sort(faces, axis=1), axis=1) > 0).all(axis=1)]) == (0, 0)
+    assert (sizes(result) <= np.array([120, 110, 100]) * (1 + 1e-6)).all()
+    change = remarks.figures["connector_volume_mm3"]
+    assert isinstance(change, float)
+    assert volume(*soup(result)) == pytest.approx(solid.volume() + change, rel=1e-6)
+    if kind == "none":
+        assert change == pytest.approx(0, abs=1e-6 * solid.volume())
+        for axis, offset in cuts:
+            low, high = bounds_of_parts(result)[:, :, "xyz".index(axis)].T
+            # no piece crosses a requested plane, and pieces end at it if it crosses the model
+            assert not ((low < offset - 1e-4) & (high > offset + 1e-4)).any()
+            assert (offset in high.round(4)) == (low.min() < offset < high.max())
+
+
+@pytest.mark.parametrize("text", ["x", "x=50%,", "w=3", "x=100%", ",".join(f"x={at}" for at in range(33))])
+def test_cuts_that_are_no_planes_are_rejected(text: str, tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry, pytest.raises(InvalidOption, match="split_for_bed_cuts"):
+        registry.convert(
+            "examples/bracket.stl", tmp_path / "a.3mf", split_for_bed="220x220x250", split_for_bed_cuts=text
+        )
+
+
+def test_cuts_without_a_bed_are_rejected(tmp_path: Path) -> None:
+    with Registry(entry_points=False) as registry, pytest.raises(InvalidOption, match="set 'split_for_bed'"):
+        registry.convert("examples/bracket.stl", tmp_path / "a.3mf", split_for_bed_cuts="x=10")
+
+
+def test_too_many_requested_pieces_are_rejected() -> None:
+    cuts = ",".join(f"{axis}={at}" for axis in "xyz" for at in range(10, 100, 10))
+    with pytest.raises(InvalidOption, match="over 500 pieces"):
+        split(scene_of(brick(100, 100, 100)), "50x50x50", cuts=cuts)

@@ -225,6 +225,11 @@ class ConvertOptions(TypedDict, total=False):
     """Split for a bed, mm. Cut each part that is larger than this printer into pieces that fit: width × depth ×
     height in millimeters, such as 220x220x250. Parts are not turned."""
 
+    split_for_bed_cuts: str | None
+    """Positions of the cuts. Planes at which to cut parts that are larger than the bed: an axis with a position in
+    millimeters, or in percent of the size, such as x=110,z=50%. Pieces that are still larger are cut further.
+    Default: evenly spaced."""
+
     split_for_bed_connectors: Literal["dovetail", "dowels", "none", "pegs"] | None
     """Connectors of the pieces. How to connect the pieces: pegs on one side, holes on both sides for separate
     dowels, or dovetails to slide together; only where there is material around."""

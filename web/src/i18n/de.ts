@@ -573,6 +573,8 @@ export const de: Catalog = {
     color_detail_limited:
       "Die Farbgrenzen brauchen bei {size} mm mehr als {limit} Dreiecke; die feinsten Details fehlen.",
     cut_not_closed: "Der Schnitt blieb offen. Reparieren hilft.",
+    cut_unused: "Die Ebene {axis} = {offset} mm schneidet kein Teil, das größer ist als das Druckbett.",
+    cuts_added: "Zusätzliche Schnitte: {count}, weil Stücke oder ihre Verbinder noch größer waren als das Druckbett.",
     not_oriented: "Das Modell hat kein Volumen und wurde nicht gedreht.",
     tips_over: "Das Modell kann auch in seiner besten Lage umkippen. Stützen oder ein Rand helfen.",
     no_flat_side: "Das Modell hat keine flache Seite, oder nur eine kleine.",

@@ -565,6 +565,8 @@ export const fr: Catalog = {
     color_detail_limited:
       "À {size} mm, les limites de couleur demandent plus de {limit} triangles ; les plus fins détails manquent.",
     cut_not_closed: "La coupe est restée ouverte. Une réparation aide.",
+    cut_unused: "Le plan {axis} = {offset} mm ne coupe aucune pièce plus grande que le plateau.",
+    cuts_added: "Coupes ajoutées : {count}, car des morceaux ou leurs connecteurs dépassaient encore le plateau.",
     not_oriented: "Le modèle n’a pas de volume ; il n’a pas été tourné.",
     tips_over: "Le modèle peut basculer même dans sa meilleure pose. Des supports ou une bordure aident.",
     no_flat_side: "Le modèle n’a pas de côté plat, ou seulement un petit.",

@@ -8,14 +8,18 @@ from msgspec import Meta, Struct
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.cut_planes import PlanePosition, parse_planes
 from meshhub.toolkit.lengths import parse_lengths
+
+MAX_CUTS = 32
+"""Maximum planes of one request; a bed of 30 mm cuts a meter into 34 pieces."""
 
 MIN_SIDE_MM = 30.0
 """Minimum millimeters of the sides of a bed; leaves room for connectors."""
 
 
 class SplitForBedOptions(Struct, frozen=True, kw_only=True):
-    """Options of `split-for-bed`: the bed, and how to connect the pieces."""
+    """Options of `split-for-bed`: the bed, where to cut, and how to connect the pieces."""
 
     split_for_bed: (
         Annotated[
@@ -27,6 +31,21 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
                 max_length=64,
                 examples=["220x220x250"],
                 extra={"everyday": True},
+            ),
+        ]
+        | None
+    ) = None
+
+    split_for_bed_cuts: (
+        Annotated[
+            str,
+            Meta(
+                title="Positions of the cuts",
+                description="Planes at which to cut parts that are larger than the bed: an axis with a position in "
+                "millimeters, or in percent of the size, such as x=110,z=50%. Pieces that are still larger are cut "
+                "further. Default: evenly spaced.",
+                max_length=600,
+                examples=["x=110,z=50%"],
             ),
         ]
         | None
@@ -52,16 +71,22 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
     ] = 0.15
 
     def check(self) -> None:
-        """Check that there is a bed, and its form. Raises InvalidOption."""
+        """Check that there is a bed, and the form of its size and of the cuts. Raises InvalidOption."""
         if self.split_for_bed is None:
             raise InvalidOption(
-                "connectors need pieces: set '{split_for_bed}' to the size of the bed", options=("split_for_bed",)
+                "cuts and connectors need a bed: set '{split_for_bed}' to its size", options=("split_for_bed",)
             )
         self.bed()
+        self.cuts()
 
     def bed(self) -> tuple[float, ...]:
         """Return width, depth and height of the bed in millimeters. Raises InvalidOption."""
         return parse_lengths("split_for_bed", self.split_for_bed or "", "220x220x250", MIN_SIDE_MM)
+
+    def cuts(self) -> tuple[PlanePosition, ...]:
+        """Return the requested positions of the cuts. Raises InvalidOption."""
+        text = self.split_for_bed_cuts
+        return () if text is None else parse_planes("split_for_bed_cuts", text, MAX_CUTS)
 
 
 @hookimpl
@@ -79,6 +104,7 @@ def meshhub_operations() -> Iterable[Operation]:
             figures={
                 "parts_split": "split {} part|split {} parts",
                 "parts_after": "parts {parts_before} → {}",
+                "cuts_added": "{} cut added|{} cuts added",
                 "connectors": "{} connector|{} connectors",
             },
         )

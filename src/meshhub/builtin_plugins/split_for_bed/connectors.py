@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from manifold3d import CrossSection, JoinType, Manifold, OpType
 
-from meshhub.builtin_plugins.split_for_bed.pieces import Plane, box_of
+from meshhub.builtin_plugins.split_for_bed.pieces import box_of
 from meshhub.model.scene import Float64
+from meshhub.toolkit.cut_planes import Plane
 from meshhub.toolkit.solids import has_defects_in_file, surface_of
 
 Kind = Literal["none", "pegs", "dowels", "dovetail"]
