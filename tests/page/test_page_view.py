@@ -266,6 +266,9 @@ def test_the_plane_of_a_cut_is_dragged_in_the_view(visit: Visit, tmp_path: Path)
     draw(page)
     drag(page, handle, face.right - face.left, 0)
     page.wait_for_function("field => field.value === 'x=40'", arg=field.element_handle())
+    # the comma between two planes is no decimal mark
+    field.fill("x=10,z=50%")
+    page.wait_for_function("document.querySelectorAll('.handle').length === 2")
 
 
 def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:

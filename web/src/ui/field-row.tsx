@@ -97,7 +97,8 @@ export function FieldRow({
             aria-invalid={problem !== null}
             aria-describedby={`${id}-help`}
             onInput={({ currentTarget }) => {
-              const text = currentTarget.value.trim().replace(",", ".");
+              const entered = currentTarget.value.trim();
+              const text = field.type === "string" ? entered : entered.replace(",", ".");
               setValue(name, text || isBare ? text : undefined);
             }}
           />
