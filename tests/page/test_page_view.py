@@ -12,6 +12,7 @@ import pytest
 
 from meshhub import Registry
 from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds_of_parts
 from page_visits import Visit, convert, download, draw, pick
 
 pytestmark = pytest.mark.once
@@ -269,6 +270,103 @@ def test_the_plane_of_a_cut_is_dragged_in_the_view(visit: Visit, tmp_path: Path)
     # the comma between two planes is no decimal mark
     field.fill("x=10,z=50%")
     page.wait_for_function("document.querySelectorAll('.handle').length === 2")
+
+
+def write_large_box(folder: Path) -> Path:
+    """Write a box of 320 × 160 × 80 mm, from the origin."""
+    path = folder / "large.stl"
+    mesh = Mesh(vertices=8 * box().vertices, faces=box().faces)
+    Registry().write(Scene(meshes=(mesh,), parts=(Part(0, np.eye(4)),)), path)
+    return path
+
+
+def wait_for_cuts(page: Any, *texts: str) -> None:
+    """Wait until the view has these handles of cuts, and only these."""
+    page.wait_for_function(
+        "texts => [...document.querySelectorAll('.handle')].map((each) => each.ariaValueText).join() === texts",
+        arg=",".join(texts),
+    )
+
+
+def test_a_planned_cut_for_a_bed_is_dragged_and_the_model_cut_there(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open()
+    pick(page, write_large_box(tmp_path))
+    look(page, "Orthographic", "Front")
+    plain, face = draw(page), find_face(page)
+    page.get_by_role("switch", name="Split for a bed").check()
+    field = page.get_by_label("Positions of the cuts", exact=True)
+    wait_for_cuts(page, "X 160 mm · planned")
+    assert count_changed(plain, draw(page)) > 1_000
+    assert field.input_value() == ""
+    drag(page, page.get_by_role("slider", name="Position of the cut along X"), (face.right - face.left) / 8, 0)
+    page.wait_for_function("field => field.value !== ''", arg=field.element_handle())
+    position = float(field.input_value().removeprefix("x="))
+    assert position == pytest.approx(200, abs=2)
+    wait_for_cuts(page, f"X {position:g} mm")
+    page.get_by_role("button", name="Undo").click()
+    wait_for_cuts(page, "X 160 mm · planned")
+    page.get_by_role("button", name="Redo").click()
+    wait_for_cuts(page, f"X {position:g} mm")
+    convert(page, "Convert to 3MF")
+    pieces = Registry().inspect(download(page, "Download", tmp_path)).model.parts_listed
+    assert [piece.size_mm[0] for piece in pieces] == pytest.approx([position, 320 - position], abs=1e-3)
+
+
+def test_cuts_for_a_bed_are_changed_with_the_keyboard(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("#split_for_bed=220x220x250")
+    pick(page, write_large_box(tmp_path))
+    field = page.get_by_label("Positions of the cuts", exact=True)
+    handle = page.get_by_role("slider", name="Position of the cut along X")
+    handle.focus()
+    for key in ("PageUp", "ArrowUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    wait_for_cuts(page, "X 170 mm")
+    assert field.input_value() == "x=170"
+    for _ in range(6):
+        page.keyboard.press("PageUp")
+    wait_for_cuts(page, "X 230 mm · piece too large")
+    page.get_by_text("A piece is larger than the bed, so it is cut further.").wait_for()
+    page.get_by_role("button", name="Add a cut along X").press("Enter")
+    wait_for_cuts(page, "X 230 mm", "X 115 mm")
+    page.get_by_role("button", name="Add a cut along Y").press("Enter")
+    wait_for_cuts(page, "X 230 mm", "X 115 mm", "Y 80 mm")
+    handle.first.focus()
+    page.keyboard.press("Delete")
+    wait_for_cuts(page, "X 115 mm", "Y 80 mm")
+    page.get_by_role("button", name="Remove the cut Y 80 mm").press("Enter")
+    wait_for_cuts(page, "X 115 mm")
+    page.get_by_role("button", name="Undo").click()
+    wait_for_cuts(page, "X 115 mm", "Y 80 mm")
+    page.get_by_role("button", name="Use the planned cuts").press("Enter")
+    wait_for_cuts(page, "X 160 mm · planned")
+    assert field.input_value() == ""
+    field.fill("x=90,y=50%")
+    wait_for_cuts(page, "X 90 mm · piece too large", "Y 50 %")
+
+
+def test_planned_cuts_are_those_of_the_service(visit: Visit, tmp_path: Path) -> None:
+    options = {
+        "rotate_z_deg": "90",
+        "scale_percent": "170",
+        "split_for_bed": "220x185x100",
+        "split_for_bed_connectors": "pegs",
+    }
+    path = write_large_box(tmp_path)
+    page = visit.open("#" + "&".join(f"{name}={value}" for name, value in options.items()))
+    pick(page, path)
+    page.locator(".handle").first.wait_for()
+    draw(page)
+    planned = [handle.get_attribute("aria-valuetext").split()[:2] for handle in page.locator(".handle").all()]
+    assert {axis for axis, _ in planned} == {"X", "Y", "Z"}
+    Registry().convert(path, tmp_path / "pieces.3mf", options=options)
+    lower = bounds_of_parts(Registry().read(tmp_path / "pieces.3mf"))[:, 0]
+    for axis, number in zip("XYZ", range(3), strict=True):
+        offsets = sorted(float(value) for name, value in planned if name == axis)
+        assert offsets == pytest.approx(np.unique(lower[:, number].round(1))[1:], abs=0.11)
+    # a model that fits is not cut
+    page.get_by_label("Scale", exact=False).and_(page.locator("input[type=text]")).fill("50")
+    page.get_by_text("The model fits the bed, so nothing is cut.").wait_for()
+    wait_for_cuts(page)
 
 
 def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import type { Item } from "../state/items";
 import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import type { Tool } from "../viewer/measure";
+import { shownCuts } from "./cuts";
 import { standIns } from "./drafts";
 import { parts, pressPartKey, select, selected } from "./parts-state";
 import {
@@ -18,7 +19,6 @@ import {
   hasWebGl,
   isSideInner,
   orientation,
-  plannedCuts,
   plannedPose,
   posed,
   shownPlace,
@@ -97,7 +97,7 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
   const part = selected.value;
   const partList = parts.value;
   useEffect(() => current?.select(part), [current, part, partList]);
-  const cuts = plannedCuts.value;
+  const cuts = shownCuts.value;
   useEffect(() => current?.setCuts(cuts), [current, cuts]);
   const options = viewOptions.value;
   const pose = plannedPose.value;

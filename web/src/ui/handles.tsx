@@ -2,16 +2,17 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { moveTo, readPlanes, toPosition, writePlanes } from "../cut-planes";
+import { AXES, type Spans } from "../bed-cuts";
+import { moveTo, toPosition, writePlanes } from "../cut-planes";
 import { formatNumber, t } from "../i18n";
 import { isPoseKnown } from "../pose";
 import { setOption, settings } from "../state/form";
 import { fields } from "../state/service";
 import type { Triple } from "../types";
 import type { Axis } from "../viewer/options";
-import { isOffered, posed, spanOf, viewer, viewOptions, type Posed } from "./view-state";
+import { BED_CUTS, canRemoveCut, cutGroups, describeCut, removeBedCut, spans, type CutGroup } from "./cuts";
+import { isOffered, posed, viewer, viewOptions, type Posed } from "./view-state";
 
-const AXES: readonly Axis[] = ["x", "y", "z"];
 /** Millimeters, or percent, by which a key moves a handle. */
 const KEY_STEPS: Partial<Record<string, number>> = {
   ArrowUp: 1,
@@ -30,12 +31,16 @@ export function Handles() {
   const { options } = settings.value;
   if (!shown || mode !== "before" || tool || !isPoseKnown(options)) return null;
   const hasHeight = isOffered("target_height_mm") && (box || options["target_height_mm"] !== undefined);
-  const cut = options["cut_plane"];
+  const extents = spans.value;
   return (
     <>
       {hasHeight && <HeightHandle shown={shown} />}
-      {typeof cut === "string" &&
-        readPlanes(cut).map((_, index) => <CutHandle key={index} index={index} text={cut} shown={shown} />)}
+      {extents &&
+        cutGroups.value.flatMap((group) =>
+          group.planes.map((_, index) => (
+            <CutHandle key={`${group.option} ${index}`} group={group} index={index} extents={extents} />
+          )),
+        )}
     </>
   );
 }
@@ -61,17 +66,19 @@ function HeightHandle({ shown: { min, max } }: { shown: Posed }) {
   );
 }
 
-function CutHandle({ index, text, shown }: { index: number; text: string; shown: Posed }) {
-  const planes = readPlanes(text);
+function CutHandle({ group, index, extents }: { group: CutGroup; index: number; extents: Spans }) {
+  const { option, planes, isPlanned, warned } = group;
   const plane = planes[index];
-  if (!plane) return null;
-  const axis = AXES.indexOf(plane.axis);
-  const span = spanOf(shown, axis);
-  const at = shown.min.map((low, each) => (each === axis ? toPosition(plane, span) : low)) as Triple;
+  const axis = AXES.indexOf(plane?.axis ?? "z");
+  const span = extents[axis];
+  if (!plane || !span) return null;
+  const isWarned = warned.has(plane);
+  const at = extents.map(({ min }, each) => (each === axis ? toPosition(plane, span) : min)) as Triple;
   const write = (changed: typeof plane): void =>
-    setOption("cut_plane", writePlanes(planes.map((each, place) => (place === index ? changed : each))));
+    setOption(option, writePlanes(planes.map((each, place) => (place === index ? changed : each))));
   const move = (position: number): void => write(moveTo(plane, position, span));
   const step = plane.isPercent ? (span.max - span.min) / 100 : 1;
+  const state = isWarned ? t("cutTooLarge") : isPlanned ? t("cutPlanned") : "";
   return (
     <Handle
       label={t("cutHandle", { axis: plane.axis.toUpperCase() })}
@@ -79,9 +86,11 @@ function CutHandle({ index, text, shown }: { index: number; text: string; shown:
       at={at}
       value={plane.value}
       bounds={plane.isPercent ? [0, 100] : [span.min + span.offset, span.max + span.offset]}
-      text={`${plane.axis.toUpperCase()} ${formatNumber(plane.value, 1)} ${plane.isPercent ? "%" : "mm"}`}
+      text={[describeCut(plane), state].filter(Boolean).join(" · ")}
+      isWarned={isWarned}
       onDrag={move}
       onStep={(count) => move(toPosition(plane, span) + count * step)}
+      onRemove={option === BED_CUTS && canRemoveCut(group) ? () => removeBedCut(group, index) : undefined}
     />
   );
 }
@@ -97,14 +106,23 @@ interface HandleProps {
   /** Called with the position along the axis. */
   onDrag: (position: number) => unknown;
   onStep: (count: number) => void;
+  isWarned?: boolean;
+  /** Called for the key Delete. */
+  onRemove?: (() => void) | undefined;
 }
 
 /** A handle that is dragged along an axis, or moved with the arrow keys. */
-function Handle({ label, axis, at, value, bounds, text, onDrag, onStep }: HandleProps) {
+function Handle({ label, axis, at, value, bounds, text, onDrag, onStep, isWarned, onRemove }: HandleProps) {
   const element = useRef<HTMLDivElement>(null);
   const view = viewer.value;
   useEffect(() => (element.current && view ? view.attach(element.current, at) : undefined), [view, ...at]);
   const press = (event: KeyboardEvent): void => {
+    if (event.key === "Delete" && onRemove) {
+      // The last handle disappears, with the focus.
+      if (!element.current?.nextElementSibling)
+        (element.current?.previousElementSibling as HTMLElement | null)?.focus();
+      onRemove();
+    }
     const step = KEY_STEPS[event.key];
     if (step === undefined) return;
     event.preventDefault();
@@ -117,7 +135,7 @@ function Handle({ label, axis, at, value, bounds, text, onDrag, onStep }: Handle
   return (
     <div
       ref={element}
-      class="handle"
+      class={`handle ${isWarned ? "warned" : ""}`}
       role="slider"
       tabIndex={0}
       aria-label={label}
@@ -126,6 +144,7 @@ function Handle({ label, axis, at, value, bounds, text, onDrag, onStep }: Handle
       aria-valuemax={bounds[1]}
       aria-valuenow={value}
       aria-valuetext={text}
+      aria-keyshortcuts={onRemove && "Delete"}
       onKeyDown={press}
       onPointerDown={({ currentTarget, pointerId }) => {
         currentTarget.setPointerCapture(pointerId);

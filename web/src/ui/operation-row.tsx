@@ -4,6 +4,8 @@ import { formatNumber, t } from "../i18n";
 import { setOption, settings } from "../state/form";
 import { active } from "../state/items";
 import type { Field, Operation } from "../types";
+import { BedCutsRow } from "./bed-cuts-row";
+import { BED_CUTS } from "./cuts";
 import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
 import { LockReason } from "./lock-reason";
@@ -82,6 +84,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
 
 /** Input of an option of an operation: with a slider or swatches where they tell more than a number. */
 function OptionRow({ name, field, isBare }: { name: string; field: Field; isBare: boolean }) {
+  if (name === BED_CUTS) return <BedCutsRow name={name} field={field} />;
   if (name === "reduce_colors_palette") return <PaletteRow name={name} field={field} />;
   const faces = active.value?.facts?.inspection.model.faces ?? 0;
   return (

@@ -2,15 +2,14 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { readPlanes, toPosition, type Span } from "../cut-planes";
-import { isPoseKnown, readPose } from "../pose";
+import type { Span } from "../cut-planes";
+import { readPose } from "../pose";
 import { isFresh, settings } from "../state/form";
 import { active } from "../state/items";
 import { supported } from "../state/service";
 import type { DefectKind, Place, Triple } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
 import { INITIAL_OPTIONS, type MarkedPlace, type ViewOptions } from "../viewer/options";
-import type { Cut } from "../viewer/marks";
 import type { Orientation } from "../viewer/view-cube";
 import type { Viewer } from "../viewer/viewer";
 
@@ -67,17 +66,6 @@ export const plannedPose = computed(() => {
   const { mode, tool } = viewOptions.value;
   const isPlanned = tool === "lay-flat" || !(active.value?.output && isFresh.value);
   return mode === "before" && isPlanned ? readPose(settings.value.options) : null;
-});
-
-/** Planes at which the settings cut the model, where the view shows them. */
-export const plannedCuts = computed((): Cut[] => {
-  const [shown, text] = [posed.value, settings.value.options["cut_plane"]];
-  if (!shown || typeof text !== "string" || viewOptions.value.mode !== "before") return [];
-  if (!isPoseKnown(settings.value.options)) return [];
-  return readPlanes(text).map((plane) => ({
-    axis: plane.axis,
-    at: toPosition(plane, spanOf(shown, "xyz".indexOf(plane.axis))),
-  }));
 });
 
 /** Return the extent of the model along an axis, 0 to 2. */

@@ -1,0 +1,104 @@
+/** Planes at which the next conversion cuts the model. */
+
+import { computed } from "@preact/signals";
+
+import { fitsIn, isBesideTooLarge, needsFurtherCuts, planCuts, readBed, type Spans } from "../bed-cuts";
+import { readPlanes, toPosition, writePlanes, type CutPlane } from "../cut-planes";
+import { formatNumber } from "../i18n";
+import { isPoseKnown, readPose } from "../pose";
+import { isSet } from "../settings";
+import { setOptions, settings } from "../state/form";
+import { active } from "../state/items";
+import type { Cut } from "../viewer/marks";
+import { plannedPose, posed, spanOf, viewOptions } from "./view-state";
+
+export const BED_CUTS = "split_for_bed_cuts";
+/** Operations before that for a bed that make several parts. */
+const EARLIER_DIVISIONS = ["copies", "cut_plane"];
+
+export interface Cuts {
+  planes: readonly CutPlane[];
+  /** Whether the service chooses them. */
+  isPlanned: boolean;
+}
+
+/** Planes of one option. */
+export interface CutGroup extends Cuts {
+  option: string;
+  /** Planes beside a piece that is larger than the bed. */
+  warned: ReadonlySet<CutPlane>;
+}
+
+/** Extents of the model that is cut; null where the view shows it in another pose. */
+export const spans = computed((): Spans | null => {
+  const { options } = settings.value;
+  const shown = posed.value;
+  const isInPose = plannedPose.value !== null || (isPoseKnown(options) && readPose(options) === null);
+  if (!shown || viewOptions.value.mode !== "before" || !isInPose) return null;
+  return [spanOf(shown, 0), spanOf(shown, 1), spanOf(shown, 2)];
+});
+
+/** Whether the model is one body, so that its extents are those of what is cut. */
+const isOneBody = computed(() => {
+  const model = active.value?.facts?.inspection.model;
+  const { options } = settings.value;
+  const fragments = model?.findings?.find(({ kind }) => kind === "stray_fragments")?.count ?? 0;
+  const bodies = (model?.bodies ?? 0) - (isSet(options["repair"]) ? fragments : 0);
+  return model?.parts === 1 && bodies === 1 && !EARLIER_DIVISIONS.some((name) => isSet(options[name]));
+});
+
+/** Cuts for the bed of the settings; null without a bed. */
+export const bedCuts = computed(() => {
+  const { options } = settings.value;
+  const bed = readBed(options);
+  if (!bed) return null;
+  const extents = isOneBody.value ? spans.value : null;
+  const isPlanned = !isSet(options[BED_CUTS]);
+  const requested = readPlanes(String(options[BED_CUTS] ?? ""));
+  const planes = isPlanned && extents ? planCuts(bed, extents) : requested;
+  return {
+    planes,
+    isPlanned,
+    fits: extents !== null && fitsIn(bed, extents),
+    needsMore: !isPlanned && extents !== null && needsFurtherCuts(planes, bed, extents),
+    warned: new Set(extents ? planes.filter((plane) => isBesideTooLarge(plane, planes, bed, extents)) : []),
+  };
+});
+
+/** Planes that the view shows, by option. */
+export const cutGroups = computed((): CutGroup[] => {
+  if (!spans.value) return [];
+  const planes = readPlanes(String(settings.value.options["cut_plane"] ?? ""));
+  const scene: CutGroup = { option: "cut_plane", planes, isPlanned: false, warned: new Set() };
+  const forBed = bedCuts.value;
+  return forBed && !forBed.fits ? [scene, { option: BED_CUTS, ...forBed }] : [scene];
+});
+
+/** The same as the view draws them. */
+export const shownCuts = computed((): Cut[] =>
+  cutGroups.value.flatMap(({ planes }) =>
+    planes.flatMap((plane) => {
+      const span = spans.value?.["xyz".indexOf(plane.axis)];
+      return span ? { axis: plane.axis, at: toPosition(plane, span) } : [];
+    }),
+  ),
+);
+
+/** Return the position of a plane as text. */
+export function describeCut({ axis, value, isPercent }: CutPlane): string {
+  return `${axis.toUpperCase()} ${formatNumber(value, 1)} ${isPercent ? "%" : "mm"}`;
+}
+
+/** Set the cuts for the bed, in a step of its own of the history; without any, the service plans them. */
+export function setBedCuts(planes: readonly CutPlane[]): void {
+  setOptions({ [BED_CUTS]: planes.length > 0 ? writePlanes(planes) : undefined });
+}
+
+/** Return whether one of the cuts can be removed: the service plans at least one. */
+export function canRemoveCut({ planes, isPlanned }: Cuts): boolean {
+  return !isPlanned || planes.length > 1;
+}
+
+export function removeBedCut({ planes }: Cuts, index: number): void {
+  setBedCuts(planes.filter((_, place) => place !== index));
+}
