@@ -1,5 +1,7 @@
 """Drafts in the 3D view: fewer triangles and fewer colors, while their sliders move, and the size of the file."""
 
+# why the page draws first, and then the service: docs/decisions/0051-drafts.md
+
 from __future__ import annotations
 
 import json
