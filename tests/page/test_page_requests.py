@@ -294,3 +294,18 @@ def test_the_target_does_not_change_by_itself(visit: Visit, tmp_path: Path) -> N
     shutil.copy(EXAMPLES / "bracket-clean.stl", tmp_path / "other.stl")
     pick(page, tmp_path / "other.stl", button="Add files")
     assert page.get_by_role("radio", name="STL", exact=True).is_checked()
+
+
+def test_a_result_is_compared_with_the_model_as_it_was_read(visit: Visit) -> None:
+    page = visit.open("#target=stl")
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    convert(page, "Convert to STL")
+    volume = page.locator(".changes").get_by_role("row", name="Volume")
+    volume.wait_for()
+    page.get_by_text("More options").click()
+    page.get_by_label("Unit of the file").select_option("in")
+    # 25.4 times as large as the source of the result
+    volume.wait_for(state="detached")
+    page.locator(".changes").get_by_role("row", name="Triangles").wait_for()
+    page.get_by_label("Unit of the file").select_option("mm")
+    volume.wait_for()

@@ -14,7 +14,7 @@ import { isFresh, settings, shareLink } from "../state/form";
 import type { Item } from "../state/items";
 import { hasKey } from "../state/service";
 import { toCurl, toPython } from "../settings";
-import type { FileReport, Report } from "../types";
+import type { FileReport, PreviewFacts, Report } from "../types";
 import { CHANGE_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
@@ -84,9 +84,19 @@ function BedDownload({ model }: { model: Model }) {
   );
 }
 
+/** Relative difference of sizes that the finer triangles of a conversion may cause. */
+const SIZE_TOLERANCE = 0.01;
+
+/** Return whether a conversion read its source in the size of these facts. */
+function isSameReading(report: Report | null, facts: PreviewFacts | null): boolean {
+  const [size, other] = [report?.source.size_mm, facts?.inspection.model.size_mm];
+  return !size || !other || size.every((side, axis) => Math.abs(side - (other[axis] ?? 0)) <= SIZE_TOLERANCE * side);
+}
+
 function Changes({ item, output }: { item: Item; output: Output }) {
   const { report, beds } = output;
-  const before = item.facts?.inspection.model;
+  // The model may have been read again since, in another unit.
+  const before = isSameReading(report, item.facts) ? item.facts?.inspection.model : undefined;
   // The facts of one of several files say little about the output.
   const after = beds.filter(({ model }) => model).length > 1 ? undefined : item.outputFacts?.inspection.model;
   const yesNo = (value: boolean | undefined): string => (value === undefined ? "" : t(value ? "yes" : "no"));
@@ -99,7 +109,7 @@ function Changes({ item, output }: { item: Item; output: Output }) {
     [t("triangles"), count(report?.source.faces), count(report?.target.faces)],
     [t("bodies"), count(before?.bodies), count(after?.bodies)],
     [t("size"), size(report?.source), size(report?.target)],
-    [t("volume"), volume(before?.volume_mm3), after ? volume(after.volume_mm3) : ""],
+    [t("volume"), before ? volume(before.volume_mm3) : "", after ? volume(after.volume_mm3) : ""],
     [t("fileSize"), formatBytes(report?.source.bytes ?? 0), formatBytes(report?.target.bytes ?? 0)],
   ];
   const known = rows.filter(([, old, now]) => old && now);
