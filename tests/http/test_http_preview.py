@@ -19,7 +19,7 @@ from meshhub.registry import Registry
 from meshhub.toolkit.clustering import reduce_for_display
 from models import brick, move_mesh, scene_of, sphere
 from threemf_models import mesh_xml
-from threemf_projects import DIALECTS, project
+from threemf_projects import DIALECTS, paint_triangles, project
 from waiting import wait_until
 
 
@@ -229,6 +229,14 @@ def test_a_target_states_the_size_of_its_file(service: Running, target: str, opt
     assert answer.status_code == 200, answer.text
     size = read_report(answer)["bytes_out"]
     assert document["asset"]["extras"]["meshhub"]["file_bytes"] == size > 700
+
+
+def test_a_target_has_the_size_of_a_painted_project_without_operations(service: Running) -> None:
+    # a reader splits painted triangles to show them, but not to convert them
+    content = project("bambu", {"body": paint_triangles(brick(), {0: ' paint_color="00083"'})}).read()
+    document, _ = preview(service, ("a.3mf", content), target="stl")
+    answer = service.post("/convert", {"file": ("a.3mf", content)}, {"target": "stl"})
+    assert document["asset"]["extras"]["meshhub"]["file_bytes"] == len(answer.content) == 84 + 50 * 12
 
 
 def test_a_preview_needs_the_rights_of_its_conversion(service: Running) -> None:

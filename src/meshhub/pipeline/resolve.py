@@ -378,7 +378,8 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
 
 def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
     """Return the options of a request; if it only shows the scene of the file, with the reader's display options."""
-    if checked.purpose in ("convert", "read") or (checked.purpose != "inspect" and checked.operations):
+    shows_result = checked.purpose != "inspect" and (checked.operations or checked.measured is not None)
+    if checked.purpose in ("convert", "read") or shows_result:
         return checked.options
     requested = {name: value for name, value in checked.options.items() if value is not None}
     return {**_parse_own_options(reader, reader.display_options), **requested}
