@@ -283,6 +283,8 @@ def test_planes_that_cut_nothing_have_notes() -> None:
     unused = [note for note in remarks.notes if note.code == "cut_unused"]
     assert [note.values for note in unused] == [{"axis": "Y", "offset": 110.0}, {"axis": "Z", "offset": -7.5}]
     assert all("'split_for_bed_cuts'" in note.message for note in unused)
+    _, remarks = split(scene, "220x220x250", cuts="x=150,y=91.234567%")
+    assert remarks.notes[-1].message.startswith("the plane y=109.481 crosses no part")
     _, remarks = split(scene, "320x220x250", cuts="x=150")
     assert codes(remarks) == ["fits_bed"]
 
@@ -344,5 +346,5 @@ def test_cuts_without_a_bed_are_rejected(tmp_path: Path) -> None:
 
 def test_too_many_requested_pieces_are_rejected() -> None:
     cuts = ",".join(f"{axis}={at}" for axis in "xyz" for at in range(10, 100, 10))
-    with pytest.raises(InvalidOption, match="over 500 pieces"):
+    with pytest.raises(InvalidOption, match="'split_for_bed_cuts' would make over 500 pieces"):
         split(scene_of(brick(100, 100, 100)), "50x50x50", cuts=cuts)

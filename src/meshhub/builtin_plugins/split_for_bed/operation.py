@@ -153,8 +153,8 @@ def _note_unused(planes: Sequence[Plane]) -> None:
         name = plane.axis_name
         note(
             "cut_unused",
-            f"the plane {name}={format_number(plane.offset)} crosses no part that is larger than the bed, so it cuts "
-            "nothing; change {split_for_bed_cuts}",
+            f"the plane {name}={format_number(plane.offset, 6)} crosses no part that is larger than the bed, so it "
+            "cuts nothing; change {split_for_bed_cuts}",
             options=("split_for_bed_cuts",),
             axis=name.upper(),
             offset=plane.offset,

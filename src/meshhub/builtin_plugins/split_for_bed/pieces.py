@@ -76,16 +76,14 @@ def divide(solid: Manifold, bed: Float64, protrusion: float, cuts: Sequence[Plan
             planes.add(plane)
             queue += reversed(halves)
             thin += is_thin
-        _check_count(len(solids) + len(queue))
+        _check_count(len(solids) + len(queue), "split_for_bed", "choose a larger bed, or check the unit of the model")
     return Pieces(solids, planes, thin)
 
 
-def _check_count(count: int) -> None:
+def _check_count(count: int, option: str, remedy: str) -> None:
     if count > MAX_PIECES:
         raise InvalidOption(
-            f"option '{{split_for_bed}}' would make over {MAX_PIECES} pieces of one part; choose a larger bed, or "
-            "check the unit of the model",
-            options=("split_for_bed",),
+            f"option '{{{option}}}' would make over {MAX_PIECES} pieces of one part; {remedy}", options=(option,)
         )
 
 
@@ -105,7 +103,7 @@ def _cut_at_planes(solid: Manifold, cuts: Sequence[Plane]) -> Pieces:
             planes.add(plane)
         thin += sum(_count_thin(halves, plane.axis) > 0 for halves in crossed)
         pieces = [half for halves in divided for half in halves]
-        _check_count(len(pieces))
+        _check_count(len(pieces), "split_for_bed_cuts", "remove some of its planes")
     return Pieces([body for piece in pieces for body in _separate(piece)] if planes else pieces, planes, thin)
 
 
