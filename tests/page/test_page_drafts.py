@@ -175,3 +175,20 @@ def test_other_operations_make_the_size_an_estimate(visit: Visit, tmp_path: Path
     pick(page, write_ball(tmp_path / "ball.stl"))
     reduce(page, 50)
     assert "≈" in wait_for_exact(page)
+
+
+def test_a_draft_does_not_change_the_measures_of_the_model(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("#target=stl")
+    pick(page, write_ball(tmp_path / "ball.stl"))
+    page.emulate_media(reduced_motion="reduce")
+    full = draw(page)
+    page.route("**/preview", lambda route: None)
+    reduce(page, 1)
+    assert differ(draw(page), full) > 0.1
+    page.get_by_role("button", name="Dimensions").click()
+    handle = page.get_by_role("slider", name="Height of the model")
+    assert handle.get_attribute("aria-valuetext") == "40 mm"
+    page.get_by_role("switch", name="Rotate").check()
+    page.get_by_label("Rotate about X, degrees", exact=True).and_(page.locator("input[type=text]")).fill("90")
+    draw(page)
+    assert handle.get_attribute("aria-valuetext") == "40 mm"

@@ -154,9 +154,23 @@ export class Picture {
     const own = this.root.matrix.clone();
     this.root.matrix.multiplyMatrices(motion, TO_MILLIMETERS);
     this.root.updateMatrixWorld(true);
-    const box = new Box3().setFromObject(this.content, true);
+    const box = this.enclose(this.content);
     this.root.matrix.copy(own);
     this.root.updateMatrixWorld(true);
+    return box;
+  }
+
+  /** Return the box of an object with its own triangles; those of a draft are only shown. */
+  private enclose(object: Object3D): Box3 {
+    const box = new Box3();
+    const point = new Vector3();
+    for (const { mesh, own } of this.surfaces) {
+      if (!isInside(mesh, object)) continue;
+      const positions = own.getAttribute("position");
+      for (let index = 0; index < positions.count; index++) {
+        box.expandByPoint(point.fromBufferAttribute(positions, index).applyMatrix4(mesh.matrixWorld));
+      }
+    }
     return box;
   }
 
@@ -173,7 +187,7 @@ export class Picture {
     this.placement.copy(placement);
     this.root.matrix.multiplyMatrices(placement, TO_MILLIMETERS);
     this.root.updateMatrixWorld(true);
-    this.box.setFromObject(this.content, true);
+    this.box.copy(this.enclose(this.content));
   }
 
   /** Return the matrix of a mesh at the place where a model and its conversion are compared. */
@@ -213,7 +227,7 @@ export class Picture {
 
   /** Return the size of a part as the view shows it, and its colors. */
   describePart({ object }: PartNode): { size: Triple; colors: string[] } {
-    const size = new Box3().setFromObject(object, true).getSize(new Vector3()).toArray();
+    const size = this.enclose(object).getSize(new Vector3()).toArray();
     const colors = new Set<string>();
     for (const { mesh, colored } of this.hasAppearance ? this.surfaces : []) {
       if (!isInside(mesh, object) || mesh.geometry.hasAttribute("color")) continue;
