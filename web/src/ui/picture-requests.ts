@@ -5,7 +5,7 @@ import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { preview, type PreviewRequest } from "../api";
 import type { Model } from "../intake";
 import { sleep } from "../requests";
-import { type Failure, isCanceled, toFailure } from "../state/failures";
+import { type Failure, toFailure } from "../state/failures";
 import { items } from "../state/items";
 import type { Report } from "../types";
 import type { Picture } from "../viewer/picture";
@@ -99,11 +99,15 @@ export class PictureRequests {
       const data = await preview(model, { ...request, signal: abort.signal });
       const { parsePicture } = await import("../viewer/picture");
       const picture = await parsePicture(data);
+      if (abort.signal.aborted) {
+        picture.dispose();
+        return;
+      }
       if (original) picture.alignTo(original.picture, original.report);
       this.keep(key, { model, picture, failure: null });
       this.options.onPicture?.(request);
     } catch (error) {
-      if (isCanceled(error)) return;
+      if (abort.signal.aborted) return;
       this.keep(key, { model, picture: null, failure: toFailure(error) });
     }
     this.running.delete(key);
