@@ -97,6 +97,7 @@ export function estimateBytes(
   const typical = BYTES_PER_FACE[format];
   if (!known) return typical === undefined || hasColors ? null : typical * faces;
   const mean = known.bytes / known.faces;
-  // What the triangles do not need, such as textures, stays.
-  return Math.round(known.bytes + (faces - known.faces) * Math.min(typical ?? mean, mean));
+  // The bytes of textures stay.
+  const perFace = hasColors && typical !== undefined ? Math.min(typical, mean) : mean;
+  return Math.round(known.bytes + (faces - known.faces) * perFace);
 }

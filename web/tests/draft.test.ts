@@ -108,5 +108,7 @@ test("the size of a file is estimated by its format, and by another file of the 
   expect(estimateBytes("fbx", 500, { faces: 1000, bytes: 80_000 }, true)).toBe(40_000);
   // 12 bytes for each triangle that is gone; the texture stays
   expect(estimateBytes("glb", 500, { faces: 1000, bytes: 900_000 }, true)).toBe(894_000);
+  // a text file has more bytes per triangle than the usual binary one
+  expect(estimateBytes("stl", 100, { faces: 1000, bytes: 250_000 }, false)).toBe(25_000);
   expect(estimateBytes("3mf", 0, { faces: 1000, bytes: 15_000 }, false)).toBe(0);
 });

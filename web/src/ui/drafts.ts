@@ -75,9 +75,8 @@ export function describeDraft(): { text: string; isExact: boolean } | null {
   const { target } = settings.value;
   const facts = exactFacts.value;
   const faces = facts?.inspection.model.faces ?? draft.value.faces;
-  const isOwnFormat = inspection.source.format === target && item.model.companions.length === 0;
-  const source = isOwnFormat ? { faces: inspection.model.faces, bytes: item.model.file.size } : null;
-  const known = measured.value.get(`${item.id} ${target}`) ?? source;
+  // The size of the file that was read is no basis: it may be text, compressed, or have no triangles.
+  const known = measured.value.get(`${item.id} ${target}`) ?? null;
   const bytes =
     facts?.file_bytes ??
     (faces === null ? null : estimateBytes(target, faces, known, isColored(inspection.model.features)));
