@@ -12,9 +12,11 @@ export function DraftNote() {
   return (
     <div class="legend draft" role="group" aria-label={t("draft")} aria-busy={isRunning}>
       <p>
-        <b>{t("draft")}</b> <span class="wide-only">{draft.value.operations.join(", ")}</span>
+        <span class="wide-only">
+          <b>{t("draft")}</b> {draft.value.operations.join(", ")}
+        </span>
         <span class="hint">
-          {described.text} {isRunning && <span class="spinner small" aria-hidden="true" />}
+          {described.text} <span class="spinner small" aria-hidden="true" />
         </span>
       </p>
       {failure && <Problem failure={failure} onRetry={() => exact.retry()} />}
