@@ -342,6 +342,11 @@ def test_cuts_for_a_bed_are_changed_with_the_keyboard(visit: Visit, tmp_path: Pa
     assert field.input_value() == ""
     field.fill("x=90,y=50%")
     wait_for_cuts(page, "X 90 mm · piece too large", "Y 50 %")
+    page.get_by_text("A piece is larger than the bed, so it is cut further.").wait_for()
+    # the service rejects a text that cannot be read
+    field.fill("x=90;y=50%")
+    wait_for_cuts(page)
+    assert page.get_by_text("A piece is larger than the bed, so it is cut further.").count() == 0
 
 
 def test_planned_cuts_are_those_of_the_service(visit: Visit, tmp_path: Path) -> None:

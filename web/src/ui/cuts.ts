@@ -60,7 +60,8 @@ export const bedCuts = computed(() => {
     planes,
     isPlanned,
     fits: extents !== null && fitsIn(bed, extents),
-    needsMore: !isPlanned && extents !== null && needsFurtherCuts(planes, bed, extents),
+    // The service rejects a text that cannot be read, and cuts nothing.
+    needsMore: !isPlanned && planes.length > 0 && extents !== null && needsFurtherCuts(planes, bed, extents),
     warned: new Set(extents ? planes.filter((plane) => isBesideTooLarge(plane, planes, bed, extents)) : []),
   };
 });
