@@ -1,15 +1,15 @@
-/** Draft of a conversion: what fewer triangles and fewer colors make of a model, before it is converted. */
+/** Draft of a conversion: the model with fewer triangles or colors, before it is converted. */
 
 import { findOperations, isColored } from "./chain";
 import { checkValue, listFields, toFields, type Settings } from "./settings";
 import type { Inspection, Operation, Supported } from "./types";
 
 export interface Draft {
-  /** Fields with which the service draws it. */
+  /** Form fields of its preview. */
   fields: [name: string, value: string][];
-  /** What changes the model, in the words of the form. */
+  /** Labels of the operations that reduce the model. */
   operations: string[];
-  /** Triangles that are requested; null if only the service knows them. */
+  /** Requested triangles; null if only the service can count them. */
   faces: number | null;
   /** Whether no other operation changes the file. */
   isComplete: boolean;

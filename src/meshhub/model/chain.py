@@ -138,7 +138,7 @@ class Preview(Struct, frozen=True, tag="preview"):
     """Ending: the last two steps reduce the scene for display, and write it with its defects as GLB."""
 
     file: Write | None = None
-    """How the step before them writes the file of a conversion, to measure it; None: there is no such step."""
+    """Ending of the conversion whose file the step before them writes, to measure it; None: no file is measured."""
 
 
 class Inspect(Struct, frozen=True, tag="inspect"):

@@ -110,7 +110,7 @@ def _convert(run: Run, ending: Write, target: Target) -> Report:
 
 
 def _converting(ending: Write) -> AbstractContextManager[None]:
-    """Tell readers and operations about the file of a conversion."""
+    """Provide the destination of a conversion to readers and operations."""
     return converting_to(Destination(ending.merges_parts, ending.max_colors))
 
 
@@ -184,7 +184,7 @@ def _preview(run: Run, ending: Preview, target: Target) -> Report:
 
 
 def _measure_file(run: Run, ending: Write, scene: Scene, target: Target) -> int:
-    """Return the bytes of the file of a conversion, which is written beside the target and removed."""
+    """Return the size in bytes of the file of a conversion, which is written beside the target and removed."""
     with TemporaryDirectory(dir=target.folder) as folder:
         file = Target(folder=Path(folder))
         _write_file(run, ending, scene, file)

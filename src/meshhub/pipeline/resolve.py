@@ -68,7 +68,7 @@ _REDUCE = Step(
 class CheckedRequest:
     """A request that is valid for any source: its writer, operations, checks and parsed options.
 
-    The writer `measured` writes the file of a conversion whose size a preview states.
+    `measured` is the writer of the file whose size a preview states.
     """
 
     target: str

@@ -47,14 +47,14 @@ class PlanePosition(NamedTuple):
 
 
 def parse_planes(option: str, text: str, max_count: int) -> tuple[PlanePosition, ...]:
-    """Return the positions of planes in the value of an option, which are separated by commas, with or without blanks.
+    """Return the positions of planes in the value of an option, which are separated by commas and optional spaces.
 
     Args:
         option: Name of the option, for the message.
         text: Value, such as "z=50%,x=0".
         max_count: Maximum planes.
     Raises:
-        InvalidOption: The value has another form, a position is not inside of 0 and 100 percent, or there are too many.
+        InvalidOption: The value has another form, a percentage is not between 0 and 100, or there are too many planes.
     """
     texts = text.replace(" ", "").split(",")
     matches = [match for each in texts if (match := _POSITION.fullmatch(each))]

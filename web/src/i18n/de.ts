@@ -271,7 +271,7 @@ export const de: Catalog = {
     cutTooLarge: "Stück zu groß",
     removeCut: "Schnitt {cut} entfernen",
     addCut: "Schnitt auf {axis} hinzufügen",
-    planCuts: "Geplante Schnitte nehmen",
+    planCuts: "Geplante Schnitte verwenden",
     fitsBed: "Das Modell passt auf das Druckbett; nichts wird geschnitten.",
     needsMoreCuts: "Ein Stück ist größer als das Druckbett und wird weiter zerteilt.",
     perspective: "Perspektive",

@@ -271,7 +271,7 @@ export const es: Catalog = {
     addCut: "Añadir un corte en {axis}",
     planCuts: "Usar los cortes previstos",
     fitsBed: "El modelo cabe en la cama; no se corta nada.",
-    needsMoreCuts: "Un trozo es mayor que la cama; se corta más.",
+    needsMoreCuts: "Un trozo es mayor que la cama; se vuelve a cortar.",
     perspective: "Perspectiva",
     orthographic: "Ortográfica",
     wireframe: "Malla de alambre",

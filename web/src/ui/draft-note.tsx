@@ -1,4 +1,4 @@
-/** What the view shows of the next conversion, and the way back to the model. */
+/** Note of a draft: its triangles, its file size, and a button that shows the original. */
 
 import { t } from "../i18n";
 import { describeDraft, draft, exact, isOriginalShown } from "./drafts";

@@ -1,4 +1,4 @@
-/** Drafts: what the settings make of the active model, at once from its picture, then exactly from the service. */
+/** Drafts of the active model: simplified in the browser at once, then drawn exactly by the service. */
 
 import { computed, effect, signal } from "@preact/signals";
 
@@ -67,7 +67,7 @@ function keepSize(): void {
   measured.value = new Map([...measured.peek(), [`${id} ${settings.peek().target}`, known]]);
 }
 
-/** Return the triangles and the file of the draft, and whether the service has counted them. */
+/** Return the number of triangles and the file size of the draft, and whether the service counted them. */
 export function describeDraft(): { text: string; isExact: boolean } | null {
   const item = active.value;
   if (!draft.value || !item?.facts) return null;
@@ -116,7 +116,7 @@ async function simplify(share: number | null): Promise<void> {
   if (share === null || !picture) return;
   if (!simplifier) {
     const { Simplifier } = await import("../viewer/simplifier");
-    // In the meantime, another model may be shown, or another call was faster.
+    // Meanwhile, the view may show another model, or another call may have created the simplifier.
     if (active.peek()?.picture !== picture || shown === null) return;
     simplifier ??= new Simplifier(picture, () => viewer.peek()?.redraw());
   }

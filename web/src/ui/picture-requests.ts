@@ -1,4 +1,4 @@
-/** Pictures that the service draws when the view needs them: asked for once, and kept; canceled if not needed any more. */
+/** Requests for pictures that the view needs: sent once, kept, and canceled when the view no longer needs them. */
 
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
@@ -12,12 +12,12 @@ import type { Picture } from "../viewer/picture";
 
 export interface PictureRequest extends Omit<PreviewRequest, "signal" | "onUpload"> {
   model: Model;
-  /** What a result is compared with. */
+  /** Model with which a result is compared. */
   original: { picture: Picture; report: Report | null } | null;
 }
 
-/** What became of a request. With neither picture nor failure, it is on its way. */
-interface Asked {
+/** State of a request; without a picture or a failure, it is running. */
+interface RequestState {
   model: Model;
   picture: Picture | null;
   failure: Failure | null;
@@ -41,11 +41,11 @@ function toKey({ model, options, maxTriangles, measure, limit }: PictureRequest)
 }
 
 export class PictureRequests {
-  private readonly asked = signal<ReadonlyMap<string, Asked>>(new Map());
+  private readonly states = signal<ReadonlyMap<string, RequestState>>(new Map());
   private readonly running = new Map<string, AbortController>();
   private readonly keys: ReadonlySignal<(string | null)[]>;
-  /** What became of each request that is needed now. */
-  readonly found: ReadonlySignal<(Asked | null)[]>;
+  /** State of each request that is needed now. */
+  private readonly needed: ReadonlySignal<(RequestState | null)[]>;
   readonly pictures: ReadonlySignal<(Picture | null)[]>;
   readonly isRunning: ReadonlySignal<boolean>;
   readonly failure: ReadonlySignal<Failure | null>;
@@ -56,23 +56,23 @@ export class PictureRequests {
     private readonly options: Options,
   ) {
     this.keys = computed(() => wanted.value.map((request) => request && toKey(request)));
-    this.found = computed(() =>
-      this.keys.value.map((key) => (key === null ? null : (this.asked.value.get(key) ?? null))),
+    this.needed = computed(() =>
+      this.keys.value.map((key) => (key === null ? null : (this.states.value.get(key) ?? null))),
     );
-    this.pictures = computed(() => this.found.value.map((asked) => asked?.picture ?? null));
-    this.isRunning = computed(() => this.found.value.some((asked) => asked && !asked.picture && !asked.failure));
-    this.failure = computed(() => this.found.value.find((asked) => asked?.failure)?.failure ?? null);
+    this.pictures = computed(() => this.needed.value.map((state) => state?.picture ?? null));
+    this.isRunning = computed(() => this.needed.value.some((state) => state && !state.picture && !state.failure));
+    this.failure = computed(() => this.needed.value.find((state) => state?.failure)?.failure ?? null);
   }
 
-  /** Send requests when they are needed, and free the pictures of models that are gone. */
+  /** Send requests when they are needed, and free the pictures of models that are removed. */
   watch(): void {
     this.wanted.subscribe(() => this.askAll());
-    items.subscribe(() => this.dropGone());
+    items.subscribe(() => this.dropRemoved());
   }
 
   /** Ask again for the pictures that failed. */
   retry(): void {
-    this.asked.value = new Map([...this.asked.value].filter(([, { failure }]) => !failure));
+    this.states.value = new Map([...this.states.value].filter(([, { failure }]) => !failure));
     this.askAll();
   }
 
@@ -81,11 +81,11 @@ export class PictureRequests {
     for (const key of [...this.running.keys()].filter((each) => !keys.includes(each))) {
       this.running.get(key)?.abort();
       this.running.delete(key);
-      this.asked.value = new Map([...this.asked.peek()].filter(([name]) => name !== key));
+      this.states.value = new Map([...this.states.peek()].filter(([name]) => name !== key));
     }
     this.wanted.peek().forEach((request, index) => {
       const key = keys[index] ?? null;
-      if (request && key !== null && !this.asked.peek().has(key)) void this.ask(key, request);
+      if (request && key !== null && !this.states.peek().has(key)) void this.ask(key, request);
     });
   }
 
@@ -113,19 +113,19 @@ export class PictureRequests {
     this.running.delete(key);
   }
 
-  private keep(key: string, asked: Asked): void {
-    const others = [...this.asked.peek()].filter(([name]) => name !== key);
+  private keep(key: string, state: RequestState): void {
+    const others = [...this.states.peek()].filter(([name]) => name !== key);
     const excess = Math.max(0, others.length + 1 - this.options.maxCount);
     const dropped = others.filter(([name]) => !this.keys.peek().includes(name)).slice(0, excess);
     for (const [, { picture }] of dropped) picture?.dispose();
-    this.asked.value = new Map([...others.filter((each) => !dropped.includes(each)), [key, asked]]);
+    this.states.value = new Map([...others.filter((each) => !dropped.includes(each)), [key, state]]);
   }
 
-  private dropGone(): void {
+  private dropRemoved(): void {
     const present = items.value.flatMap(({ model, output }) => [model, output?.model]);
-    const gone = [...this.asked.peek()].filter(([, { model }]) => !present.includes(model));
-    if (gone.length === 0) return;
-    for (const [, { picture }] of gone) picture?.dispose();
-    this.asked.value = new Map([...this.asked.peek()].filter((entry) => !gone.includes(entry)));
+    const removed = [...this.states.peek()].filter(([, { model }]) => !present.includes(model));
+    if (removed.length === 0) return;
+    for (const [, { picture }] of removed) picture?.dispose();
+    this.states.value = new Map([...this.states.peek()].filter((entry) => !removed.includes(entry)));
   }
 }

@@ -2,11 +2,11 @@
 
 import { weld } from "../surface";
 
-/** Steps of the largest coordinate; vertices that are nearer to each other are one, because programs round. */
+/** Steps of the largest coordinate; closer vertices are welded, because programs round. */
 const STEPS = 1e6;
 /** Degrees between two triangles from which their edge stays sharp, and is drawn as in a technical drawing. */
 export const SHARP_EDGE_DEG = 30;
-/** Triangles at a vertex up to which their normals are compared, each with all others. */
+/** Maximum triangles at a vertex whose normals are compared with each other; more stay flat. */
 const MAX_COMPARED = 500;
 
 /**
@@ -30,7 +30,7 @@ export function findNormals(positions: Float32Array): Float32Array<ArrayBuffer> 
     starts[vertex] = start;
     corners[start] = corner;
   }
-  const least = Math.cos((SHARP_EDGE_DEG * Math.PI) / 180);
+  const minCosine = Math.cos((SHARP_EDGE_DEG * Math.PI) / 180);
   const normals = new Float32Array(positions.length);
   for (let corner = 0; corner < vertices.length; corner++) {
     const vertex = vertices[corner] ?? 0;
@@ -43,7 +43,7 @@ export function findNormals(positions: Float32Array): Float32Array<ArrayBuffer> 
       const otherCorner = corners[place] ?? 0;
       const other = 3 * Math.floor(otherCorner / 3);
       const [u, v, w] = [faceNormals[other] ?? 0, faceNormals[other + 1] ?? 0, faceNormals[other + 2] ?? 0];
-      if (other === own || u * x + v * y + w * z <= least) continue;
+      if (other === own || u * x + v * y + w * z <= minCosine) continue;
       const weight = angles[otherCorner] ?? 0;
       sumX += weight * u;
       sumY += weight * v;

@@ -18,7 +18,7 @@ export interface SourceMesh {
   positions: Float32Array;
   /** Three vertices for each triangle; null if the vertices are in the order of the triangles. */
   index: ArrayLike<number> | null;
-  /** What else the vertices have, by name. */
+  /** Other attributes of the vertices, by name. */
   columns: Record<string, Column>;
 }
 
@@ -29,7 +29,7 @@ export interface SimpleMesh {
   columns: Record<string, { array: Float32Array<ArrayBuffer>; itemSize: number }>;
 }
 
-/** A mesh whose equal vertices are one. */
+/** Mesh without equal vertices. */
 export interface WeldedMesh {
   positions: Float32Array;
   corners: Uint32Array;
@@ -38,8 +38,8 @@ export interface WeldedMesh {
 
 /** Fewest triangles of a mesh: those of a tetrahedron. */
 const MIN_TRIANGLES = 4;
-/** Triangles per requested triangle from which on seams of textures and colors may be moved. */
-const MAX_EXCESS = 1.1;
+/** Ratio of the kept to the requested triangles above which seams of textures and colors may move. */
+const MAX_EXCESS_RATIO = 1.1;
 /** Largest value of a normalized number, by its bytes. */
 const FULL: Record<number, number> = { 1: 0xff, 2: 0xffff };
 
@@ -77,7 +77,7 @@ export async function simplify({ positions, corners, columns }: WeldedMesh, shar
   const triangles = Math.max(MIN_TRIANGLES, Math.round((corners.length / 3) * share));
   const target = Math.min(corners.length, 3 * triangles);
   let [kept] = MeshoptSimplifier.simplify(corners, positions, 3, target, 1);
-  if (kept.length > MAX_EXCESS * target) {
+  if (kept.length > MAX_EXCESS_RATIO * target) {
     [kept] = MeshoptSimplifier.simplify(corners, positions, 3, target, 1, ["Permissive"]);
   }
   const placed = gather(positions, 3, kept);

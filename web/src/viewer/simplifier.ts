@@ -1,4 +1,4 @@
-/** Draft of a reduction: shows a picture with fewer triangles, as soon as they are asked for. */
+/** Draft of a reduction: a picture with fewer triangles, which a worker computes. */
 
 import { BufferAttribute, BufferGeometry } from "three";
 
@@ -7,14 +7,14 @@ import type { SimpleMesh, SourceMesh } from "./simplification";
 
 export class Simplifier {
   private readonly worker = new Worker(new URL("./simplification-worker.ts", import.meta.url), { type: "module" });
-  /** Share that the worker computes now, and the last one that was asked for since. */
   private isBusy = false;
+  /** Last share that was requested while the worker was busy. */
   private next: number | null = null;
 
-  /** @param onDraft Called when the picture shows other triangles, with their number. */
+  /** @param onDraft Called when the picture shows other triangles. */
   constructor(
     readonly picture: Picture,
-    private readonly onDraft: (triangles: number) => void,
+    private readonly onDraft: () => void,
   ) {
     this.worker.onmessage = ({ data }: MessageEvent<SimpleMesh[]>) => {
       this.isBusy = false;
@@ -34,7 +34,7 @@ export class Simplifier {
 
   private show(meshes: SimpleMesh[]): void {
     this.picture.setDraft(meshes.map(toGeometry));
-    this.onDraft(meshes.reduce((sum, { positions }) => sum + positions.length / 9, 0));
+    this.onDraft();
   }
 
   /** Show the picture with all of its triangles again. */

@@ -54,7 +54,7 @@ def divide(solid: Manifold, bed: Float64, protrusion: float, cuts: Sequence[Plan
         solid: Millimeters.
         bed: (3,) sides of the bed.
         protrusion: Length by which connectors extend pieces at their high ends.
-        cuts: Planes at which to cut in any case.
+        cuts: Planes at which to cut first, whether the bed requires it or not.
     Raises:
         InvalidOption: There would be more than MAX_PIECES pieces.
     """

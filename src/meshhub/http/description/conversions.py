@@ -165,7 +165,7 @@ def _preview(registry: Registry) -> Json:
     target = {
         "type": "string",
         "title": "Target format",
-        "description": "The format of a conversion whose file size the facts state.",
+        "description": "Format of the conversion whose file is measured, for the facts.",
         "minLength": 1,
     }
     body = describe_form(
