@@ -192,3 +192,15 @@ def test_a_draft_does_not_change_the_measures_of_the_model(visit: Visit, tmp_pat
     page.get_by_label("Rotate about X, degrees", exact=True).and_(page.locator("input[type=text]")).fill("90")
     draw(page)
     assert handle.get_attribute("aria-valuetext") == "40 mm"
+
+
+def test_the_notice_of_a_limit_ends_with_the_draft(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("#target=stl")
+    pick(page, write_ball(tmp_path / "ball.stl"))
+    body = json.dumps({"error": "60 requests per minute", "error_code": "rate_limit_exceeded"})
+    page.route("**/preview", lambda route: route.fulfill(status=429, headers={"Retry-After": "80"}, body=body))
+    reduce(page, 20)
+    notice = page.get_by_text("Those were many requests at once.")
+    notice.wait_for()
+    page.get_by_role("switch", name="Reduce faces").uncheck()
+    notice.wait_for(state="detached")

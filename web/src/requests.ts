@@ -50,8 +50,8 @@ export interface Answer {
 interface Watcher {
   /** Called with the requests that remain in this minute. */
   onRemaining: (remaining: number) => void;
-  /** Called before a request waits, with the reason. */
-  onWait: (seconds: number, code: string) => void;
+  /** Called before a request waits, with the reason; the wait ends if the signal is aborted. */
+  onWait: (seconds: number, code: string, signal?: AbortSignal) => void;
 }
 
 let watcher: Watcher = { onRemaining: () => undefined, onWait: () => undefined };
@@ -86,7 +86,7 @@ export async function send(method: string, path: string, call: Call = {}): Promi
       const pause = error.code === TOO_MANY_JOBS ? Math.min(MAX_JOB_WAIT_S, seconds * ++jobWaits) : seconds;
       if (error.code !== TOO_MANY_JOBS && (!PASSING_CODES.has(error.code) || ++waits > MAX_WAITS)) throw error;
       if (pause > MAX_WAIT_S) throw error;
-      watcher.onWait(pause, error.code);
+      watcher.onWait(pause, error.code, call.signal);
       await sleep(1000 * pause, call.signal);
     }
   }

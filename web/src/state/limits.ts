@@ -1,6 +1,6 @@
 /** Waiting of requests, at the rate limit of the plan or while the service starts again. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 import { watchRequests } from "../requests";
 import { remaining } from "./service";
@@ -12,16 +12,19 @@ export interface Wait {
   code: string;
 }
 
+const waits = signal<readonly Wait[]>([]);
 /** The longest wait; null if no request waits. */
-export const wait = signal<Wait | null>(null);
+export const wait = computed(() => [...waits.value].sort((a, b) => b.until - a.until)[0] ?? null);
 
-export function startWait(seconds: number, code: string): void {
-  const until = Date.now() + 1000 * seconds;
-  if (wait.value && wait.value.until >= until) return;
-  wait.value = { until, code };
-  setTimeout(() => {
-    if (wait.value?.until === until) wait.value = null;
-  }, 1000 * seconds);
+/** @param signal Aborted when the request is canceled. */
+function startWait(seconds: number, code: string, signal?: AbortSignal): void {
+  const started = { until: Date.now() + 1000 * seconds, code };
+  const end = (): void => {
+    waits.value = waits.value.filter((each) => each !== started);
+  };
+  waits.value = [...waits.value, started];
+  setTimeout(end, 1000 * seconds);
+  signal?.addEventListener("abort", end, { once: true });
 }
 
 export function watchLimits(): void {
