@@ -465,6 +465,25 @@ def test_a_clicked_part_is_described_hidden_and_isolated(visit: Visit, tmp_path:
     assert count_changed(isolated[8:-8, half:-8], draw(page)[8:-8, half:-8]) < 100
 
 
+def test_a_hidden_part_has_no_shadow(visit: Visit, tmp_path: Path) -> None:
+    page = open_pair(visit, tmp_path)
+    left, top, width, height = (page.locator("canvas").bounding_box()[name] for name in ("x", "y", "width", "height"))
+    page.mouse.click(left + 3 * width / 4, top + height / 2)
+    page.get_by_role("button", name="View").click()
+    page.get_by_role("button", name="Isometric").click()
+    page.keyboard.press("Escape")
+
+    def count_shaded() -> int:
+        """Return the pixels of the right half below the middle that are darker than the ground."""
+        pixels = draw(page)
+        rows, columns, _ = pixels.shape
+        return int((pixels[rows // 2 : -100, columns // 2 : -20].max(axis=2) < 200).sum())
+
+    assert count_shaded() > 2_000
+    page.locator("canvas").press("h")
+    assert count_shaded() < 100
+
+
 def test_a_picture_is_saved(visit: Visit, tmp_path: Path) -> None:
     from PIL import Image
 

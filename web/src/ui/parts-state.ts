@@ -34,7 +34,7 @@ function show(choose: (part: PartNode, index: number) => boolean): void {
   const shown = picture.peek();
   if (shown) standIns.peek()[0]?.copyVisibility(shown);
   changeCount.value++;
-  viewer.peek()?.invalidate();
+  viewer.peek()?.redraw();
 }
 
 export function setShown(chosen: number, isShown: boolean): void {

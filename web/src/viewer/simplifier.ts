@@ -18,13 +18,13 @@ export class Simplifier {
   ) {
     this.worker.onmessage = ({ data }: MessageEvent<SimpleMesh[]>) => {
       this.isBusy = false;
-      if (this.next === null) this.show(data);
-      else this.simplify(this.next);
+      this.show(data);
+      if (this.next !== null) this.simplify(this.next);
     };
     this.worker.postMessage({ meshes: picture.geometries.map(toSource) });
   }
 
-  /** Show a share of the triangles. Of shares in quick succession, only the last one is shown. */
+  /** Show a share of the triangles; while the worker is busy, only the last share waits. */
   simplify(share: number): void {
     this.next = this.isBusy ? share : null;
     if (this.isBusy) return;

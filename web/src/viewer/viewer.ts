@@ -291,11 +291,13 @@ export class Viewer {
   /** Mark a part of the model by its number; null marks none. */
   select(part: number | null): void {
     this.selected = part;
-    this.redraw();
+    this.drawSelection();
+    this.invalidate();
   }
 
-  /** Draw again what depends on the meshes of the model, after they have changed. */
+  /** Draw again what depends on the meshes of the model, such as its shadow, after they have changed. */
   redraw(): void {
+    this.enclose();
     this.drawSelection();
     this.invalidate();
   }
