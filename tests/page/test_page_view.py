@@ -149,13 +149,17 @@ def test_the_view_cube_turns_the_model(visit: Visit, tmp_path: Path) -> None:
     assert cube.get_attribute("aria-valuetext") == "Front, Right"
 
 
+def show_wireframe(page: Any) -> None:
+    page.get_by_role("button", name="Display").click()
+    page.get_by_role("checkbox", name="Wireframe").check()
+    page.get_by_role("group", name="Display").get_by_role("button", name="Close").click()
+
+
 def test_the_wireframe_is_drawn(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
     plain = draw(page)
-    page.get_by_role("button", name="Display").click()
-    page.get_by_role("checkbox", name="Wireframe").check()
-    page.get_by_role("group", name="Display").get_by_role("button", name="Close").click()
+    show_wireframe(page)
     assert count_changed(plain, draw(page)) > 500
 
 
@@ -620,6 +624,19 @@ def test_software_draws_a_reduced_preview(visit: Visit, tmp_path: Path) -> None:
     before = draw(page)
     page.locator("canvas").press("ArrowLeft")
     assert count_changed(before, draw(page)) > 1_000
+
+
+def test_the_note_of_a_reduced_preview_does_not_cover_the_model(visit: Visit, tmp_path: Path) -> None:
+    write_sphere(tmp_path / "sphere.stl", 225)
+    page = visit.open()
+    pick(page, tmp_path / "sphere.stl")
+    shaded = draw(page)
+    show_wireframe(page)
+    rows = np.flatnonzero((np.abs(shaded - draw(page)).max(axis=2) > 40).sum(axis=1) > 5)
+    canvas, note = (page.locator(name).bounding_box() for name in ("canvas", ".stage-note"))
+    assert len(rows) > 300
+    # with some space between them
+    assert canvas["y"] + rows.max() + 10 < note["y"], (canvas, rows.max(), note)
 
 
 def test_problems_are_listed_and_shown(visit: Visit) -> None:
