@@ -11,7 +11,7 @@ import { parentOrigin } from "../src/embed-origin";
 
 vi.stubGlobal("location", { search: "?lang=de" });
 vi.stubGlobal("navigator", { languages: [] });
-const { describeError, describeNote, formatArea, formatVolume, formatWeight, loadCatalog } =
+const { describeError, describeNote, formatArea, formatSize, formatVolume, formatWeight, loadCatalog } =
   await import("../src/i18n");
 
 const translations: [string, Catalog][] = [
@@ -127,6 +127,16 @@ test.each([
   ["?embed=1&origin=data:text/html,x", null],
 ])("the origin of the embedding page is read from %s", (search, origin) => {
   expect(parentOrigin(search)).toBe(origin);
+});
+
+test("small amounts are not rounded to nothing", () => {
+  expect([formatVolume(0.00061), formatArea(0.0234), formatWeight(0.004)]).toEqual([
+    "0,00061 mm³",
+    "0,023 mm²",
+    "0,004 g",
+  ]);
+  expect(formatSize([0.0667, 0.5, 12.345])).toBe("0,067 × 0,5 × 12,3");
+  expect(formatSize([2.2e-16, 4, 4])).toBe("0 × 4 × 4");
 });
 
 test("large amounts have large units", () => {

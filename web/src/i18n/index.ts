@@ -18,6 +18,9 @@ const loaders: Record<Language, () => Promise<Catalog>> = {
 };
 const catalogs: Partial<Record<Language, Catalog>> = { en };
 
+/** Lengths, areas and volumes up to this are errors of rounding: a flat model has no height. */
+const ROUNDING_ERROR = 1e-7;
+
 export const language = signal<Language>(chooseLanguage());
 
 function chooseLanguage(): Language {
@@ -45,7 +48,7 @@ function fill(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     if (typeof value !== "number") return value ?? "";
-    return name.endsWith("bytes") ? formatBytes(value) : formatValue(value);
+    return name.endsWith("bytes") ? formatBytes(value) : formatNumber(value);
   });
 }
 
@@ -96,14 +99,11 @@ export function listFeatures(features: readonly string[]): string {
   return features.map((feature) => tOptional(`feature_${feature}`) ?? feature).join(", ");
 }
 
-export function formatNumber(value: number, digits = 2): string {
-  return value.toLocaleString(language.value, { maximumFractionDigits: digits });
-}
-
-/** Return a number with two decimals, or with as many as show it. */
-function formatValue(value: number): string {
-  if (Math.abs(value) >= 0.1) return formatNumber(value);
-  return value.toLocaleString(language.value, { maximumSignificantDigits: 2 });
+/** Return a number with at most so many decimals; default: two, or as many as show a small one. */
+export function formatNumber(value: number, digits?: number): string {
+  const isSmall = digits === undefined && Math.abs(value) < 0.1 && Math.abs(value) > ROUNDING_ERROR;
+  const decimals = isSmall ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: digits ?? 2 };
+  return value.toLocaleString(language.value, decimals);
 }
 
 /** Return the text of a number, which has a point, with the decimal mark of the language. */
@@ -128,12 +128,12 @@ export function formatTime(time: Date): string {
 }
 
 export function formatSize(size: readonly number[]): string {
-  return size.map((length) => formatNumber(length, length < 10 ? 2 : 1)).join(" × ");
+  return size.map((length) => formatNumber(length, length < 10 ? undefined : 1)).join(" × ");
 }
 
 /** Return a number with three figures, or with all of those before its decimal mark. */
 export function formatFigures(value: number): string {
-  return formatNumber(value, value < 10 ? 2 : value < 100 ? 1 : 0);
+  return formatNumber(value, value < 10 ? undefined : value < 100 ? 1 : 0);
 }
 
 export function formatArea(squareMillimeters: number): string {
