@@ -133,12 +133,13 @@ export function fromFragment(fragment: string, fields: Record<string, Field>): P
 }
 
 /** Name of an option in a message of the service, with quotes and a value or without. */
-const MENTION = /(["'`]?)\b([a-z]+(?:_[a-z0-9]+)+)(?:=([\w.-]+))?\1/g;
+const MENTION = /(["'`]?)\b([a-z][a-z0-9_]*)(?:=([\w.-]+))?\1/g;
 
 /** Return a message of the service as a sentence, with the titles of options in place of their names. */
 export function humanize(message: string, fields: Record<string, Field>): string {
-  const text = message.replace(MENTION, (whole, _quote, name: string, value?: string) => {
-    const title = fields[name]?.title;
+  const text = message.replace(MENTION, (whole, quote: string, name: string, value?: string) => {
+    // A name of one word is also a word of the sentence, such as "scale".
+    const title = quote || name.includes("_") ? fields[name]?.title : undefined;
     return title === undefined ? whole : value === undefined ? `“${title}”` : `“${title}: ${value}”`;
   });
   return (text.charAt(0).toUpperCase() + text.slice(1)).replace(/\bX-Api-Key\b/g, "API key");

@@ -130,7 +130,12 @@ test("an option of a recipe that the user changed stays when the recipe is left"
 });
 
 test("messages of the service name options by their titles", () => {
-  const titled = { ...fields, target_height_mm: { ...height, title: "Target height in mm" } };
+  const titled = {
+    ...fields,
+    repair: { ...repair, title: "Repair" },
+    target_height_mm: { ...height, title: "Target height in mm" },
+  };
+  expect(humanize("nothing to repair; 'repair' left it", titled)).toBe("Nothing to repair; “Repair” left it");
   expect(humanize("option 'target_height_mm' is too large", titled)).toBe("Option “Target height in mm” is too large");
   expect(humanize("set 'target_height_mm=40'", titled)).toBe("Set “Target height in mm: 40”");
   expect(humanize("X-Api-Key was sent twice; see 'other_name'", titled)).toBe(
