@@ -111,6 +111,15 @@ def test_overhangs_have_one_color_per_face() -> None:
     assert value_of(shown[sloped], 90) == pytest.approx(45, abs=1)
 
 
+def test_walls_that_rounding_tilts_do_not_overhang() -> None:
+    plate = brick(300, 300, 2)
+    corners = plate.vertices.copy()
+    corners[corners[:, 2] > 0] += [np.spacing(np.float32(300)), 0, 0]
+    (mesh,) = color_whole(scene_of(Mesh(corners, plate.faces)), "overhang").scene.meshes
+    assert mesh.colors is not None
+    assert (mesh.colors[:, :3] == NEUTRAL).all()
+
+
 def test_bodies_that_are_inside_out_have_the_colors_of_outward_ones() -> None:
     bodies = [brick(10, 10, 1.5), move_mesh(brick(10, 10, 1), 2, 0, 5)]
     inward = [Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in bodies]

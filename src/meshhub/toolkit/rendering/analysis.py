@@ -18,6 +18,7 @@ from meshhub.toolkit.rendering.options import Measure, RenderOptions
 from meshhub.toolkit.rendering.scales import NEUTRAL, Scale
 from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles
 from meshhub.toolkit.scene_defects import find_defects
+from meshhub.toolkit.supports import find_overhangs
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
 
 WALL_LIMIT_MM = 0.8
@@ -163,11 +164,13 @@ def _find_directions(normals: Float64) -> Int32:
 
 def _measure_overhangs(triangles: PlacedTriangles, limit: float) -> Analysis:
     vertices, faces = triangles.vertices, triangles.faces
-    normals = unit_vectors(face_normals(vertices, faces))
+    normals = face_normals(vertices, faces)
     z = vertices[:, 2][faces]
     on_bed = z.max(axis=1) <= z.min() + LAYER_MM
-    looks_down = (normals[:, 2] < -1e-6) & ~on_bed
-    angle = np.where(looks_down, np.rad2deg(np.arccos(np.clip(-normals[:, 2], -1, 1))), np.nan)
+    # vertical walls do not overhang, although rounding tilts some of their faces
+    looks_down = find_overhangs(vertices, faces, normals, 90.0) & ~on_bed
+    steepness = np.clip(-unit_vectors(normals)[:, 2], -1, 1)
+    angle = np.where(looks_down, np.rad2deg(np.arccos(steepness)), np.nan)
     return Analysis(
         Scale("overhang, angle from the bed", "degrees", 90.0, limit, is_open=False),
         lambda face, _: angle[face],
