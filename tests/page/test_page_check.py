@@ -87,7 +87,7 @@ def test_a_thin_wall_is_found_shown_and_thickened(visit: Visit, tmp_path: Path) 
     region.get_by_text("Checked after: Thicken walls").wait_for()
     assert region.get_by_role("listitem").count() == 0
     page.locator(".label").wait_for(state="detached")
-    assert page.get_by_label("Least wall of mm").input_value() == "0.8"
+    assert page.get_by_label("Least wall, mm").input_value() == "0.8"
     page.get_by_role("status").filter(has_text="fin.stl: Ready to print").wait_for(state="attached")
     assert count_checks(visit) == 2
 

@@ -11,7 +11,7 @@ function operation(id: string, stage: Stage, label: string, properties: Record<s
   return { ...capability, id, stage, label, available: true, drops: [], transfers: [], options: { properties } };
 }
 
-const nozzle: Field = { type: "number", title: "Nozzle of mm" };
+const nozzle: Field = { type: "number", title: "Nozzle, mm" };
 const supported: Supported = {
   plan: "free",
   input_formats: [],

@@ -79,11 +79,11 @@ class ConvertOptions(TypedDict, total=False):
     itself; cavities stay. Slicers read overlaps in different ways. A part without overlaps stays unchanged."""
 
     repair_fragments_mm: float | None
-    """Remove shells under mm (more than 0 and at most 1000). Repair, then remove every shell whose bounding box has
-    a diagonal under this many millimeters; the largest shell of each part stays."""
+    """Remove shells smaller than, mm (more than 0 and at most 1000). Repair, then remove every shell whose bounding
+    box has a diagonal under this many millimeters; the largest shell of each part stays."""
 
     repair_wrap_mm: float | None
-    """Wrap gaps up to mm (at least 0.05 and at most 50). Last resort: replace each part by a new closed surface
+    """Wrap gaps up to, mm (at least 0.05 and at most 50). Last resort: replace each part by a new closed surface
     around it, which closes gaps and holes up to this many millimeters and lies about a tenth of them outside. Edges
     become round, details under it vanish. The report gives the deviation."""
 
@@ -92,9 +92,9 @@ class ConvertOptions(TypedDict, total=False):
     every instance counts."""
 
     optimize_max_error_mm: float | None
-    """Reduce within an error of mm (at least 0.0001 and at most 1000). Reduce the faces as long as the surface
-    moves by up to this distance, measured between both surfaces at corners and samples. With a target number of
-    faces, the first one that is reached stops the reduction."""
+    """Largest error of the reduction, mm (at least 0.0001 and at most 1000). Reduce the faces as long as the
+    surface moves by up to this distance, measured between both surfaces at corners and samples. With a target
+    number of faces, the first one that is reached stops the reduction."""
 
     lay_flat: bool | None
     """Lay flat. Turn the whole scene so that it rests on the largest flat side on which it does not tip over."""
@@ -151,43 +151,43 @@ class ConvertOptions(TypedDict, total=False):
     part without all others, intersection that of all parts at once. Needs closed meshes."""
 
     fill_holes_mm: float | None
-    """Fill holes up to mm (at least 0.1 and at most 1000). Fill round holes in flat sides, through holes and blind
+    """Fill holes up to, mm (at least 0.1 and at most 1000). Fill round holes in flat sides, through holes and blind
     ones, up to this diameter. Needs a closed mesh; a repair closes holes where faces are missing."""
 
     offset_mm: float | None
-    """Grow by mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
+    """Grow by, mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
     negative: -0.2 makes parts fit. Outside edges become round. Needs a closed mesh."""
 
     thicken_mm: float | None
-    """Least wall of mm (at least 0.1 and at most 20). Make walls that are thinner than this as thick as this, to
-    both sides; all other places stay as they are. Open sheets become solids of this thickness. Needs closed meshes
-    or sheets."""
+    """Least wall, mm (at least 0.1 and at most 20). Make walls that are thinner than this as thick as this, to both
+    sides; all other places stay as they are. Open sheets become solids of this thickness. Needs closed meshes or
+    sheets."""
 
     hollow_wall_mm: float | None
-    """Hollow with a wall of mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
+    """Hollow with a wall, mm (at least 0.2 and at most 100). Make closed bodies hollow, with a wall of this
     thickness. The outside does not change; bodies that are too thin stay solid. Needs a closed mesh."""
 
     flatten_base_mm: float | None
-    """Flatten base by mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the whole
-    scene, and close the cut."""
+    """Flatten the base by, mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the
+    whole scene, and close the cut."""
 
     merge_parts: Literal["keep", "union"] | None
     """Merge parts. Merge all parts into one: union makes one solid without walls inside; keep joins the meshes
     unchanged."""
 
     plinth_mm: float | None
-    """Plinth of mm (at least 0.1 and at most 1000). Put a flat plate of this thickness under each part that stands
-    at the bottom, as one body with it. Its outline is the convex hull of the lowest part. Needs a closed mesh."""
+    """Plinth, mm (at least 0.1 and at most 1000). Put a flat plate of this thickness under each part that stands at
+    the bottom, as one body with it. Its outline is the convex hull of the lowest part. Needs a closed mesh."""
 
     plinth_margin_mm: float | None
     """Margin of the plinth, mm (at least 0 and at most 1000). How far the plate protrudes on all sides."""
 
     chamfer_base_mm: float | None
-    """Chamfer the base by mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by
+    """Chamfer the base by, mm (at least 0.05 and at most 20). Bevel the edges of the side that stands on the bed by
     this much, at 45°, because the first layers are squeezed outward. Needs a closed mesh."""
 
     drain_holes_mm: float | None
-    """Drain holes of mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
+    """Drain holes, mm (at least 0.2 and at most 100). Drill round holes of this diameter from below into each
     cavity of a hollow model, so that resin or powder runs out. Needs a closed mesh."""
 
     drain_count: int | None
@@ -384,18 +384,18 @@ class PrintOptions(TypedDict, total=False):
     Limits depend on it."""
 
     print_nozzle_mm: float | None
-    """Nozzle of mm (at least 0.1 and at most 2). Diameter of the nozzle, for the process fdm."""
+    """Nozzle, mm (at least 0.1 and at most 2). Diameter of the nozzle, for the process fdm."""
 
     print_wall_mm: float | None
-    """Least wall of mm (at least 0.05 and at most 20). Report walls that are thinner. Default: two nozzles for fdm,
+    """Least wall, mm (at least 0.05 and at most 20). Report walls that are thinner. Default: two nozzles for fdm,
     0.6 for resin, 0.7 for sls."""
 
     print_gap_mm: float | None
-    """Least gap of mm (at least 0.02 and at most 20). Report gaps that are narrower, within a part and between
-    parts. Default: 0.3 for fdm, 0.2 for resin, 0.5 for sls."""
+    """Least gap, mm (at least 0.02 and at most 20). Report gaps that are narrower, within a part and between parts.
+    Default: 0.3 for fdm, 0.2 for resin, 0.5 for sls."""
 
     print_layer_mm: float | None
-    """Layer of mm (at least 0.02 and at most 1). Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for
+    """Layer, mm (at least 0.02 and at most 1). Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for
     sls."""
 
     print_overhang_deg: float | None
@@ -403,7 +403,7 @@ class PrintOptions(TypedDict, total=False):
     this angle from the bed."""
 
     print_bridge_mm: float | None
-    """Longest bridge of mm (at least 1 and at most 500). Report bridges that are longer."""
+    """Longest bridge, mm (at least 1 and at most 500). Report bridges that are longer."""
 
     print_printer: (
         Literal[
@@ -470,7 +470,7 @@ class PrintOptions(TypedDict, total=False):
     """Solid layers (at least 0 and at most 100). Filled layers at the top and at the bottom, for the same."""
 
     print_speed_mm_s: float | None
-    """Speed of mm/s (at least 5 and at most 500). Speed of lines inside, for the same; lines outside are printed at
+    """Speed, mm/s (at least 5 and at most 500). Speed of lines inside, for the same; lines outside are printed at
     half of it."""
 
 

@@ -16,7 +16,7 @@ class ChamferBaseOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Chamfer the base by mm",
+                title="Chamfer the base by, mm",
                 description="Bevel the edges of the side that stands on the bed by this much, at 45°, because "
                 "the first layers are squeezed outward. Needs a closed mesh.",
                 ge=0.05,

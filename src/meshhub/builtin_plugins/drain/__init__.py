@@ -16,7 +16,7 @@ class DrainOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Drain holes of mm",
+                title="Drain holes, mm",
                 description="Drill round holes of this diameter from below into each cavity of a hollow model, so that "
                 "resin or powder runs out. Needs a closed mesh.",
                 ge=0.2,

@@ -16,7 +16,7 @@ class FillHolesOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Fill holes up to mm",
+                title="Fill holes up to, mm",
                 description="Fill round holes in flat sides, through holes and blind ones, up to this diameter. "
                 "Needs a closed mesh; a repair closes holes where faces are missing.",
                 ge=0.1,

@@ -16,7 +16,7 @@ class FlattenBaseOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Flatten base by mm",
+                title="Flatten the base by, mm",
                 description="Cut this many millimeters off the bottom of the whole scene, and close the cut.",
                 ge=0.001,
                 le=100_000,

@@ -16,7 +16,7 @@ class HollowOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Hollow with a wall of mm",
+                title="Hollow with a wall, mm",
                 description="Make closed bodies hollow, with a wall of this thickness. The outside does not change; "
                 "bodies that are too thin stay solid. Needs a closed mesh.",
                 ge=0.2,

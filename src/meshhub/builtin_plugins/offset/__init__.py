@@ -16,7 +16,7 @@ class OffsetOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Grow by mm",
+                title="Grow by, mm",
                 description="Move all surfaces outward by this many millimeters, inward if negative: -0.2 makes parts "
                 "fit. Outside edges become round. Needs a closed mesh.",
                 ge=-5,

@@ -30,7 +30,7 @@ class OptimizeOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Reduce within an error of mm",
+                title="Largest error of the reduction, mm",
                 description="Reduce the faces as long as the surface moves by up to this distance, measured between "
                 "both surfaces at corners and samples. With a target number of faces, the first one that is "
                 "reached stops the reduction.",

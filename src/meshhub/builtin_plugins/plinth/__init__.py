@@ -17,7 +17,7 @@ class PlinthOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Plinth of mm",
+                title="Plinth, mm",
                 description="Put a flat plate of this thickness under each part that stands at the bottom, as one body "
                 "with it. Its outline is the convex hull of the lowest part. Needs a closed mesh.",
                 ge=0.1,

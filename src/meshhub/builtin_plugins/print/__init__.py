@@ -65,14 +65,14 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
 
     print_nozzle_mm: Annotated[
         float,
-        Meta(title="Nozzle of mm", description="Diameter of the nozzle, for the process fdm.", ge=0.1, le=2),
+        Meta(title="Nozzle, mm", description="Diameter of the nozzle, for the process fdm.", ge=0.1, le=2),
     ] = 0.4
 
     print_wall_mm: (
         Annotated[
             float,
             Meta(
-                title="Least wall of mm",
+                title="Least wall, mm",
                 description="Report walls that are thinner. Default: two nozzles for fdm, 0.6 for resin, 0.7 for sls.",
                 ge=0.05,
                 le=20,
@@ -85,7 +85,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Least gap of mm",
+                title="Least gap, mm",
                 description="Report gaps that are narrower, within a part and between parts. Default: 0.3 for fdm, "
                 "0.2 for resin, 0.5 for sls.",
                 ge=0.02,
@@ -99,7 +99,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Layer of mm",
+                title="Layer, mm",
                 description="Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for sls.",
                 ge=0.02,
                 le=1,
@@ -120,7 +120,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
 
     print_bridge_mm: Annotated[
         float,
-        Meta(title="Longest bridge of mm", description="Report bridges that are longer.", ge=1, le=500),
+        Meta(title="Longest bridge, mm", description="Report bridges that are longer.", ge=1, le=500),
     ] = 10.0
 
     print_printer: (
@@ -215,7 +215,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     print_speed_mm_s: Annotated[
         float,
         Meta(
-            title="Speed of mm/s",
+            title="Speed, mm/s",
             description="Speed of lines inside, for the same; lines outside are printed at half of it.",
             ge=5,
             le=500,

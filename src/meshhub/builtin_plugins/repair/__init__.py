@@ -41,7 +41,7 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Remove shells under mm",
+                title="Remove shells smaller than, mm",
                 description="Repair, then remove every shell whose bounding box has a diagonal under this many "
                 "millimeters; the largest shell of each part stays.",
                 gt=0,
@@ -55,7 +55,7 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Wrap gaps up to mm",
+                title="Wrap gaps up to, mm",
                 description="Last resort: replace each part by a new closed surface around it, which closes gaps and "
                 "holes up to this many millimeters and lies about a tenth of them outside. Edges become round, details "
                 "under it vanish. The report gives the deviation.",

@@ -16,7 +16,7 @@ class ThickenOptions(Struct, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                title="Least wall of mm",
+                title="Least wall, mm",
                 description="Make walls that are thinner than this as thick as this, to both sides; all other places "
                 "stay as they are. Open sheets become solids of this thickness. Needs closed meshes or sheets.",
                 ge=0.1,
