@@ -762,7 +762,7 @@ def test_another_language_translates_what_is_shown(visit: Visit) -> None:
     page.keyboard.press("Escape")
     page.get_by_role("switch", name="Auf Höhe skalieren").wait_for()
     assert page.get_by_label("Höhe in mm").input_value() == "40"
-    page.get_by_text("Tarif Kostenlos").first.wait_for()
+    page.get_by_text("Tarif „Kostenlos“").first.wait_for()
 
 
 def test_a_shop_embeds_the_page(browser: Any, tmp_path: Path) -> None:

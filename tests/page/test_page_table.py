@@ -268,3 +268,19 @@ def test_a_phone_shows_the_table(browser: Any, address: str, tmp_path: Path, col
         )
         assert violations == []
     visit.close()
+
+
+def test_on_a_phone_the_rows_show_all_columns(shop_visit: Visit, tmp_path: Path) -> None:
+    page = shop_visit.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    shop_visit.open()
+    table = pick_files(page, write_boxes(tmp_path, 5))
+    page.get_by_role("button", name="Check 5 files").click()
+    row = table.get_by_role("row").filter(has_text="box-04.stl")
+    row.get_by_text("EUR").wait_for()
+    assert page.locator(".table-scroll").evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") <= 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    # the widest column is in the window
+    box = row.locator("td[data-label=State]").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390

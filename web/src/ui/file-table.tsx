@@ -128,8 +128,10 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
           {hasOwnSettings(item) && ` · ${t("ownSettings")}`}
         </small>
       </th>
-      <td class="number">{inspection && `${formatSize(inspection.model.size_mm)} mm`}</td>
-      <td>
+      <td class="number" data-label={t("size")}>
+        {inspection && `${formatSize(inspection.model.size_mm)} mm`}
+      </td>
+      <td data-label={t("watertight")}>
         {inspection && (
           <span class={inspection.model.watertight ? "good" : "poor"}>
             <Icon name={inspection.model.watertight ? "check" : "warning"} />
@@ -138,19 +140,19 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
         )}
       </td>
       {hasChecks && (
-        <td>
+        <td data-label={t("printCheck")}>
           <VerdictCell item={item} />
         </td>
       )}
       {hasPrices && (
-        <td class="number">
+        <td class="number" data-label={t("pricePerPiece")}>
           <PriceCell item={item} />
         </td>
       )}
-      <td>
+      <td data-label={t("state")}>
         <StateCell item={item} />
       </td>
-      <td>
+      <td data-label={t("result")}>
         <ResultCell item={item} />
       </td>
     </tr>
