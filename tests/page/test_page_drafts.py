@@ -116,6 +116,12 @@ def test_only_settings_that_rest_are_asked_for_and_answers_are_kept(visit: Visit
     reduce(page, *range(50, 9, -2))
     assert re.search(r"→ 39\d triangles", wait_for_exact(page))
     assert count_previews(visit) == start + 1
+    # another format looks the same
+    page.get_by_role("radiogroup").get_by_text("OBJ", exact=True).click()
+    note(page).get_by_text("≈").wait_for()
+    page.get_by_role("radiogroup").get_by_text("STL", exact=True).click()
+    note(page).get_by_text("≈").wait_for(state="detached")
+    assert count_previews(visit) == start + 1
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("button", name="Redo").click()
     wait_for_exact(page)

@@ -7,6 +7,8 @@ import type { Inspection, Operation, Supported } from "./types";
 export interface Draft {
   /** Form fields of its preview. */
   fields: [name: string, value: string][];
+  /** Form fields with which the preview also measures the file. */
+  fileFields: [name: string, value: string][];
   /** Labels of the operations that reduce the model. */
   operations: string[];
   /** Requested triangles; null if only the service can count them. */
@@ -58,18 +60,19 @@ export function planDraft(
   );
   if (reductions.length === 0 || !isValid) return null;
   const format = supported.formats[target];
-  const groups = [...repairs, ...reductions, { options: supported.options }, supported.formats[source.format], format];
+  const groups = [...repairs, ...reductions, { options: supported.options }, supported.formats[source.format]];
   const names = new Set(groups.flatMap((group) => Object.keys(group?.options.properties ?? {})));
-  const sent = toFields(settings).filter(([name]) => names.has(name));
+  const written = (name: string): boolean => !names.has(name) && name in (format?.options.properties ?? {});
+  const sent = toFields(settings);
   const colors = reductions.find(({ options: { properties } }) => CELL in properties);
   const cell = Number(options[CELL] ?? colors?.options.properties[CELL]?.default);
   const isMeasured = format?.allowed === true && format.write && !SLOW_FORMATS.includes(target);
   return {
     fields: [
-      ...sent.filter(([name]) => name !== CELL),
+      ...sent.filter(([name]) => names.has(name) && name !== CELL),
       ...(colors ? [[CELL, toBounded(cell / scale, colors.options.properties[CELL])] as [string, string]] : []),
-      ...(isMeasured ? [["target", target] as [string, string]] : []),
     ],
+    fileFields: isMeasured ? [...sent.filter(([name]) => written(name)), ["target", target]] : [],
     operations: reductions.map(({ label }) => label),
     faces,
     isComplete: requestedOperations.length === reductions.length + repairs.length,

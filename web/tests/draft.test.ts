@@ -53,12 +53,19 @@ const supported: Supported = {
 function plan(options: Record<string, Value>, features: string[] = [], target = "stl", scale = 1) {
   const inspection = { source: { format: "obj" }, model: { faces: 1000, features } } as unknown as Inspection;
   const draft = planDraft({ target, options }, supported, inspection, scale);
-  return draft && { ...draft, fields: Object.fromEntries(draft.fields) };
+  return (
+    draft && {
+      ...draft,
+      fields: Object.fromEntries(draft.fields),
+      fileFields: Object.fromEntries(draft.fileFields),
+    }
+  );
 }
 
 test("a reduction has a draft with its triangles", () => {
   expect(plan({ optimize_target_faces: "400" })).toEqual({
-    fields: { optimize_target_faces: "400", target: "stl" },
+    fields: { optimize_target_faces: "400" },
+    fileFields: { target: "stl" },
     operations: ["reduce"],
     faces: 400,
     isComplete: true,
@@ -84,7 +91,8 @@ test("an error limit has a draft whose triangles only the service knows", () => 
 test("what precedes a reduction, and how the file is read and written, is part of the draft", () => {
   const options = { optimize_target_faces: "400", repair: true, input_unit: "in", obj_faces: true, stl_ascii: true };
   expect(plan({ ...options, scale_percent: "50" })).toMatchObject({
-    fields: { ...options, repair: "true", obj_faces: "true", stl_ascii: "true", target: "stl" },
+    fields: { optimize_target_faces: "400", repair: "true", input_unit: "in", obj_faces: "true" },
+    fileFields: { stl_ascii: "true", target: "stl" },
     isComplete: false,
   });
 });
@@ -98,7 +106,7 @@ test.each([
 });
 
 test.each(["step", "amf"])("the file is not measured where it takes long or is not allowed: %s", (target) => {
-  expect(plan({ optimize_target_faces: "400" }, [], target)?.fields).not.toHaveProperty("target");
+  expect(plan({ optimize_target_faces: "400" }, [], target)?.fileFields).toEqual({});
 });
 
 test("the size of a file is estimated by its format, and by another file of the model", () => {

@@ -6,7 +6,7 @@ import { Problem } from "./problem";
 
 export function DraftNote() {
   const described = describeDraft();
-  if (!draft.value || !described) return null;
+  if (!draft.value || described === null) return null;
   const isRunning = exact.isRunning.value;
   const failure = exact.failure.value;
   return (
@@ -16,7 +16,7 @@ export function DraftNote() {
           <b>{t("draft")}</b> {draft.value.operations.join(", ")}
         </span>
         <span class="hint">
-          {described.text} <span class="spinner small" aria-hidden="true" />
+          {described} <span class="spinner small" aria-hidden="true" />
         </span>
       </p>
       {failure && <Problem failure={failure} onRetry={() => exact.retry()} />}

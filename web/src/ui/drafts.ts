@@ -32,23 +32,40 @@ export const draft = computed(() => {
   return planDraft(settings.value, supported.value, item.facts.inspection, posed.value?.scale ?? 1);
 });
 
+/** Form fields that decide what the draft looks like. */
+const drawnFields = computed(() => {
+  const item = active.value;
+  if (!draft.value || !item) return [];
+  const others = readerFields(item).filter(([name]) => readerOptions.value.has(name));
+  return [...new Map([...others, ...draft.value.fields])].sort(([a], [b]) => (a < b ? -1 : 1));
+});
+const fields = computed(() => [...drawnFields.value, ...(draft.value?.fileFields ?? [])]);
+/** Request for the last picture. Another target needs no other one: the size of its file is estimated. */
+let last: { drawn: string; request: PictureRequest } | null = null;
+
 const wanted = computed((): (PictureRequest | null)[] => {
   const item = active.value;
   if (!draft.value || !item || item.work) return [null];
-  const others = readerFields(item).filter(([name]) => readerOptions.value.has(name));
-  const options = [...new Map([...others, ...draft.value.fields])].sort(([a], [b]) => (a < b ? -1 : 1));
-  return [{ model: item.model, options, maxTriangles: previewTriangles(), original: null }];
+  const { model } = item;
+  if (last?.request.model === model && last.drawn === JSON.stringify(drawnFields.value)) return [last.request];
+  return [{ model, options: fields.value, maxTriangles: previewTriangles(), original: null }];
 });
 
 export const exact = new PictureRequests(wanted, {
   maxCount: MAX_KEPT,
   delayMs: REST_MS,
-  onPicture: () => {
-    announcement.value = describeDraft()?.text ?? "";
+  onPicture: (request) => {
+    last = { drawn: JSON.stringify(drawnFields.peek()), request };
+    announcement.value = describeDraft() ?? "";
   },
 });
 const exactPicture = computed(() => exact.pictures.value[0] ?? null);
 const exactFacts = computed(() => exactPicture.value?.facts ?? null);
+/** Bytes of the file as the service measured them; null for another target. */
+const exactBytes = computed(() => {
+  const isOfTarget = JSON.stringify(wanted.value[0]?.options) === JSON.stringify(fields.value);
+  return isOfTarget ? (exactFacts.value?.file_bytes ?? null) : null;
+});
 
 /** Pictures that stand for that of the model and that of its conversion. */
 export const standIns = computed(() => {
@@ -60,15 +77,15 @@ export const standIns = computed(() => {
 const measured = signal<ReadonlyMap<string, KnownFile>>(new Map());
 
 function keepSize(): void {
-  const facts = exactFacts.value;
+  const [facts, bytes] = [exactFacts.value, exactBytes.value];
   const id = active.peek()?.id;
-  if (!facts?.file_bytes || id === undefined) return;
-  const known = { faces: facts.inspection.model.faces, bytes: facts.file_bytes };
+  if (!facts || bytes === null || id === undefined) return;
+  const known = { faces: facts.inspection.model.faces, bytes };
   measured.value = new Map([...measured.peek(), [`${id} ${settings.peek().target}`, known]]);
 }
 
-/** Return the number of triangles and the file size of the draft, and whether the service counted them. */
-export function describeDraft(): { text: string; isExact: boolean } | null {
+/** Return the number of triangles and the file size of the draft; null without one. */
+export function describeDraft(): string | null {
   const item = active.value;
   if (!draft.value || !item?.facts) return null;
   const { inspection } = item.facts;
@@ -78,14 +95,14 @@ export function describeDraft(): { text: string; isExact: boolean } | null {
   // The size of the file that was read is no basis: it may be text, compressed, or have no triangles.
   const known = measured.value.get(`${item.id} ${target}`) ?? null;
   const bytes =
-    facts?.file_bytes ??
+    exactBytes.value ??
     (faces === null ? null : estimateBytes(target, faces, known, isColored(inspection.model.features)));
-  const isExact = facts?.file_bytes != null && draft.value.isComplete;
+  const isExact = exactBytes.value !== null && draft.value.isComplete;
   const texts = [
     faces === null ? "" : t("draftFaces", { shown: faces, total: inspection.model.faces }),
     bytes === null ? "" : `${isExact ? "" : "≈ "}${formatBytes(bytes)}`,
   ];
-  return { text: texts.filter(Boolean).join(" · "), isExact: facts !== null };
+  return texts.filter(Boolean).join(" · ");
 }
 
 /** Show drafts when the settings change. */
