@@ -197,8 +197,11 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
             os.setsid()
-        # the parent has blocked the signal, and no terminal sends it to a process in its own session
+        # the parent has blocked the signal, and no terminal sends it to a process in its own session; one that arrived
+        # before is discarded by ignoring it
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, handler)
         for number in (signal.SIGTERM, signal.SIGHUP):
             # a handler of the program would end a forked process with another status
             if callable(signal.getsignal(number)):
