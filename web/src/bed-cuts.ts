@@ -1,6 +1,7 @@
 /** Cuts of the option `split_for_bed`: where the service plans them, and which pieces are larger than the bed. */
 
 import { moveTo, toPosition, type CutPlane, type Span } from "./cut-planes";
+import { readSides } from "./pose";
 import type { Value } from "./settings";
 import type { Triple } from "./types";
 
@@ -30,12 +31,10 @@ export const AXES: readonly CutPlane["axis"][] = ["x", "y", "z"];
 
 /** Return the bed of the options; null if the service would not accept it. */
 export function readBed(options: Record<string, Value | undefined>): Bed | null {
-  const sides = String(options["split_for_bed"] ?? "")
-    .split(/[x×]/i)
-    .map(Number);
-  if (sides.length !== 3 || !sides.every((side) => side >= MIN_SIDE_MM && Number.isFinite(side))) return null;
+  const sides = readSides(options["split_for_bed"]);
+  if (!sides?.every((side) => side >= MIN_SIDE_MM)) return null;
   const protrudes = PROTRUDING.includes(String(options["split_for_bed_connectors"]));
-  return { sides: sides as Triple, protrusion: protrudes ? CONNECTOR_MM : 0 };
+  return { sides, protrusion: protrudes ? CONNECTOR_MM : 0 };
 }
 
 export function fitsIn({ sides }: Bed, spans: Spans): boolean {

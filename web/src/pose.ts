@@ -30,19 +30,23 @@ export function isPoseKnown(options: Options): boolean {
 export function readPose(options: Options): Pose | null {
   if (!isPoseKnown(options)) return null;
   const mirror = options["mirror"];
-  const sides = String(options["fit_mm"] ?? "")
-    .split(/[x×]/)
-    .map(Number);
-  const isBox = sides.length === 3 && sides.every((side) => side > 0);
   const pose: Pose = {
     mirror: mirror === "x" || mirror === "y" || mirror === "z" ? mirror : null,
     rotation_deg: readRotation(options),
-    fit_mm: isBox ? (sides as Triple) : null,
+    fit_mm: readSides(options["fit_mm"]),
     scale: (toPositive(options["scale_percent"]) ?? 100) / 100,
     height_mm: toPositive(options["target_height_mm"]),
   };
   const isMoved = pose.mirror ?? pose.fit_mm ?? pose.height_mm ?? (pose.scale !== 1 || pose.rotation_deg.some(Boolean));
   return isMoved ? pose : null;
+}
+
+/** Return the three lengths of a value such as 220x220x250; null if it has another form. */
+export function readSides(value: Value | undefined): Triple | null {
+  const sides = String(value ?? "")
+    .split(/[x×]/i)
+    .map(Number);
+  return sides.length === 3 && sides.every((side) => side > 0 && Number.isFinite(side)) ? (sides as Triple) : null;
 }
 
 /** Return the angles of the options about X, Y and Z, in degrees. */

@@ -36,7 +36,7 @@ test("planned pieces leave room for connectors", () => {
   const withPegs = { ...bed, protrusion: 8 };
   expect(planCuts(withPegs, spansOf(424, 20, 20))).toHaveLength(1);
   expect(planCuts(withPegs, spansOf(430, 20, 20))).toHaveLength(2);
-  // Without a cut, there is no connector.
+  // A piece without a cut above it has no connector.
   expect(planCuts(withPegs, spansOf(220, 220, 250))).toEqual([]);
 });
 

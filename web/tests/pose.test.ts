@@ -25,6 +25,10 @@ test("options that do not move the model have no pose", () => {
   expect(readPose({ rotate_x_deg: "abc", target_height_mm: "-5", fit_mm: "1x2" })).toBeNull();
 });
 
+test.each(["80x60x40", "80X60X40", " 80 × 60 × 40 "])("a box is read as the service reads it: %s", (text) => {
+  expect(readPose({ fit_mm: text })?.fit_mm).toEqual([80, 60, 40]);
+});
+
 test("a rotation that the server chooses is not shown", () => {
   expect(readPose({ rotate_x_deg: "90" })?.rotation_deg).toEqual([90, 0, 0]);
   expect(readPose({ rotate_x_deg: "90", lay_flat: true })).toBeNull();

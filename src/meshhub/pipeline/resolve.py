@@ -110,9 +110,7 @@ def check_request(
     """
     purpose = request.purpose
     writer = _choose_writer(declarations, request, caller)
-    measured = None
-    if purpose == "preview" and request.target:
-        measured = _choose_writer(declarations, structs.replace(request, purpose="convert"), caller)
+    measured = _find_writer(declarations, request.target, caller) if purpose == "preview" and request.target else None
     own_fields = opt.option_fields(_OWN_OPTIONS[purpose]) if purpose in _OWN_OPTIONS else ()
     fields = declarations.fields() | {field.name: field for field in own_fields}
     if purpose in ("check", "quote"):
@@ -260,11 +258,7 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
         return SCENE_WRITER
     if request.purpose in ("inspect", "render", "quote") or (request.purpose == "check" and not request.target):
         return None
-    target = PREVIEW_FORMAT if request.purpose == "preview" else request.target
-    candidates = declarations.writers_of(declarations.format_of(target))
-    if not candidates:
-        raise unsupported_target(target, declarations)
-    writer = choose_allowed(candidates, caller)
+    writer = _find_writer(declarations, PREVIEW_FORMAT if request.purpose == "preview" else request.target, caller)
     if request.purpose == "check" and not writer.capability.carries & {"materials", "colors"}:
         others = (other.capability for other in declarations.writers)
         colored = sorted({other.format.id for other in others if other.carries & {"materials", "colors"}})
@@ -273,6 +267,13 @@ def _choose_writer(declarations: Declarations, request: Request, caller: Caller)
             + ", ".join(colored)
         )
     return writer
+
+
+def _find_writer(declarations: Declarations, target: str, caller: Caller) -> Declared[Writer]:
+    candidates = declarations.writers_of(declarations.format_of(target))
+    if not candidates:
+        raise unsupported_target(target, declarations)
+    return choose_allowed(candidates, caller)
 
 
 def _is_requested(operation: Declared[Operation], options: Mapping[str, Value]) -> bool:

@@ -40,7 +40,7 @@ const drawnFields = computed(() => {
   return [...new Map([...others, ...draft.value.fields])].sort(([a], [b]) => (a < b ? -1 : 1));
 });
 const fields = computed(() => [...drawnFields.value, ...(draft.value?.fileFields ?? [])]);
-/** Request for the last picture. Another target needs no other one: the size of its file is estimated. */
+/** Request for the last picture. Another target needs no new one: the size of its file is estimated. */
 let last: { drawn: string; request: PictureRequest } | null = null;
 
 const wanted = computed((): (PictureRequest | null)[] => {
@@ -92,7 +92,7 @@ export function describeDraft(): string | null {
   const { target } = settings.value;
   const facts = exactFacts.value;
   const faces = facts?.inspection.model.faces ?? draft.value.faces;
-  // The size of the file that was read is no basis: it may be text, compressed, or have no triangles.
+  // The estimate ignores the source file, which may be text, compressed, or without triangles.
   const known = measured.value.get(`${item.id} ${target}`) ?? null;
   const bytes =
     exactBytes.value ??
