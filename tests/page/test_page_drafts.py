@@ -85,6 +85,8 @@ def test_the_picture_follows_at_once_and_then_exactly(visit: Visit, tmp_path: Pa
     pick(page, write_ball(tmp_path / "ball.stl"))
     page.emulate_media(reduced_motion="reduce")
     full = draw(page)
+    reduce(page, 50)
+    wait_for_exact(page)
     held: list[Any] = []
     page.route("**/preview", lambda route: held.append(route))
     reduce(page, 1)
@@ -165,6 +167,19 @@ def test_colors_follow_their_number(visit: Visit, tmp_path: Path) -> None:
     slide(page.get_by_role("slider", name="Number of colors"), 2)
     assert "Reduce colors" in wait_for_exact(page)
     assert count_shades() == 2
+
+
+def test_fewer_filaments_than_colors_are_all_used(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("#target=3mf")
+    pick(page, write_colored(tmp_path / "plates.glb"))
+    page.get_by_role("switch", name="Reduce colors").check()
+    number = page.get_by_label("Number of colors").first
+    assert number.input_value() == "4"
+    for count in ("1", "2"):
+        page.get_by_role("button", name="Add a color").click()
+        assert number.input_value() == count
+    assert "kB" in wait_for_exact(page)
+    assert note(page).get_by_role("alert").count() == 0
 
 
 def test_a_failed_draft_is_asked_for_again(visit: Visit, tmp_path: Path) -> None:

@@ -10,6 +10,14 @@ export function readColors(text: string): string[] {
   return [...new Set(colors)].slice(0, MAX_COLORS);
 }
 
+/**
+ * Return the number of colors to use after a change of the list: at most all, and all of them if all were used before.
+ * @param before Length of the list before, and `after` after the change.
+ */
+export function fitCount(count: number, before: number, after: number): number {
+  return before > 0 && count >= before ? after : Math.min(count, after);
+}
+
 export function writeColors(colors: readonly string[]): string {
   return colors.join(",");
 }

@@ -42,9 +42,7 @@ export const spans = computed((): Spans | null => {
 const isOneBody = computed(() => {
   const model = active.value?.facts?.inspection.model;
   const { options } = settings.value;
-  const fragments = model?.findings?.find(({ kind }) => kind === "stray_fragments")?.count ?? 0;
-  const bodies = (model?.bodies ?? 0) - (isSet(options["repair"]) ? fragments : 0);
-  return model?.parts === 1 && bodies === 1 && !EARLIER_DIVISIONS.some((name) => isSet(options[name]));
+  return model?.parts === 1 && model.bodies === 1 && !EARLIER_DIVISIONS.some((name) => isSet(options[name]));
 });
 
 /** Cuts for the bed of the settings; null without a bed. */

@@ -3,8 +3,8 @@
 import { useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { readColors, writeColors } from "../palette";
-import { setOption, settings } from "../state/form";
+import { fitCount, readColors, writeColors } from "../palette";
+import { setOption, setOptions, settings } from "../state/form";
 import { plan } from "../state/service";
 import { readStored, store } from "../storage";
 import type { Field } from "../types";
@@ -12,6 +12,8 @@ import { Icon } from "./icons";
 
 const STORAGE_KEY = "meshhub-filaments";
 const FIRST_COLOR = "#808080";
+/** Option with the number of colors to use. */
+const COUNT = "reduce_colors";
 /** Value that stands for the filaments that the operator of the service keeps for the caller. */
 const INVENTORY = "@inventory";
 
@@ -22,7 +24,13 @@ export function PaletteRow({ name, field }: { name: string; field: Field }) {
   const own = readColors(readStored("localStorage", STORAGE_KEY) ?? "");
   const set = (chosen: string[]): void => {
     if (chosen.length > 0) store("localStorage", STORAGE_KEY, writeColors(chosen));
-    setOption(name, chosen.length > 0 ? writeColors(chosen) : undefined);
+    const count = Number(settings.value.options[COUNT]);
+    const isFitted = count > 0 && chosen.length > 0;
+    setOptions({
+      [name]: chosen.length > 0 ? writeColors(chosen) : undefined,
+      // The service rejects a number of colors that the list does not have.
+      ...(isFitted ? { [COUNT]: String(fitCount(count, colors.length, chosen.length)) } : {}),
+    });
   };
   return (
     <div class="field" role="group" aria-labelledby={`palette-${name}`}>
