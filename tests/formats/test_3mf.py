@@ -159,7 +159,7 @@ def test_production_paths_refer_to_model_files_with_their_own_units() -> None:
         read(package(root), DEFAULTS)
 
 
-@pytest.mark.parametrize("kind", ["support", "solidsupport", "surface", "other"])
+@pytest.mark.parametrize("kind", ["support", "solidsupport", "other"])
 def test_objects_that_are_not_printed_are_left_out_with_a_note(kind: str) -> None:
     resources = thing(1) + thing(2, mesh_xml(scale=9), f'type="{kind}"')
     resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
@@ -167,6 +167,31 @@ def test_objects_that_are_not_printed_are_left_out_with_a_note(kind: str) -> Non
     assert result.face_count == 12 and notes == {"not_a_model_skipped"}
     with pytest.raises(EmptyModel, match="support"):
         read(package(model(resources, '<item objectid="2"/>')), DEFAULTS)
+
+
+@pytest.mark.parametrize("place", ["item", "beside a model", "component"])
+def test_surfaces_are_read_as_open_meshes(place: str) -> None:
+    """FreeCAD and others write open meshes as this type, and lib3mf reads them without a warning."""
+    sheet = replace(BRICK, faces=BRICK.faces[:6])
+    resources = thing(1) + thing(2, mesh_xml(sheet), 'type="surface"')
+    resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
+    build, count = {
+        "item": ('<item objectid="2"/>', 6),
+        "beside a model": ('<item objectid="1"/><item objectid="2"/>', 18),
+        "component": ('<item objectid="3"/>', 18),
+    }[place]
+    result, notes = read_with_codes(package(model(resources, build)))
+    assert result.face_count == count and notes == {"surfaces_read"}
+
+
+def test_a_file_that_builds_no_model_says_so() -> None:
+    with pytest.raises(EmptyModel, match="only support structures, modifiers"):
+        read(package(model(thing(2, more='type="solidsupport"'), '<item objectid="2"/>')), DEFAULTS)
+
+
+def test_a_file_whose_items_are_all_unprintable_is_read() -> None:
+    result, notes = read_with_codes(package(model(thing(), '<item objectid="1" printable="0"/>')))
+    assert result.face_count == 12 and notes == {"not_printable_read"}
 
 
 def test_unprintable_items_are_left_out_with_a_note() -> None:

@@ -287,18 +287,18 @@ def test_malformed_paint_is_noted_and_the_triangle_keeps_the_filament_of_its_par
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "is_damaged"),
     [
-        "",
-        "{",
-        "[]",
-        '{"filament_colour": 3}',
-        '{"filament_colour": ["red", 1]}',
-        "[" * 100_000,
-        '{"filament_colour": ["red"]}',
+        ("", False),
+        ("{", True),
+        ("[]", True),
+        ('{"filament_colour": 3}', True),
+        ('{"filament_colour": ["red", 1]}', True),
+        ("[" * 100_000, True),
+        ('{"filament_colour": ["red"]}', False),
     ],
 )
-def test_unusable_settings_leave_distinct_colors(content: str) -> None:
+def test_unusable_settings_leave_distinct_colors(content: str, is_damaged: bool) -> None:
     source = project(
         "bambu",
         {"a": mesh_xml(), "b": mesh_xml()},
@@ -307,7 +307,8 @@ def test_unusable_settings_leave_distinct_colors(content: str) -> None:
     )
     scene, notes = load(source)
     assert scene.materials[0].base_color != scene.materials[1].base_color
-    assert set(notes) == {"filament_colors_unknown"}
+    assert set(notes) - {"project_settings_damaged"} == {"filament_colors_unknown"}
+    assert ("project_settings_damaged" in notes) == is_damaged
 
 
 def random_code(depth: int, rng: random.Random) -> str:

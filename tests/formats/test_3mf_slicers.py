@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meshhub import InvalidOption, Registry
+from meshhub import InvalidOption, Registry, UnreadableFile
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.model.notes import collecting
@@ -19,7 +19,7 @@ from meshhub.model.scene import Mesh, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds
 from models import brick, scene_of, sphere
-from threemf_models import mesh_xml, model, package, thing
+from threemf_models import CORE, mesh_xml, model, package, thing
 from threemf_projects import DIALECTS, paint_triangles, project
 
 pytestmark = pytest.mark.once
@@ -302,8 +302,8 @@ def test_changes_at_layers_are_noted(dialect: str, file: str, text: str) -> None
     row = '<code print_z="2" type="0" extruder="2"/>' if dialect == "prusa" else '<layer top_z="2" type="2"/>'
     _, notes = load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": text.format(row * 2)}))
     assert set(notes) == {"layer_changes_dropped"} and "2 layers" in notes["layer_changes_dropped"]
-    for nothing in (text.format(""), "<"):
-        assert load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": nothing}))[1] == {}
+    for content, codes in ((text.format(""), set()), ("<", {"project_settings_damaged"})):
+        assert set(load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": content}))[1]) == codes
 
 
 def test_unusual_nesting_of_painted_triangles_keeps_the_geometry() -> None:
@@ -322,17 +322,74 @@ def test_unusual_nesting_of_painted_triangles_keeps_the_geometry() -> None:
         )
 
 
+LOST = "modifiers_not_found"
+DAMAGED = "project_settings_damaged"
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "codes"),
     [
-        "<config><metadata key='extruder' value='2'/></config>",
-        "<config><part id='1'><object id='9'/><metadata key='extruder' value='x'/></part></config>",
-        "<config><volume firstid='5' lastid='1'><metadata key='volume_type' value='NegativeVolume'/></volume></config>",
-        "<config><object id='1'><volume firstid='99' lastid='999999999'><metadata key='modifier' value='1'/></volume>",
-        "<volume><volume><volume><metadata/></volume></volume></volume>",
+        ("<config><metadata key='extruder' value='2'/></config>", set()),
+        ("<config><part id='1'><object id='9'/><metadata key='extruder' value='x'/></part></config>", set()),
+        (
+            "<config><volume firstid='5' lastid='1'><metadata key='volume_type' value='NegativeVolume'/></volume>"
+            "</config>",
+            {LOST},
+        ),
+        (
+            "<config><object id='1'><volume firstid='99' lastid='999999999'><metadata key='modifier' value='1'/>"
+            "</volume>",
+            {LOST, DAMAGED},
+        ),
+        ("<config><object id='1'><part id='7' subtype='negative_part'/></object></config>", {LOST}),
+        # an export of one plate keeps the settings of all objects
+        ("<config><object id='9'><part id='7' subtype='negative_part'/></object></config>", set()),
+        ("<volume><volume><volume><metadata/></volume></volume></volume>", set()),
     ],
 )
-def test_unusual_settings_keep_the_geometry(settings: str) -> None:
+def test_unusual_settings_keep_the_geometry_and_are_noted(settings: str, codes: set[str]) -> None:
     scene, notes = load(package(model(thing()), {"Metadata/model_settings.config": settings}))
     assert scene.face_count == 12
-    assert notes == {}
+    assert set(notes) == codes
+    assert (DAMAGED not in codes) or "modifiers may have become solid" in notes[DAMAGED]
+
+
+EMBOSSED = (
+    '<slic3rpe:text text="V" style_name="Plain" font_descriptor="Sans 10" size_in_mm="10"/>',
+    '<slic3rpe:shape filepath="logo.svg" filepath3mf="3D/logo.svg" scale="0.01" depth="2" transform="1 0 0 0"/>',
+    '<BambuStudioShape filepath="logo.svg"/><x:y:z x:y:z="1"/>',
+)
+"""Elements that slicers write without declaring their prefixes; the last one is an invention."""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("element", EMBOSSED)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_volumes_after_an_embossed_text_or_drawing_are_not_printed(dialect: str, element: str, encoding: str) -> None:
+    kind = "NegativeVolume" if dialect == "prusa" else "negative_part"
+    volumes = {"a": mesh_xml(), "x": mesh_xml(scale=7)}
+    data = project(dialect, volumes, kinds={"x": kind}).read()
+    name = "Metadata/Slic3r_PE_model.config" if dialect == "prusa" else "Metadata/model_settings.config"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {entry: archive.read(entry) for entry in archive.namelist()}
+    end = "</volume>" if dialect == "prusa" else "</part>"
+    files[name] = files[name].decode().replace(end, element + end).encode(encoding)
+    files[name] = files[name].replace(b'encoding="UTF-8"', b"")
+    scene, notes = load(package(None, files))
+    assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
+    assert set(notes) == {"modifiers_skipped"}
+
+
+def test_a_model_may_use_prefixes_without_declaring_them() -> None:
+    """Slicers compare names with their prefixes, so programs that forget the namespaces do not notice."""
+    root = model(
+        '<object id="1" p:UUID="a"><components><component p:path="/3D/a.model" objectid="1"/></components></object>',
+        '<item objectid="1" p:UUID="b" x:y="1"/>',
+        spaces=f'xmlns="{CORE}"',
+    )
+    other = model(thing(1, mesh_xml(triangle=' slic3rpe:custom_seam="4"')), "", spaces=f'xmlns="{CORE}"')
+    scene, notes = load(package(root, {"3D/a.model": other}))
+    assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
+    assert set(notes) == {"seam_paint_dropped"}
+    with pytest.raises(UnreadableFile, match="mismatched"):
+        load(package(root.replace("</model>", "</p:model>")))

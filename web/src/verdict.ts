@@ -72,9 +72,11 @@ const INCOMPLETE_CODES = new Set([
   "incomplete_facets",
   "indices_left_over",
   "low_resolution_mesh",
+  "modifiers_not_found",
   "no_end",
   "objects_without_triangles",
   "primitive_ignored",
+  "project_settings_damaged",
   "unknown_required_extension",
   "wrong_count",
 ]);

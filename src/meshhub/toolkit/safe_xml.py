@@ -53,6 +53,7 @@ def parse_xml(  # noqa: PLR0913 - callbacks and limits are keywords, and have de
     text: Callable[[str], None] | None = None,
     prefix: Callable[[str, str], None] | None = None,
     encoding: str | None = None,
+    namespaces: bool = True,
     max_depth: int = MAX_DEPTH_COUNT,
 ) -> None:
     """Parse a document with callbacks.
@@ -65,12 +66,13 @@ def parse_xml(  # noqa: PLR0913 - callbacks and limits are keywords, and have de
         text: Called with pieces of text.
         prefix: Called with each declared prefix and its namespace, before the element that declares it.
         encoding: Encoding that replaces the declared one.
+        namespaces: Whether prefixes stand for namespaces; otherwise, they are part of local names, declared or not.
         max_depth: Maximum number of nested elements.
     Raises:
         UnreadableFile: The document is not well-formed, declares a document type or entities, nests elements more than
             `max_depth` deep, or has an unknown encoding.
     """
-    parser = expat.ParserCreate(encoding, namespace_separator=" ")
+    parser = expat.ParserCreate(encoding, namespace_separator=" " if namespaces else None)
     parser.buffer_text = True
     depth = 0
 
@@ -121,7 +123,7 @@ def read_xml_tree(
         document: Name of the document for error messages.
         max_elements: Maximum number of elements.
         max_depth: Maximum number of nested elements.
-        namespaces: Whether names include their namespace.
+        namespaces: Whether names include their namespace; otherwise, prefixes need no declaration.
         offsets: Whether each element has the attribute OFFSET.
     Returns:
         Root element; tags and attributes are `local`, or `{namespace}local` for those with a namespace.
@@ -129,7 +131,7 @@ def read_xml_tree(
         UnreadableFile: See `parse_xml`.
         ModelTooComplex: The document has more than `max_elements` elements.
     """
-    make_tag = _tag if namespaces else _local_tag
+    make_tag = _tag if namespaces else _drop_prefix
     builder = ElementTree.TreeBuilder()
     open_tags: list[str] = []
     count = 0
@@ -139,7 +141,9 @@ def read_xml_tree(
         count += 1
         if count > max_elements:
             raise ModelTooComplex(f"{document} has more than {max_elements:,} elements; reduce the model")
-        own = {make_tag(*_split_name(name)): value for name, value in attributes.items()}
+        own = {
+            make_tag(*_split_name(name)): value for name, value in attributes.items() if not name.startswith("xmlns")
+        }
         open_tags.append(make_tag(namespace, local))
         builder.start(open_tags[-1], own | {OFFSET: str(at)} if offsets else own)
 
@@ -147,7 +151,16 @@ def read_xml_tree(
         builder.end(open_tags.pop())
 
     document_bytes, encoding = as_utf8(data)
-    parse_xml(document_bytes, document, start=start, end=end, text=builder.data, encoding=encoding, max_depth=max_depth)
+    parse_xml(
+        document_bytes,
+        document,
+        start=start,
+        end=end,
+        text=builder.data,
+        encoding=encoding,
+        namespaces=namespaces,
+        max_depth=max_depth,
+    )
     root: ElementTree.Element = builder.close()
     return root
 
@@ -161,5 +174,5 @@ def _tag(namespace: str, local: str) -> str:
     return f"{{{namespace}}}{local}" if namespace else local
 
 
-def _local_tag(_namespace: str, local: str) -> str:
-    return local
+def _drop_prefix(_namespace: str, local: str) -> str:
+    return local.rpartition(":")[2]

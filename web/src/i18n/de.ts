@@ -650,6 +650,7 @@ export const de: Catalog = {
     lattice_overlaps: "Die Streben eines Gitters überschneiden sich ({count}); Slicer vereinigen sie.",
     missing_relationship: "Die Datei nennt ihr Modell nicht; das wahrscheinliche wurde gelesen: {name}.",
     missing_texture: "Die Textur {name} fehlt oder ist nicht lesbar.",
+    modifiers_not_found: "{count} Modifikatoren des Slicer-Projekts wurden im Modell nicht gefunden und können massiv sein.",
     modifiers_skipped: "Modifikatoren und Stützbereiche wurden weggelassen.",
     filament_types_replaced:
       "{printer} hat für diese Filamente keine Voreinstellung: {filaments}. Sie sind im Projekt PLA.",
@@ -659,6 +660,7 @@ export const de: Catalog = {
     narrow_paint_removed:
       "Streifen der Bemalung unter {size} mm bekamen das Filament daneben, weil {program} sie auslässt.",
     not_a_model_skipped: "Objekte, die keine Modelle sind, wurden weggelassen.",
+    not_printable_read: "Die Datei kennzeichnet alle Objekte als nicht druckbar; alle wurden gelesen.",
     not_printable_skipped: "Objekte, die nicht gedruckt werden sollen, wurden weggelassen.",
     objects_without_triangles: "Objekte aus Schichten, Gittern oder anderem als Dreiecken wurden weggelassen.",
     paint_detail_limited: "Die Bemalung braucht bei {size} mm mehr als {limit} Dreiecke; die feinsten Details fehlen.",
@@ -666,6 +668,8 @@ export const de: Catalog = {
     paint_split: "{count} bemalte Dreiecke wurden an ihrer Bemalung in {result} geteilt.",
     plates_merged: "Die Objekte von {count} Platten wurden zu einer Szene.",
     project_not_kept: "Die Datei ist ein Projekt eines Slicers, das Ergebnis nicht.",
+    project_settings_damaged: "Einstellungen des Slicers in {name} sind beschädigt; prüfen Sie das Ergebnis.",
+    surfaces_read: "Offene Flächen wurden als offene Netze gelesen.",
     seam_paint_dropped: "Die Bemalung für Nähte geht verloren.",
     slicer_settings_dropped: "Druckeinstellungen werden nicht gelesen (Dateien: {count}).",
     slices_ignored: "Schichten neben den Dreiecken wurden nicht gelesen.",

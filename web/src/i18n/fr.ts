@@ -640,6 +640,7 @@ export const fr: Catalog = {
     lattice_overlaps: "Les barres d’un treillis se chevauchent ({count}) ; les trancheurs les unissent.",
     missing_relationship: "Le fichier ne nomme pas son modèle ; le plus probable a été lu : {name}.",
     missing_texture: "La texture {name} manque ou est illisible.",
+    modifiers_not_found: "{count} modificateurs du projet sont introuvables dans le modèle et sont peut-être devenus solides.",
     modifiers_skipped: "Modificateurs et zones de support ont été omis.",
     filament_types_replaced:
       "{printer} n’a pas de préréglage pour ces filaments : {filaments}. Ils sont en PLA dans le projet.",
@@ -649,6 +650,7 @@ export const fr: Catalog = {
     narrow_paint_removed:
       "Les bandes de peinture de moins de {size} mm ont pris le filament voisin, car {program} les saute.",
     not_a_model_skipped: "Des objets qui ne sont pas des modèles ont été omis.",
+    not_printable_read: "Le fichier marque tous les objets comme non imprimables ; tous ont été lus.",
     not_printable_skipped: "Des objets marqués non imprimables ont été omis.",
     objects_without_triangles: "Des objets en tranches, treillis ou autres ont été omis.",
     paint_detail_limited:
@@ -657,6 +659,8 @@ export const fr: Catalog = {
     paint_split: "{count} triangles peints ont été divisés en {result} selon leur peinture.",
     plates_merged: "Les objets de {count} plateaux forment une scène.",
     project_not_kept: "Le fichier est un projet de trancheur, le résultat non.",
+    project_settings_damaged: "Des réglages du trancheur dans {name} sont endommagés ; vérifiez le résultat.",
+    surfaces_read: "Les surfaces ouvertes ont été lues comme maillages ouverts.",
     seam_paint_dropped: "La peinture des coutures est perdue.",
     slicer_settings_dropped: "Les réglages d’impression ne sont pas lus (fichiers : {count}).",
     slices_ignored: "Les tranches à côté des triangles n’ont pas été lues.",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 
 import msgspec
 
 from meshhub.builtin_plugins.threemf.reading.package import Package
-from meshhub.errors import UnreadableFile
+from meshhub.builtin_plugins.threemf.reading.project_files import read_project_file
 
 PRUSA_SETTINGS = "Metadata/Slic3r_PE.config"
 """Print settings of PrusaSlicer."""
@@ -26,47 +25,48 @@ _TYPE_SETTING = re.compile(rb"^; filament_type = (.*)$", re.MULTILINE)
 _TYPE = re.compile(r"[A-Za-z0-9+ -]{1,20}")
 
 
-class _BambuSettings(msgspec.Struct):
-    """Settings of BambuStudio and OrcaSlicer that are read."""
+class _BambuColors(msgspec.Struct):
+    """Colors in the settings of BambuStudio and OrcaSlicer."""
 
     filament_colour: list[str] = []
+
+
+class _BambuTypes(msgspec.Struct):
+    """Materials in the settings of BambuStudio and OrcaSlicer."""
+
     filament_type: list[str] = []
 
 
 def read_colors(package: Package) -> list[str]:
     """Return the colors of the filaments."""
-    texts: list[str] = []
-    path = package.find(BAMBU_SETTINGS)
-    if path is not None:
-        with contextlib.suppress(UnreadableFile, msgspec.MsgspecError, RecursionError):
-            texts = msgspec.json.decode(package.read(path), type=_BambuSettings).filament_colour
-    path = package.find(PRUSA_SETTINGS)
-    if not texts and path is not None:
-        with contextlib.suppress(UnreadableFile):
-            settings = dict(_COLOR_SETTING.findall(package.read(path)))
-            rows = [
-                settings.get(name, b"").decode("ascii", "replace") for name in (b"extruder_colour", b"filament_colour")
-            ]
-            extruders, filaments = (row.replace('"', "").strip().split(";") for row in rows)
-            # an extruder without a color has the color of its filament
-            texts = [
-                extruder if _COLOR.fullmatch(extruder) else filament
-                for extruder, filament in itertools.zip_longest(extruders, filaments, fillvalue="")
-            ]
+    settings = read_project_file(package, BAMBU_SETTINGS, msgspec.json.Decoder(_BambuColors).decode)
+    texts = settings.filament_colour if settings is not None else []
+    if not texts:
+        texts = read_project_file(package, PRUSA_SETTINGS, _find_colors) or []
     matches = [_COLOR.fullmatch(text.strip()) for text in texts[:MAX_FILAMENT]]
     return [match.group(1) if match else "" for match in matches]
 
 
 def read_filament_types(package: Package, count: int) -> list[str]:
     """Return the materials of `count` filaments, such as "PETG"; PLA for an unknown one."""
-    texts: list[str] = []
-    path = package.find(BAMBU_SETTINGS)
-    if path is not None:
-        with contextlib.suppress(UnreadableFile, msgspec.MsgspecError, RecursionError):
-            texts = msgspec.json.decode(package.read(path), type=_BambuSettings).filament_type
-    path = package.find(PRUSA_SETTINGS)
-    if not texts and path is not None:
-        with contextlib.suppress(UnreadableFile):
-            match = _TYPE_SETTING.search(package.read(path))
-            texts = match[1].decode("ascii", "replace").strip().split(";") if match else []
+    settings = read_project_file(package, BAMBU_SETTINGS, msgspec.json.Decoder(_BambuTypes).decode)
+    texts = settings.filament_type if settings is not None else []
+    if not texts:
+        texts = read_project_file(package, PRUSA_SETTINGS, _find_types) or []
     return [text if _TYPE.fullmatch(text) else "PLA" for text in [*texts, *[""] * count][:count]]
+
+
+def _find_colors(data: bytes) -> list[str]:
+    settings = dict(_COLOR_SETTING.findall(data))
+    rows = [settings.get(name, b"").decode("ascii", "replace") for name in (b"extruder_colour", b"filament_colour")]
+    extruders, filaments = (row.replace('"', "").strip().split(";") for row in rows)
+    # an extruder without a color has the color of its filament
+    return [
+        extruder if _COLOR.fullmatch(extruder) else filament
+        for extruder, filament in itertools.zip_longest(extruders, filaments, fillvalue="")
+    ]
+
+
+def _find_types(data: bytes) -> list[str]:
+    match = _TYPE_SETTING.search(data)
+    return match[1].decode("ascii", "replace").strip().split(";") if match else []

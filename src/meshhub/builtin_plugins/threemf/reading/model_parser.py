@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,14 @@ _PROPERTIES = ("pid", "p1", "p2", "p3")
 _PLAIN_ATTRIBUTES_COUNT = len(_VERTEX_INDICES)
 """Attributes of a triangle without properties and paint."""
 
+_ROOT = re.compile(rb"<(?:\w+:)?model\b")
+_DECLARATION = re.compile(rb"\sxmlns:([\w.-]+)\s*=")
+_PREFIX = re.compile(rb"[<\s]([A-Za-z_][\w.-]*):[\w.-]+(?=[\s=/>])")
+"""Prefix of the name of an element or attribute; also of words in texts, whose declaration is harmless."""
+
+_NAMESPACES = {b"p": PRODUCTION.encode(), b"m": MATERIAL.encode(), b"s": SLICE.encode(), b"b": BEAM_LATTICE.encode()}
+"""Namespaces of the prefixes that the specifications of 3MF use."""
+
 
 def parse_model(data: bytes, part: str) -> ModelDocument:
     """Parse a model part.
@@ -61,6 +70,32 @@ def parse_model(data: bytes, part: str) -> ModelDocument:
         ModelTooComplex: The part places too many objects.
     """
     data, encoding = as_utf8(data)
+    try:
+        return _parse_declared(data, part, encoding)
+    except UnreadableFile:
+        declared = _declare_prefixes(data)
+        if declared is None:
+            raise
+        return _parse_declared(declared, part, encoding)
+
+
+def _declare_prefixes(data: bytes) -> bytes | None:
+    """Declare the prefixes that a model uses without declaring them, as slicers read it; None if there are none.
+
+    Slicers compare names with their prefixes, and some programs write `p:UUID` or `p:path` without the namespace.
+    """
+    root = _ROOT.search(data)
+    if root is None:
+        return None
+    declared = set(_DECLARATION.findall(data)) | {b"xml", b"xmlns"}
+    missing = sorted({match[1] for match in _PREFIX.finditer(data)} - declared)
+    if not missing:
+        return None
+    texts = (b' xmlns:%s="%s"' % (each, _NAMESPACES.get(each, b"undeclared:" + each)) for each in missing)
+    return data[: root.end()] + b"".join(texts) + data[root.end() :]
+
+
+def _parse_declared(data: bytes, part: str, encoding: str | None) -> ModelDocument:
     codes: PaintCodes = {b"": 0}
     skeleton, extracted = extract_columns(data, codes)
     parser = _ModelParser(part, extracted, codes)

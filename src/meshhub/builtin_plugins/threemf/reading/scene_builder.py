@@ -42,7 +42,6 @@ _Key = tuple[str, int]
 _SKIPPED_KINDS = {
     "support": "support structures",
     "solidsupport": "support structures",
-    "surface": "surfaces that are not printed",
     "other": "objects that are not printed (modifiers, for instance)",
 }
 
@@ -96,11 +95,8 @@ class SceneBuilder:
             )
         placed: list[tuple[ObjectPlacement, _Key]] = []
         parts_count = steps_count = 0
-        for item in self.root.items:
+        for item in self._choose_items():
             key = self._resolve(item, self.root)
-            if not item.is_printable:
-                note("not_printable_skipped", "objects that the file marks as not printable were left out")
-                continue
             if self._is_skipped(self._get_object(key)):
                 continue
             self._count(key)
@@ -113,7 +109,8 @@ class SceneBuilder:
             parts.extend(self._expand(item, key))
         if not placed:
             raise EmptyModel(
-                "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
+                "the 3MF file builds only support structures, modifiers or other objects that are not a model; "
+                "add the model and export again"
             )
         if not parts_count:
             self._unread.reject()
@@ -121,6 +118,16 @@ class SceneBuilder:
         self._project.note_losses()
         meshes, parts = self._filaments.assign_materials(self._meshes, parts, self.properties.materials)
         return tuple(meshes), tuple(parts)
+
+    def _choose_items(self) -> list[ObjectPlacement]:
+        """Return the printable items, or all items of a file that has no printable one."""
+        printable = [item for item in self.root.items if item.is_printable]
+        if not printable:
+            note("not_printable_read", "the file marks all its objects as not printable; all of them were read")
+            return self.root.items
+        if len(printable) < len(self.root.items):
+            note("not_printable_skipped", "objects that the file marks as not printable were left out")
+        return printable
 
     # -- look-up --
 
@@ -162,6 +169,13 @@ class SceneBuilder:
 
     def _is_skipped(self, model_object: ModelObject) -> bool:
         """Return whether an object is not printed, and note why."""
+        if model_object.kind == "surface":
+            note(
+                "surfaces_read",
+                "objects of type 'surface' enclose no volume; they were read as open meshes, which {repair} may close",
+                options=("repair",),
+            )
+            return False
         if model_object.kind == "model":
             return self._project.leave_out(model_object)
         kind = _SKIPPED_KINDS.get(model_object.kind, f"objects of type {quote(model_object.kind)}")

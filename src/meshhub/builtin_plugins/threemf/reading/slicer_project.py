@@ -7,11 +7,11 @@ attributes, see `model_document.PAINT`.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
     TriangleMesh,
 )
 from meshhub.builtin_plugins.threemf.reading.package import Package
-from meshhub.errors import UnreadableFile, format_count, quote
+from meshhub.builtin_plugins.threemf.reading.project_files import read_project_file
+from meshhub.errors import format_count
 from meshhub.model.notes import note
-from meshhub.toolkit.safe_xml import Attributes, parse_xml
+from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 
 _VOLUMES = ("Metadata/Slic3r_PE_model.config", "Metadata/model_settings.config")
 _CHANGES = ("Metadata/Prusa_Slicer_custom_gcode_per_print_z.xml", "Metadata/custom_gcode_per_layer.xml")
@@ -117,15 +118,16 @@ class SlicerProject:
         self._settings = _Settings()
         self._painted: dict[str, tuple[int, int]] = {}
         self._left_out: set[int] = set()
-        for names, read in ((_VOLUMES, _read_volumes), (_CHANGES, _read_changes)):
-            for path in filter(None, map(package.find, names)):
-                # settings are not part of 3MF, so malformed ones do not make the model unreadable
-                with contextlib.suppress(UnreadableFile):
-                    read(package.read(path), path, self._settings)
+        for name in _VOLUMES:
+            read_volumes = partial(_read_volumes, settings=self._settings)
+            read_project_file(package, name, read_volumes, risk="modifiers may have become solid")
+        for name in _CHANGES:
+            read_project_file(package, name, partial(_read_changes, settings=self._settings))
         self.colors = read_colors(package)
         self._skipped: Counter[str] = Counter()
         self._copy_count = 0
         self._cura_filaments: dict[int, int] = {}
+        self._lost_count = _count_lost(document.objects, self._settings.volumes)
         for model_object in document.objects.values():
             extruder = model_object.cura.get("cura:extruder_nr", "")
             if extruder.isdecimal():
@@ -178,6 +180,13 @@ class SlicerProject:
         if self._skipped:
             listed = ", ".join(f"{kind}: {count}" for kind, count in sorted(self._skipped.items()))
             note("modifiers_skipped", f"volumes of the slicer project that are not printed were left out; {listed}")
+        if self._lost_count:
+            note(
+                "modifiers_not_found",
+                f"{format_count(self._lost_count, 'modifier', 'modifiers')} of the slicer project could not be found "
+                "in the model and may have become solid; save the project again",
+                count=self._lost_count,
+            )
         for kind, (code, label) in _PAINT_NOTES.items():
             if kind in self._painted:
                 triangles, objects = self._painted[kind]
@@ -280,6 +289,28 @@ def _count_copies(components: list[ObjectPlacement], volumes: list[_Volume]) -> 
     return sum(max(0, count - records[number]) for number, count in counts.items() if records[number])
 
 
+def _count_lost(objects: Mapping[int, ModelObject], settings: Mapping[int, list[_Volume]]) -> int:
+    """Return how many volumes that are not printed name triangles or components that do not exist.
+
+    Settings of objects that the file does not have are harmless: slicers keep them when they export one plate.
+    """
+    count = 0
+    for number, volumes in settings.items():
+        model_object = objects.get(number)
+        if model_object is None and number >= 0:
+            continue
+        placed = {component.object for component in model_object.components} if model_object is not None else set()
+        mesh = model_object.mesh if model_object is not None else None
+        total = 0 if mesh is None else len(mesh.triangles)
+        count += sum(
+            volume.kind not in _PLAIN_KINDS
+            and volume.part not in placed
+            and not 0 <= volume.span[0] <= volume.span[1] < total
+            for volume in volumes
+        )
+    return count
+
+
 def _remove_unprinted_ranges(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
     """Remove the triangles of volumes that are not printed from an object, and return the kind of each volume."""
     count = 0 if model_object.mesh is None else len(model_object.mesh.triangles)
@@ -307,7 +338,7 @@ def _keep_triangles(mesh: TriangleMesh, keep: NDArray[np.bool_]) -> None:
     mesh.filament = None if mesh.filament is None else mesh.filament[keep]
 
 
-def _read_volumes(data: bytes, name: str, settings: _Settings) -> None:
+def _read_volumes(data: bytes, settings: _Settings) -> None:
     """Read the objects, volumes and plates of a project."""
     ancestors: list[str] = []
     object_id = -1
@@ -338,7 +369,7 @@ def _read_volumes(data: bytes, name: str, settings: _Settings) -> None:
     def end() -> None:
         ancestors.pop()
 
-    parse_xml(data, quote(name), start=start, end=end)
+    _parse_settings(data, start, end)
 
 
 def _apply_metadata(volume: _Volume, attributes: Attributes) -> None:
@@ -352,13 +383,19 @@ def _apply_metadata(volume: _Volume, attributes: Attributes) -> None:
         volume.kind = "ParameterModifier"
 
 
-def _read_changes(data: bytes, name: str, settings: _Settings) -> None:
+def _read_changes(data: bytes, settings: _Settings) -> None:
     """Count the layers with color changes, pauses or G-code."""
 
     def start(_namespace: str, local: str, _attributes: Attributes, _at: int) -> None:
         settings.changes += local in ("layer", "code")
 
-    parse_xml(data, quote(name), start=start, end=lambda: None)
+    _parse_settings(data, start, lambda: None)
+
+
+def _parse_settings(data: bytes, start: Callable[[str, str, Attributes, int], None], end: Callable[[], None]) -> None:
+    """Parse settings as slicers do, which write `<slic3rpe:text>` and `<slic3rpe:shape>` without the namespace."""
+    document, encoding = as_utf8(data)
+    parse_xml(document, "the file", start=start, end=end, encoding=encoding, namespaces=False)
 
 
 def _parse_id(attributes: Attributes, name: str) -> int:

@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -22,10 +21,11 @@ from meshhub.builtin_plugins.threemf.reading.filament_settings import (
     read_filament_types,
 )
 from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced
+from meshhub.builtin_plugins.threemf.reading.project_files import note_damaged, read_project_file
 from meshhub.builtin_plugins.threemf.writing.project_settings import Setting, format_settings
 from meshhub.builtin_plugins.threemf.writing.xml_text import format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
-from meshhub.errors import InvalidOption, UnreadableFile, format_count, format_number
+from meshhub.errors import InvalidOption, format_count, format_number
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Scene
 from meshhub.toolkit.geometry import bounds_of_parts
@@ -88,13 +88,8 @@ def retarget(scene: Scene, package: Package, printer: Printer) -> bytes:
 
 
 def _read_settings(package: Package) -> dict[str, Setting]:
-    path = package.find(BAMBU_SETTINGS)
-    if path is not None:
-        # settings are not part of 3MF, so malformed ones do not make the project unusable
-        with suppress(UnreadableFile, msgspec.MsgspecError, RecursionError):
-            settings = msgspec.json.decode(package.read(path), type=dict[str, Any])
-            return {key: value for key, value in settings.items() if _is_setting(value)}
-    return {}
+    settings = read_project_file(package, BAMBU_SETTINGS, msgspec.json.Decoder(dict[str, Any]).decode)
+    return {key: value for key, value in (settings or {}).items() if _is_setting(value)}
 
 
 def _is_setting(value: object) -> bool:
@@ -141,10 +136,14 @@ def _as_list(value: Setting) -> list[str]:
 def _find_plate(old: Mapping[str, Setting]) -> Float64:
     """Return the corners (2, 2) of the plate that the settings state, or that of their printer."""
     corners = [corner.split("x") for corner in _as_list(old.get("printable_area", []))]
-    with suppress(ValueError):
+    try:
         numbers = np.array([[float(x) for x in corner] for corner in corners])
-        if numbers.shape[1:] == (2,) and len(numbers) > 2:
-            return np.array([numbers.min(axis=0), numbers.max(axis=0)])
+    except ValueError:
+        numbers = np.empty(0)
+    if numbers.shape[1:] == (2,) and len(numbers) > 2:
+        return np.array([numbers.min(axis=0), numbers.max(axis=0)])
+    if corners:
+        note_damaged(BAMBU_SETTINGS)
     preset = old.get("printer_settings_id")
     known = next((printer for printer in PRINTERS.values() if printer.preset == preset), PRINTERS["bambu-p1s"])
     return np.array([(0.0, 0.0), known.plate_mm])
