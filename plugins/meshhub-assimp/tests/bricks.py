@@ -14,7 +14,6 @@ FACES = _MESH.faces
 Z_UP = _MESH.vertices
 Y_UP = Z_UP @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])
 METERS = Y_UP / 1000
-NORMALS = np.sign(Y_UP - Y_UP.mean(axis=0)) / 3**0.5
 MIRRORED = Y_UP * [1, 1, -1]
 """Corners of formats that are left-handed; their faces are clockwise."""
 
@@ -50,20 +49,6 @@ def make_3ds() -> bytes:
     group = chunk(0xB002, chunk(0xB030, b"\0\0"), chunk(0xB010, b"group\0", struct.pack("<HHh", 0, 0, -1)))
     brick = chunk(0xB002, chunk(0xB030, b"\1\0"), chunk(0xB010, b"brick\0", struct.pack("<HHh", 0, 0, 0)))
     return chunk(0x4D4D, chunk(0x0002, struct.pack("<I", 3)), editor, chunk(0xB000, group, brick))
-
-
-def make_x3d(more: str = "") -> bytes:
-    """Return a file with a shape in a named group, and more nodes."""
-    index = " ".join(f"{a} {b} {c} -1" for a, b, c in FACES)
-    colors = rows([[1, 0, 0]] * 8, ", ")
-    uv = rows([[0, 0]] * 8, ", ")
-    return f"""<?xml version="1.0" encoding="UTF-8"?>
-<X3D profile="Interchange" version="3.3"><Scene><Transform DEF="group"><Transform DEF="brick"><Shape>
-<Appearance><Material DEF="red" diffuseColor="1 0 0"/><ImageTexture url='"paint.png"'/></Appearance>
-<IndexedFaceSet solid="true" coordIndex="{index}"><Coordinate point="{rows(METERS, ", ")}"/><Color color="{colors}"/>
-<Normal vector="{rows(NORMALS, ", ")}"/><TextureCoordinate point="{uv}"/></IndexedFaceSet></Shape></Transform>
-</Transform>{more}</Scene></X3D>
-""".encode()
 
 
 def make_lwo() -> bytes:
@@ -156,7 +141,6 @@ Frame brick {{
 
 FILES = {
     "3ds": make_3ds(),
-    "x3d": make_x3d(),
     "lwo": make_lwo(),
     "ms3d": make_ms3d(),
     "ac3d": make_ac3d(),

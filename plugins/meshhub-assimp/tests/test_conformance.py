@@ -26,11 +26,5 @@ class Test3ds(ReaderContract):
     may_crash = True
 
 
-class TestX3d(ReaderContract):
-    format_id = "x3d"
-    brick = Source.from_bytes(FILES["x3d"], "brick.x3d", {"paint.png": sample_scenes.png()})
-    may_crash = True
-
-
 class TestFbxWriter(WriterContract):
     format_id = "fbx"

@@ -25,21 +25,6 @@ _3DS = Format(
     media_types=("application/x-3ds",),
     specification="3D Studio File Format (3DS), Autodesk 1997",
 )
-_X3D = Format(
-    id="x3d",
-    label="X3D",
-    extensions=(".x3d",),
-    media_types=("model/x3d+xml",),
-    specification="https://www.web3d.org/standards/number/19776-1",
-)
-_VRML = Format(
-    id="vrml",
-    label="VRML",
-    extensions=(".wrl",),
-    media_types=("model/vrml",),
-    magic=(Magic(b"#VRML V"),),
-    specification="https://www.web3d.org/documents/specifications/14772/V2.0",
-)
 _LWO = Format(
     id="lwo",
     label="LightWave",
@@ -101,8 +86,6 @@ ROWS = (
     # assimp inserts nodes for pivots
     Row(FBX, None, _NESTED | {"instances", "colors", "units"}, r".*_\$AssimpFbx\$_", has_sniffer=True),
     Row(_3DS, "mm", _NESTED, r"<3DS\w*Root>|3DSMesh_\d+\Z", has_sniffer=True),
-    Row(_X3D, "m", _NESTED | {"colors"}, r"\$\$\$___magic___", has_sniffer=True),
-    Row(_VRML, "m", _NESTED | {"colors"}, r"\$\$\$___magic___"),
     Row(_LWO, "m", _NESTED | {"colors"}, r"Pivot-|Layer_\d+\Z"),
     Row(_MS3D, "mm", _BASE - {"names"}, "<MS3DRoot>"),
     Row(_AC3D, "mm", _NESTED, r"ACWorld_\d+\Z"),

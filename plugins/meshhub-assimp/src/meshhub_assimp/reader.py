@@ -22,7 +22,6 @@ from meshhub_assimp.appearance import Appearance
 from meshhub_assimp.library import Mesh as ImportedMesh
 from meshhub_assimp.library import Scene as ImportedScene
 from meshhub_assimp.library import import_file, read_numbers
-from meshhub_assimp.vrml import convert_to_x3d
 
 _MAX_DEPTH_COUNT = 1024
 """Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
@@ -35,12 +34,6 @@ _UNIT_TOLERANCE_RATIO = 1e-6
 
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
-
-_COMMAS = re.compile(rb"(?<=[\d.]),(?=[-+.\d])")
-"""Comma between numbers without a space."""
-
-_TEXTS = re.compile(rb"""=\s*(?:'\s*"([^'"<]*)"[^'<]*'|"\s*&quot;([^&"<]*)&quot;[^"<]*")""")
-"""Value of an attribute that is a list of texts (ISO/IEC 19776-1, 5.15): '"a.png" "b.png"'."""
 
 _FACE = np.dtype([("count", np.uint32), ("padding", np.uint32), ("indices", np.uintp)])
 """`aiFace` on machines of 64 bits."""
@@ -56,13 +49,7 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
         EmptyModel: The file has no triangles.
         ModelTooComplex: The file has too many parts.
     """
-    data = source.read()
-    extension = row.format.extensions[0]
-    if row.format.id == "x3d":
-        data = _simplify_lists(data)
-    elif row.format.id == "vrml":
-        data, extension = convert_to_x3d(data), ".x3d"
-    with import_file(data, extension, row.format.label) as (imported, reasons):
+    with import_file(source.read(), row.format.extensions[0], row.format.label) as (imported, reasons):
         frame, matrix = (
             _read_frame(read_numbers(imported.metadata)) if row.unit is None else (Frame(row.unit, "y"), np.eye(4))
         )
@@ -82,12 +69,6 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
         images=tuple(builder.appearance.images),
         frame=frame,
     )
-
-
-def _simplify_lists(data: bytes) -> bytes:
-    """Return an X3D file as assimp 6 reads it: a space after each comma, and one text without quotes for each list."""
-    data = _COMMAS.sub(b", ", data)
-    return _TEXTS.sub(lambda match: b'="' + (match[1] or match[2] or b"") + b'"', data)
 
 
 def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
@@ -247,8 +228,6 @@ _BY_ID = {row.format.id: row for row in ROWS}
 
 read_fbx = partial(read, row=_BY_ID["fbx"])
 read_3ds = partial(read, row=_BY_ID["3ds"])
-read_x3d = partial(read, row=_BY_ID["x3d"])
-read_vrml = partial(read, row=_BY_ID["vrml"])
 read_lwo = partial(read, row=_BY_ID["lwo"])
 read_ms3d = partial(read, row=_BY_ID["ms3d"])
 read_ac3d = partial(read, row=_BY_ID["ac3d"])

@@ -6,7 +6,6 @@ import re
 import struct
 
 _TEXT_FBX = re.compile(rb"\s{0,80}; FBX \d{1,3}\.\d{1,3}\.\d{1,3} project file|FBXHeaderExtension:\s{1,80}\{")
-_X3D = re.compile(rb"<(?:\w{1,20}:)?X3D[\s>]")
 _CHUNK = struct.Struct("<HI")
 
 _MAIN_3DS = 0x4D4D
@@ -28,8 +27,3 @@ def sniff_3ds(head: bytes, size: int) -> int:
     if kind != _MAIN_3DS or first not in _FIRST_3DS:
         return 0
     return 95 if length == size else 70
-
-
-def sniff_x3d(head: bytes, size: int) -> int:  # noqa: ARG001
-    """Return the confidence that the file is X3D in XML, 0 … 100."""
-    return 95 if _X3D.search(head[:4096]) else 0
