@@ -18,7 +18,7 @@ from .program import MeshhubFailed, run_meshhub
 
 FORMATS = {
     "STEP": ("step", "stp"),
-    # these need further distributions of meshhub: meshhub-cad, -assimp, -ifc, -off, -rhino and -usdz
+    # these need further distributions of meshhub: meshhub-cad, -assimp, -ifc, -off, -rhino, -usdz and -x3d
     "IGES": ("igs", "iges"),
     "BREP": ("brep",),
     "Autodesk FBX": ("fbx",),

@@ -23,3 +23,28 @@ def test_a_brick_is_read_by_its_content(format_id: str) -> None:
     with pytest.raises(MeshhubError) as caught:
         REGISTRY.read(Source.from_bytes(FILES[format_id][:60], "brick.bin"))
     assert caught.value.code in ("unreadable_file", "empty_model")
+
+
+def ac3d(*objects: str) -> bytes:
+    return (AC3D_HEAD + f"OBJECT world\nkids {len(objects)}\n" + "".join(objects)).encode()
+
+
+def triangle(name: str, more: str = "", flags: str = "0x20") -> str:
+    return (
+        f'OBJECT poly\nname "{name}"\n{more}numvert 3\n0 0 0\n10 0 0\n0 10 0\nnumsurf 1\nSURF {flags}\nmat 0\nrefs 3\n'
+        "0 0 0\n1 0 0\n2 0 0\nkids 0\n"
+    )
+
+
+AC3D_HEAD = 'AC3Db\nMATERIAL "red" rgb 1 0 0 amb 0 0 0 emis 0 0 0 spec 0 0 0 shi 0 trans 0\n'
+
+
+@pytest.mark.parametrize("flags", ["0x0", "0x20", "0x30", "0X20"])
+def test_a_surface_of_ac3d_with_two_sides_is_one_face(flags: str) -> None:
+    assert REGISTRY.read(Source.from_bytes(ac3d(triangle("a", flags=flags)), "a.ac")).face_count == 1
+
+
+def test_hidden_objects_of_ac3d_are_skipped_with_a_note() -> None:
+    source = Source.from_bytes(ac3d(triangle("a"), triangle("b", "hidden\n"), triangle("c")), "a.ac")
+    assert [part.name for part in REGISTRY.read(source).parts] == ["a", "c"]
+    assert "invisible_skipped" in [note.code for note in REGISTRY.inspect(source).notes]

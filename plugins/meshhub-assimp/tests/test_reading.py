@@ -16,7 +16,9 @@ from fbx_files import (
     PLACE,
     RED,
     TWICE,
+    array,
     fbx,
+    layer,
     material,
     model,
     slots,
@@ -178,3 +180,21 @@ def test_a_damaged_mesh_is_dropped_with_a_note() -> None:
     )
     assert [part.name for part in read(data).parts] == ["brick"]
     assert "damaged_element" in codes(data)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "reference", "is_read"),
+    [
+        ("ByPolygonVertex", "Direct", True),
+        ("ByVertice", "Direct", True),
+        ("ByPolygon", "Direct", False),
+        ("ByPolygon", "IndexToDirect", False),
+        ("AllSame", "Direct", False),
+    ],
+)
+def test_colors_that_are_not_read_have_a_note(mapping: str, reference: str, is_read: bool) -> None:
+    count = {"ByVertice": 8, "AllSame": 1}.get(mapping, 24)
+    values = array("Colors", [1, 0, 0, 1] * count) + array("ColorIndex", [0] * count)
+    data = fbx(layers=layer("LayerElementColor", mapping, reference, values))
+    assert (read(data).meshes[0].colors is not None) == is_read
+    assert ("colors_not_read" in codes(data)) != is_read

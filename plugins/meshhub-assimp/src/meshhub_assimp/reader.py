@@ -17,7 +17,7 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
-from meshhub_assimp import ROWS, Row
+from meshhub_assimp import ROWS, Row, ac3d, fbx_colors
 from meshhub_assimp.appearance import Appearance
 from meshhub_assimp.library import Mesh as ImportedMesh
 from meshhub_assimp.library import Scene as ImportedScene
@@ -35,6 +35,9 @@ _UNIT_TOLERANCE_RATIO = 1e-6
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
 
+_PREPARATIONS = {"ac3d": ac3d.prepare, "fbx": fbx_colors.prepare}
+"""Changes to files that assimp would read wrongly."""
+
 _FACE = np.dtype([("count", np.uint32), ("padding", np.uint32), ("indices", np.uintp)])
 """`aiFace` on machines of 64 bits."""
 
@@ -49,7 +52,8 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
         EmptyModel: The file has no triangles.
         ModelTooComplex: The file has too many parts.
     """
-    with import_file(source.read(), row.format.extensions[0], row.format.label) as (imported, reasons):
+    data = _PREPARATIONS.get(row.format.id, bytes)(source.read())
+    with import_file(data, row.format.extensions[0], row.format.label) as (imported, reasons):
         frame, matrix = (
             _read_frame(read_numbers(imported.metadata)) if row.unit is None else (Frame(row.unit, "y"), np.eye(4))
         )

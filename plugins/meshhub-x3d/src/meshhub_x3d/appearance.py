@@ -114,7 +114,7 @@ class Appearance:
                 pixels = _read_pixels(texture)
                 self._image_index[texture] = None if pixels is None else self._add(encode_png(pixels), texture.name)
             return self._image_index[texture]
-        urls = read_texts(texture, "url")
+        urls = [url for url in read_texts(texture, "url") if url.strip()]
         key = "\n".join(urls)
         if key not in self._image_index:
             self._image_index[key] = self._find_image(urls)
@@ -126,7 +126,9 @@ class Appearance:
             data = decode_url(url) if url.startswith("data:") else self._find_file(url)
             if data:
                 return self._add(data, "" if url.startswith("data:") else posixpath.basename(unquote(url)))
-        name = posixpath.basename(urls[0].replace("\\", "/")) if urls else ""
+        if not urls:
+            return None
+        name = posixpath.basename(urls[0].replace("\\", "/"))
         note(
             "texture_missing", f"the texture {single_line(name)[:60]!r} is missing; keep the textures beside the model"
         )

@@ -93,7 +93,8 @@ class _Parser:
                 self._take()
                 self._take()
         elif word == "META":
-            self.texts[_unquote(self._take())] = _unquote(self._take())
+            name, content = _unquote(self._take()), _unquote(self._take())
+            self.texts[name] = content
         elif word == "UNIT":
             category, _, self.units[category] = self._take(), self._take(), self._take()
         elif word in ("PROTO", "EXTERNPROTO"):

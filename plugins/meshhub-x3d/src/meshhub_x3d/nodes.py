@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +13,10 @@ _MAX_DEPTH_COUNT = 200
 """Maximum nodes inside nodes, after USE and prototypes; real files stay below 50."""
 
 _MAX_NODES_COUNT = 2_000_000
-"""Maximum nodes of a file and of its prototypes' instances; each takes about 500 bytes of memory."""
+"""Maximum nodes of a file; each takes about 500 bytes of memory."""
+
+_MAX_COPIES_COUNT = 100_000
+"""Maximum nodes of instances of prototypes, because prototypes inside prototypes multiply."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,11 @@ class Names:
         """Open a scope."""
         self.prototypes: dict[str, Prototype] = {} if parent is None else dict(parent.prototypes)
         self._nodes: dict[str, Node] = {}
-        self._counter = [0] if parent is None else parent._counter
+        self._counts: Counter[str] = Counter() if parent is None else parent._counts
 
     def make(self, kind: str, name: str, fields: Mapping[str, Value]) -> Node:
         """Return a node, or what the prototype of that name stands for. Raises ModelTooComplex."""
-        self._count()
+        self._count("nodes", _MAX_NODES_COUNT)
         prototype = self.prototypes.get(kind)
         node = Node(kind, name, fields) if prototype is None else self._expand(prototype, name, fields)
         if name:
@@ -128,7 +132,7 @@ class Names:
         if not node.is_open:
             return node
         if node not in copies:
-            self._count()
+            self._count("nodes of prototypes", _MAX_COPIES_COUNT)
             filled: dict[str, Value] = {}
             for key, value in node.fields.items():
                 if isinstance(value, Link):
@@ -141,7 +145,7 @@ class Names:
             copies[node] = Node(node.kind, node.name, filled)
         return copies[node]
 
-    def _count(self) -> None:
-        self._counter[0] += 1
-        if self._counter[0] > _MAX_NODES_COUNT:
-            raise ModelTooComplex(f"the file has more than {_MAX_NODES_COUNT:,} nodes; reduce or split the model")
+    def _count(self, what: str, limit: int) -> None:
+        self._counts[what] += 1
+        if self._counts[what] > limit:
+            raise ModelTooComplex(f"the file has more than {limit:,} {what}; reduce or split the model")

@@ -11,6 +11,9 @@ from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_x3d.document import Document
 from meshhub_x3d.nodes import Link, Names, Node, Prototype, Value
 
+_DECLARATION = re.compile(rb"<\?xml[^>]{0,1000}\?>")
+"""Declaration of an encoding that the text no longer has."""
+
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^\[>]{0,1000}(?:\[[^\]]{0,100000}\]\s{0,80})?>")
 """Declaration that most files have; entities that it declares are not read."""
 
@@ -26,7 +29,9 @@ _NOT_NODES = frozenset({"ROUTE", "Script", "IMPORT", "EXPORT", "IS", "field", "f
 
 def parse_xml_encoding(data: bytes) -> Document:
     """Parse a file. Raises UnreadableFile or ModelTooComplex."""
-    data, _ = as_utf8(data)
+    data, encoding = as_utf8(data)
+    if encoding is not None:
+        data = _DECLARATION.sub(b"", data, count=1)
     data = _DOCTYPE.sub(b"", data, count=1)
     root = read_xml_tree(
         data, "the X3D file", max_elements=_MAX_ELEMENTS_COUNT, max_depth=_MAX_DEPTH_COUNT, namespaces=False
