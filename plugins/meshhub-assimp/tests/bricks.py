@@ -51,8 +51,8 @@ def make_3ds() -> bytes:
     return chunk(0x4D4D, chunk(0x0002, struct.pack("<I", 3)), editor, chunk(0xB000, group, brick))
 
 
-def make_lwo() -> bytes:
-    """Return an LWO2 file with a surface "red"."""
+def make_lwo(hidden: bool = False) -> bytes:
+    """Return an LWO2 file with a surface "red", and another brick in a hidden layer."""
 
     def chunk(kind: bytes, data: bytes, size: str = ">I") -> bytes:
         return kind + struct.pack(size, len(data)) + data + bytes(len(data) % 2)
@@ -61,27 +61,29 @@ def make_lwo() -> bytes:
     polygons = np.column_stack([np.full(12, 3), FACES[:, ::-1]]).astype(">u2").tobytes()
     tags = np.column_stack([np.arange(12), np.zeros(12)]).astype(">u2").tobytes()
     surface = b"red\0\0\0" + chunk(b"COLR", struct.pack(">fffH", 1, 0, 0, 0), ">H")
-    content = (
-        b"LWO2"
-        + chunk(b"TAGS", b"red\0")
-        + chunk(b"LAYR", struct.pack(">HHfff", 0, 0, 0, 0, 0) + b"brick\0")
-        + chunk(b"PNTS", mirrored.astype(">f4").tobytes())
-        + chunk(b"POLS", b"FACE" + polygons)
-        + chunk(b"PTAG", b"SURF" + tags)
-        + chunk(b"SURF", surface)
-    )
-    return chunk(b"FORM", content)
+
+    def layer(number: int, flags: int, points: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bytes:
+        return (
+            chunk(b"LAYR", struct.pack(">HHfff", number, flags, 0, 0, 0) + b"brick\0")
+            + chunk(b"PNTS", points.astype(">f4").tobytes())
+            + chunk(b"POLS", b"FACE" + polygons)
+            + chunk(b"PTAG", b"SURF" + tags)
+        )
+
+    layers = layer(0, 0, mirrored) + (layer(1, 1, mirrored + 1) if hidden else b"")
+    return chunk(b"FORM", b"LWO2" + chunk(b"TAGS", b"red\0") + layers + chunk(b"SURF", surface))
 
 
-def make_ms3d() -> bytes:
-    """Return a file of version 4 with a group and a material."""
+def make_ms3d(hidden: bool = False) -> bytes:
+    """Return a file of version 4 with a group and a material, and half of the triangles in a hidden group."""
     vertices = b"".join(struct.pack("<B3fbB", 0, *corner, -1, 0) for corner in Y_UP)
     triangle = struct.Struct("<H3H9f3f3fBB")
     triangles = b"".join(triangle.pack(0, *map(int, face), *[0.0, 0, 1] * 3, *[0.0] * 6, 1, 0) for face in FACES)
-    group = struct.pack("<B32sH12HB", 0, b"brick", 12, *range(12), 0)
+    half = struct.Struct("<B32sH6HB")
+    group = half.pack(0, b"brick", 6, *range(6), 0) + half.pack(2 * hidden, b"rest", 6, *range(6, 12), 0)
     shades = (1.0, 0, 0, 1) * 4
     material = struct.pack("<32s16f2fB128s128s", b"red", *shades, 0, 1, 0, b"", b"")
-    counted = [(8, vertices), (12, triangles), (1, group), (1, material)]
+    counted = [(8, vertices), (12, triangles), (2, group), (1, material)]
     tables = b"".join(struct.pack("<H", count) + data for count, data in counted)
     return b"MS3D000000" + struct.pack("<i", 4) + tables + struct.pack("<ffiH", 25, 0, 0, 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bricks import FILES
+from bricks import FILES, make_lwo, make_ms3d
 
 from meshhub import MeshhubError, Registry, Source
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
@@ -47,4 +47,11 @@ def test_a_surface_of_ac3d_with_two_sides_is_one_face(flags: str) -> None:
 def test_hidden_objects_of_ac3d_are_skipped_with_a_note() -> None:
     source = Source.from_bytes(ac3d(triangle("a"), triangle("b", "hidden\n"), triangle("c")), "a.ac")
     assert [part.name for part in REGISTRY.read(source).parts] == ["a", "c"]
+    assert "invisible_skipped" in [note.code for note in REGISTRY.inspect(source).notes]
+
+
+@pytest.mark.parametrize(("data", "faces"), [(make_lwo(hidden=True), 12), (make_ms3d(hidden=True), 6)])
+def test_hidden_layers_and_groups_are_skipped_with_a_note(data: bytes, faces: int) -> None:
+    source = Source.from_bytes(data, "a.bin")
+    assert REGISTRY.read(source).face_count == faces
     assert "invisible_skipped" in [note.code for note in REGISTRY.inspect(source).notes]

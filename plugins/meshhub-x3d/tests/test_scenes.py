@@ -216,6 +216,14 @@ def test_materials(material: str, color: tuple[float, ...]) -> None:
     assert scene.materials[0].base_color[:3] == color
 
 
+def test_many_spheres_have_fewer_sides() -> None:
+    data = x3d("".join(f"<Transform translation='{n} 0 0'><Shape><Sphere/></Shape></Transform>" for n in range(1001)))
+    scene = read(data)
+    assert len(scene.meshes) == 1
+    assert scene.face_count == 1001 * 24 * 22
+    assert "few_sides" in codes(data)
+
+
 def vrml1(nodes: str) -> bytes:
     return f"#VRML V1.0 ascii\n{nodes}\n".encode()
 

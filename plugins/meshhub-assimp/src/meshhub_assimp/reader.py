@@ -17,11 +17,12 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
-from meshhub_assimp import ROWS, Row, ac3d, fbx_colors
+from meshhub_assimp import ROWS, Row, fbx_colors
 from meshhub_assimp.appearance import Appearance
 from meshhub_assimp.library import Mesh as ImportedMesh
 from meshhub_assimp.library import Scene as ImportedScene
 from meshhub_assimp.library import import_file, read_numbers
+from meshhub_assimp.preparation import prepare_ac3d, prepare_lwo, prepare_ms3d
 
 _MAX_DEPTH_COUNT = 1024
 """Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
@@ -35,7 +36,12 @@ _UNIT_TOLERANCE_RATIO = 1e-6
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
 
-_PREPARATIONS = {"ac3d": ac3d.prepare, "fbx": fbx_colors.prepare}
+_PREPARATIONS = {
+    "ac3d": prepare_ac3d,
+    "fbx": fbx_colors.prepare,
+    "lwo": prepare_lwo,
+    "ms3d": prepare_ms3d,
+}
 """Changes to files that assimp would read wrongly."""
 
 _FACE = np.dtype([("count", np.uint32), ("padding", np.uint32), ("indices", np.uintp)])

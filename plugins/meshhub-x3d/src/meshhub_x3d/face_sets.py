@@ -30,7 +30,7 @@ def read_faces(node: Node) -> Surface:
     places = np.flatnonzero(~is_end)
     run = np.cumsum(is_end)[places]
     # polygons without corners do not count
-    polygons = np.cumsum(np.diff(run, prepend=run[:1]) > 0)
+    polygons: Index = np.cumsum(np.diff(run, prepend=run[:1]) > 0, dtype=np.int64)
     surface = Surface(_read_points(node), np.bincount(polygons), index[places])
     return add_attributes(surface, node, Corners(index[places], polygons, places))
 

@@ -11,9 +11,6 @@ from meshhub_x3d.fields import read_flag, read_float, read_floats, read_vector
 from meshhub_x3d.nodes import Node
 from meshhub_x3d.surfaces import Surface, join, make_grid
 
-SEGMENTS_COUNT = 96
-"""Sides of a circle: its area is 0.07 % too small, and a circle of 100 mm deviates by 0.03 mm."""
-
 _SIDES = np.array(
     [[3, 2, 1, 0], [4, 5, 6, 7], [0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [3, 0, 4, 7]],
 )
@@ -42,57 +39,59 @@ def read_box(node: Node) -> Surface | None:
     return Surface(_CORNERS * size / 2, np.full(6, 4, np.int64), corners, {"uv": uv})
 
 
-def _circle(radius: float, height: float) -> Float64:
+def _circle(radius: float, height: float, sides: int) -> Float64:
     """Return a closed circle around the Y axis, counter-clockwise seen from above, from behind."""
-    angles = np.arange(SEGMENTS_COUNT) * (2 * np.pi / SEGMENTS_COUNT)
-    circle = np.stack([-radius * np.sin(angles), np.full(SEGMENTS_COUNT, height), -radius * np.cos(angles)], axis=1)
+    angles = np.arange(sides) * (2 * np.pi / sides)
+    circle = np.stack([-radius * np.sin(angles), np.full(sides, height), -radius * np.cos(angles)], axis=1)
     return np.concatenate([circle, circle[:1]])
 
 
 def _side(rings: list[Float64], v: Float64) -> Surface:
     """Return the surface between circles, from below to above; `v` is the texture coordinate of each."""
-    u = np.broadcast_to(np.linspace(0, 1, SEGMENTS_COUNT + 1), (len(rings), SEGMENTS_COUNT + 1))
+    u = np.broadcast_to(np.linspace(0, 1, len(rings[0])), (len(rings), len(rings[0])))
     uv = np.stack([u, np.broadcast_to(v[:, None], u.shape)], axis=-1)
     return make_grid(np.stack(rings), uv)
 
 
-def _cap(radius: float, height: float, *, is_top: bool) -> Surface:
+def _cap(radius: float, height: float, sides: int, *, is_top: bool) -> Surface:
     """Return a disk, seen from above or below."""
-    points = _circle(radius, height)[:-1]
+    points = _circle(radius, height, sides)[:-1]
     uv = np.stack([points[:, 0], -points[:, 2] if is_top else points[:, 2]], axis=1) / (2 * radius) + 0.5
-    corners = np.arange(SEGMENTS_COUNT)[:: 1 if is_top else -1]
-    return Surface(points, np.array([SEGMENTS_COUNT]), corners, {"uv": (uv, corners)})
+    corners = np.arange(sides)[:: 1 if is_top else -1]
+    return Surface(points, np.array([sides]), corners, {"uv": (uv, corners)})
 
 
-def read_sphere(node: Node) -> Surface | None:
+def read_sphere(node: Node, sides: int) -> Surface | None:
     """Return a sphere, in circles of latitude."""
     radius = read_float(node, "radius", 1)
     if not _is_sized(node, radius):
         return None
-    count = SEGMENTS_COUNT // 2
+    count = sides // 2
     latitudes = np.linspace(-np.pi / 2, np.pi / 2, count + 1)
     widths = radius * np.cos(latitudes)
     widths[[0, -1]] = 0
-    rings = [_circle(*row) for row in zip(widths.tolist(), (radius * np.sin(latitudes)).tolist(), strict=True)]
+    rings = [_circle(*row, sides) for row in zip(widths.tolist(), (radius * np.sin(latitudes)).tolist(), strict=True)]
     return _side(rings, np.linspace(0, 1, count + 1))
 
 
-def read_cylinder(node: Node) -> Surface | None:
+def read_cylinder(node: Node, sides: int) -> Surface | None:
     """Return side, top and bottom of a cylinder, as far as its flags show them."""
     radius, height = read_float(node, "radius", 1), read_float(node, "height", 2)
     if not _is_sized(node, radius, height):
         return None
     shown = []
     if read_flag(node, "side", True):
-        shown.append(_side([_circle(radius, -height / 2), _circle(radius, height / 2)], np.array([0.0, 1])))
+        shown.append(
+            _side([_circle(radius, -height / 2, sides), _circle(radius, height / 2, sides)], np.array([0.0, 1]))
+        )
     if read_flag(node, "top", True):
-        shown.append(_cap(radius, height / 2, is_top=True))
+        shown.append(_cap(radius, height / 2, sides, is_top=True))
     if read_flag(node, "bottom", True):
-        shown.append(_cap(radius, -height / 2, is_top=False))
+        shown.append(_cap(radius, -height / 2, sides, is_top=False))
     return join(shown) if shown else None
 
 
-def read_cone(node: Node) -> Surface | None:
+def read_cone(node: Node, sides: int) -> Surface | None:
     """Return side and bottom of a cone, as far as its flags show them; a top radius makes it a frustum."""
     radius, height = read_float(node, "bottomRadius", 1), read_float(node, "height", 2)
     top = max(read_float(node, "topRadius", 0), 0)
@@ -100,11 +99,11 @@ def read_cone(node: Node) -> Surface | None:
         return None
     shown = []
     if read_flag(node, "side", True):
-        shown.append(_side([_circle(radius, -height / 2), _circle(top, height / 2)], np.array([0.0, 1])))
+        shown.append(_side([_circle(radius, -height / 2, sides), _circle(top, height / 2, sides)], np.array([0.0, 1])))
     if read_flag(node, "bottom", True):
-        shown.append(_cap(radius, -height / 2, is_top=False))
+        shown.append(_cap(radius, -height / 2, sides, is_top=False))
     if top > 0 and read_flag(node, "top", True):
-        shown.append(_cap(top, height / 2, is_top=True))
+        shown.append(_cap(top, height / 2, sides, is_top=True))
     return join(shown) if shown else None
 
 
@@ -118,7 +117,7 @@ def read_rectangle(node: Node) -> Surface | None:
     return Surface(points, np.array([4]), np.arange(4), {"uv": (uv, np.arange(4))})
 
 
-def read_disk(node: Node) -> Surface | None:
+def read_disk(node: Node, sides: int) -> Surface | None:
     """Return a disk or a ring in the plane Z = 0."""
     inner, outer = read_float(node, "innerRadius", 0), read_float(node, "outerRadius", 1)
     if not _is_sized(node, outer):
@@ -126,7 +125,7 @@ def read_disk(node: Node) -> Surface | None:
     inner = min(max(inner, 0.0), outer)
     turned = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
     # seen from above, Z becomes -Y
-    rings = [_circle(outer, 0) @ turned, _circle(inner, 0) @ turned]
+    rings = [_circle(outer, 0, sides) @ turned, _circle(inner, 0, sides) @ turned]
     return _side(rings, np.array([0.0, 1]))
 
 

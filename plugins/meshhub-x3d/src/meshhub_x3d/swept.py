@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub import UnreadableFile
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import unit_vectors
 from meshhub_x3d.attributes import Corners, add_attributes
-from meshhub_x3d.fields import Index, read_flag, read_float, read_floats
+from meshhub_x3d.fields import read_flag, read_float, read_floats
 from meshhub_x3d.nodes import Node
 from meshhub_x3d.surfaces import Surface, join, make_grid
 from meshhub_x3d.transforms import rotations
@@ -113,7 +114,7 @@ def _frames(spine: Float64) -> Float64:
     return np.stack([x, y, np.cross(x, y)], axis=-1)
 
 
-def _fill(vectors: Float64, is_known: Index) -> Float64:
+def _fill(vectors: Float64, is_known: NDArray[np.bool_]) -> Float64:
     """Return vectors with the one before in place of unknown ones; at the start, the first known one."""
     known = np.flatnonzero(is_known)
     if len(known) == 0:
@@ -129,4 +130,5 @@ def _turn_up_to(direction: Float64) -> Float64:
     if not np.linalg.norm(axis) > 0:
         axis = np.array([1.0, 0, 0])
     angle = np.arctan2(np.linalg.norm(np.cross(up, direction)), direction[1])
-    return rotations(np.array([[*axis, angle]]))[0]
+    turn: Float64 = rotations(np.array([[*axis, angle]]))[0]
+    return turn

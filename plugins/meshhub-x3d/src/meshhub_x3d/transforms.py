@@ -36,7 +36,8 @@ def _translate(values: Float64) -> Float64:
 
 def _rotate(values: Float64) -> Float64:
     matrix = np.eye(4)
-    matrix[:3, :3] = rotations(values[None])[0]
+    if values[3] != 0:
+        matrix[:3, :3] = rotations(values[None])[0]
     return matrix
 
 

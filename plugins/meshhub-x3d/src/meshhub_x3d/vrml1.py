@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,8 @@ class _Converter:
         elif node.kind == "Switch":
             return self._add_switch(node, state)
         elif node.kind in _KEPT:
-            return replace(state, **{_KEPT[node.kind]: node})
+            changes: dict[str, Any] = {_KEPT[node.kind]: node}
+            return replace(state, **changes)
         elif node.kind in VRML1_TRANSFORMS:
             return replace(state, matrix=state.matrix @ VRML1_TRANSFORMS[node.kind](node))
         elif node.kind in _SHAPES:
