@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Sequence
 
 from meshhub.testing import sample_scenes
@@ -123,3 +124,90 @@ GROUPED = fbx(
     models=model(20, "one") + model(21, "two") + model(22, "group", kind="Null"),
     links=('"OO",20,0', '"OO",22,0', '"OO",21,22', '"OO",10,20', '"OO",10,21'),
 )
+
+
+Record = tuple[str, Sequence[bytes], Sequence["Record"]]
+
+
+def text_value(value: str) -> bytes:
+    return b"S" + struct.pack("<I", len(value)) + value.encode()
+
+
+def array_value(kind: str, values: Sequence[float]) -> bytes:
+    data = struct.pack(f"<{len(values)}{kind}", *values)
+    return kind.encode() + struct.pack("<III", len(values), 0, len(data)) + data
+
+
+def _encode(records: Sequence[Record], start: int, head: struct.Struct, end: bytes) -> bytes:
+    data = b""
+    for name, values, children in records:
+        begin = start + len(data)
+        properties = b"".join(values)
+        inner = begin + head.size + len(name) + len(properties)
+        content = _encode(children, inner, head, end) + end if children else b""
+        stop = inner + len(content)
+        data += head.pack(stop, len(values), len(properties), len(name)) + name.encode() + properties + content
+    return data
+
+
+def binary_fbx(mapping: str, reference: str, colors: Sequence[float], *, wide: bool, ended: bool = True) -> bytes:
+    """Return a binary file of the brick with a layer of colors.
+
+    Args:
+        mapping: Mapping of the colors.
+        reference: Reference of the colors.
+        colors: Components of the colors.
+        wide: Whether the heads of records have 64 bits, as in version 7.5.
+        ended: Whether lists of records have an end; files of assimp 5.2 lack it.
+    """
+    head = struct.Struct("<QQQB" if wide else "<IIIB")
+    number = [b"L" + struct.pack("<q", value) for value in (0, 10, 20)]
+    texts: list[Record] = [
+        ("MappingInformationType", [text_value(mapping)], ()),
+        ("ReferenceInformationType", [text_value(reference)], ()),
+    ]
+    layer: Record = (
+        "LayerElementColor",
+        [b"I" + struct.pack("<i", 0)],
+        [*texts, ("Colors", [array_value("d", colors)], ())],
+    )
+    table: Record = (
+        "Layer",
+        [b"I" + struct.pack("<i", 0)],
+        [
+            (
+                "LayerElement",
+                (),
+                [("Type", [text_value("LayerElementColor")], ()), ("TypedIndex", [b"I" + bytes(4)], ())],
+            )
+        ],
+    )
+    corners = [index for side in SIDES for index in (*side[:3], -side[3] - 1)]
+    geometry: Record = (
+        "Geometry",
+        [number[1], text_value("shape\0\1Geometry"), text_value("Mesh")],
+        [
+            ("Vertices", [array_value("d", [value for corner in CORNERS for value in corner])], ()),
+            ("PolygonVertexIndex", [array_value("i", corners)], ()),
+            layer,
+            table,
+        ],
+    )
+    version: Record = ("FBXVersion", [b"I" + struct.pack("<i", 7500 if wide else 7400)], ())
+    creator: Record = ("Creator", [text_value("Open Asset Import Library (Assimp) 5.2.0")], ())
+    model: Record = (
+        "Model",
+        [number[2], text_value("brick\0\1Model"), text_value("Mesh")],
+        [("Version", [b"I" + bytes(4)], ())],
+    )
+    links: list[Record] = [
+        ("C", [text_value("OO"), number[1], number[2]], ()),
+        ("C", [text_value("OO"), number[2], number[0]], ()),
+    ]
+    records: list[Record] = [
+        ("FBXHeaderExtension", (), [version, creator]),
+        ("Objects", (), [geometry, model]),
+        ("Connections", (), links),
+    ]
+    start = b"Kaydara FBX Binary  \0\x1a\0" + struct.pack("<I", 7500 if wide else 7400)
+    return start + _encode(records, len(start), head, bytes(head.size) if ended else b"") + bytes(head.size)

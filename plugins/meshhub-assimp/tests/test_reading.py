@@ -17,10 +17,12 @@ from fbx_files import (
     RED,
     TWICE,
     array,
+    binary_fbx,
     fbx,
     layer,
     material,
     model,
+    normals,
     slots,
     texture,
     uv,
@@ -182,19 +184,50 @@ def test_a_damaged_mesh_is_dropped_with_a_note() -> None:
     assert "damaged_element" in codes(data)
 
 
+SIX = [value for row in np.eye(3).tolist() * 2 for value in (*row, 1)]
+"""Red, green and blue, twice."""
+
+
+def colors_by_face(scene: Scene) -> list[tuple[int, ...]]:
+    """Return the color of each triangle, whose corners have the same one."""
+    mesh = scene.meshes[0]
+    assert mesh.colors is not None
+    corners = mesh.colors[mesh.faces]
+    assert (corners == corners[:, :1]).all()
+    return [tuple(row) for row in corners[:, 0, :3].tolist()]
+
+
 @pytest.mark.parametrize(
-    ("mapping", "reference", "is_read"),
+    ("mapping", "reference", "colors", "index"),
     [
-        ("ByPolygonVertex", "Direct", True),
-        ("ByVertice", "Direct", True),
-        ("ByPolygon", "Direct", False),
-        ("ByPolygon", "IndexToDirect", False),
-        ("AllSame", "Direct", False),
+        ("ByPolygon", "Direct", SIX, None),
+        ("ByPolygon", "IndexToDirect", SIX[:12], [0, 1, 2, 0, 1, 2]),
+        ("ByPolygon", "Index", SIX[:12], [0, 1, 2, 0, 1, 2]),
+        ("ByPolygonVertex", "Index", SIX[:12], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2] * 2),
+        ("AllSame", "Direct", SIX[:4], None),
+        ("AllSame", "IndexToDirect", SIX[:8], [0]),
     ],
 )
-def test_colors_that_are_not_read_have_a_note(mapping: str, reference: str, is_read: bool) -> None:
-    count = {"ByVertice": 8, "AllSame": 1}.get(mapping, 24)
-    values = array("Colors", [1, 0, 0, 1] * count) + array("ColorIndex", [0] * count)
-    data = fbx(layers=layer("LayerElementColor", mapping, reference, values))
-    assert (read(data).meshes[0].colors is not None) == is_read
-    assert ("colors_not_read" in codes(data)) != is_read
+def test_colors_of_polygons(mapping: str, reference: str, colors: list[float], index: list[int] | None) -> None:
+    arrays = array("Colors", colors) + ("" if index is None else array("ColorIndex", index))
+    scene = read(fbx(layers=normals() + layer("LayerElementColor", mapping, reference, arrays)))
+    sides = [(255, 0, 0)] * 6 if mapping == "AllSame" else [(255, 0, 0), (0, 255, 0), (0, 0, 255)] * 2
+    assert colors_by_face(scene) == [color for color in sides for _ in range(2)]
+    assert scene.meshes[0].normals is not None
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ended", [False, True])
+def test_binary_files_are_written_anew_for_their_colors(wide: bool, ended: bool) -> None:
+    scene = read(binary_fbx("ByPolygon", "Direct", SIX, wide=wide, ended=ended))
+    assert colors_by_face(scene) == [color for color in [(255, 0, 0), (0, 255, 0), (0, 0, 255)] * 2 for _ in range(2)]
+    assert volume(scene) == pytest.approx(6_000_000)
+    assert [part.name for part in scene.parts] == ["brick"]
+
+
+@pytest.mark.parametrize(("mapping", "index"), [("ByEdge", "0,1"), ("ByPolygon", "0,1"), ("ByPolygon", "x")])
+def test_colors_that_are_not_read_have_a_note(mapping: str, index: str) -> None:
+    arrays = array("Colors", SIX) + f"ColorIndex: *2 {{ a: {index} }}\n"
+    data = fbx(layers=layer("LayerElementColor", mapping, "IndexToDirect", arrays))
+    assert read(data).meshes[0].colors is None
+    assert "colors_not_read" in codes(data)

@@ -17,7 +17,7 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
-from meshhub_assimp import ROWS, Row, fbx_colors
+from meshhub_assimp import ROWS, Row, fbx_rewriting
 from meshhub_assimp.appearance import Appearance
 from meshhub_assimp.library import Mesh as ImportedMesh
 from meshhub_assimp.library import Scene as ImportedScene
@@ -38,7 +38,7 @@ _MILLIMETERS_PER_CENTIMETER = 10.0
 
 _PREPARATIONS = {
     "ac3d": prepare_ac3d,
-    "fbx": fbx_colors.prepare,
+    "fbx": fbx_rewriting.prepare,
     "lwo": prepare_lwo,
     "ms3d": prepare_ms3d,
 }
