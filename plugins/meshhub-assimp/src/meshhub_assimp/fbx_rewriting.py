@@ -11,6 +11,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,8 +112,9 @@ def _spread(mapping: str, own: Index | None, corners: NDArray[np.integer]) -> In
 
 def _prepare_text(data: bytes) -> bytes:
     starts = [match.start() for match in _GEOMETRY.finditer(data)]
-    pieces = [data[: starts[0]] if starts else data]
-    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+    bounds = [0, *starts, len(data)]
+    pieces = [data[: bounds[1]]]
+    for start, end in pairwise(bounds[1:]):
         geometry = data[start:end]
         corners = _CORNERS.search(geometry)
         for layer in reversed(list(_LAYER.finditer(geometry))):

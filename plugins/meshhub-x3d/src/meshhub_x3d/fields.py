@@ -52,6 +52,12 @@ def read_float(node: Node, name: str, default: float) -> float:
     return float(read_vector(node, name, (default,))[0])
 
 
+def read_integer(node: Node, name: str, default: int) -> int:
+    """Return the integer of a field; more or fewer count as the default. Raises UnreadableFile."""
+    values = read_integers(node, name)
+    return int(values[0]) if len(values) == 1 else default
+
+
 def read_flag(node: Node, name: str, default: bool) -> bool:
     """Return the truth value of a field."""
     text = node.text(name).strip().lower()

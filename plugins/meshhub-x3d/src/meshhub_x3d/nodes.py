@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from meshhub import ModelTooComplex, note
 from meshhub.errors import quote
 
-_MAX_DEPTH_COUNT = 200
-"""Maximum nodes inside nodes, after USE and prototypes; real files stay below 50."""
+_MAX_DEPTH_COUNT = 120
+"""Maximum nodes inside nodes, after USE and prototypes; real files stay below 50, and Python's stack holds 150."""
 
 _MAX_NODES_COUNT = 2_000_000
 """Maximum nodes of a file; each takes about 500 bytes of memory."""

@@ -47,6 +47,8 @@ _MAX_TEXT_CHARACTERS_COUNT = 10_000
 """Maximum characters of a metadata value."""
 
 
+# numbers that are not finite, or too large, are rejected after reading
+@np.errstate(all="ignore")
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     """Read an X3D or VRML file; the content decides on the encoding.
 

@@ -9,7 +9,7 @@ from meshhub import UnreadableFile
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import unit_vectors
 from meshhub_x3d.attributes import Corners, add_attributes
-from meshhub_x3d.fields import read_flag, read_float, read_floats
+from meshhub_x3d.fields import read_flag, read_float, read_floats, read_integer
 from meshhub_x3d.nodes import Node
 from meshhub_x3d.surfaces import Surface, join, make_grid
 from meshhub_x3d.transforms import rotations
@@ -24,7 +24,7 @@ _PARALLEL_RATIO = 1e-9
 def read_elevation_grid(node: Node) -> Surface | None:
     """Return a height field. Raises UnreadableFile."""
     heights = read_floats(node, "height")[:, 0]
-    columns, rows = (int(read_float(node, name, 0)) for name in ("xDimension", "zDimension"))
+    columns, rows = (read_integer(node, name, 0) for name in ("xDimension", "zDimension"))
     if columns < 2 or rows < 2:
         return None
     if columns * rows > len(heights):
@@ -59,7 +59,9 @@ def read_extrusion(node: Node) -> Surface | None:
     local = np.stack([flat[..., 0], np.zeros(flat.shape[:2]), flat[..., 1]], axis=-1)
     turns = _frames(spine) @ rotations(orientation)
     rings = np.einsum("nij,nmj->nmi", turns, local) + spine[:, None]
-    is_ring = bool(np.allclose(rings[0], rings[-1], rtol=0, atol=1e-9 * max(float(np.ptp(rings)), 1e-30)))
+    if not np.isfinite(rings).all():
+        raise UnreadableFile("an Extrusion has numbers that are not finite, or too large; export the model again")
+    is_ring = bool(np.allclose(rings[0], rings[-1], rtol=0, atol=max(1e-9 * float(np.abs(rings).max()), 1e-30)))
     if is_ring:
         rings[-1] = rings[0]
     is_closed = bool((section[0] == section[-1]).all())

@@ -15,7 +15,7 @@ from meshhub.toolkit.names import single_line
 from meshhub_x3d import face_sets, primitives, swept
 from meshhub_x3d.appearance import Appearance, find_texture
 from meshhub_x3d.attributes import has_colors
-from meshhub_x3d.fields import read_flag, read_texts, read_vector
+from meshhub_x3d.fields import read_flag, read_integer, read_texts
 from meshhub_x3d.nodes import Node, check_depth
 from meshhub_x3d.surfaces import Surface, to_mesh
 from meshhub_x3d.transforms import read_matrix, read_texture_transform, read_transform
@@ -211,7 +211,7 @@ def _find_children(node: Node) -> list[Node] | None:
         return []
     if node.kind == "Switch":
         children = list(node.nodes("choice", "children"))
-        choice = int(read_vector(node, "whichChoice", (-1,))[0])
+        choice = read_integer(node, "whichChoice", -1)
         if not 0 <= choice < len(children) and children:
             note("invisible_skipped", "skipped invisible objects")
         return children[choice : choice + 1] if choice >= 0 else []

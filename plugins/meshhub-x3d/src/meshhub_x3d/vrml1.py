@@ -10,7 +10,7 @@ import numpy as np
 
 from meshhub import ModelTooComplex, note
 from meshhub.model.scene import Float64
-from meshhub_x3d.fields import read_integers, read_vector
+from meshhub_x3d.fields import read_integer, read_integers, read_vector
 from meshhub_x3d.nodes import Names, Node, Value
 from meshhub_x3d.transforms import VRML1_TRANSFORMS
 
@@ -115,7 +115,7 @@ class _Converter:
         self.nodes = [*outer, *self.nodes]
 
     def _add_switch(self, node: Node, state: _State) -> _State:
-        choice = int(read_vector(node, "whichChild", (-1,))[0])
+        choice = read_integer(node, "whichChild", -1)
         children = list(node.nodes("children"))
         if choice == -1 and children:
             note("invisible_skipped", "skipped invisible objects")
