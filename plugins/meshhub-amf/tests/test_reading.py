@@ -89,7 +89,7 @@ def test_nested_constellations_place_instances() -> None:
     assert bounds(scene).round(9).tolist() == [[-15, -30, 100], [10, 0, 120]]
 
 
-def test_slic3r_angles_are_radians_and_modifiers_are_skipped() -> None:
+def test_slic3r_angles_are_radians() -> None:
     data = amf(
         before='<metadata type="cad">Slic3r 2.5.0</metadata>',
         after='<constellation id="8"><instance objectid="1"><rz>1.5707963267948966</rz><scalez>2</scalez>'
@@ -98,12 +98,84 @@ def test_slic3r_angles_are_radians_and_modifiers_are_skipped() -> None:
     scene = read(data)
     assert bounds(scene).round(9).tolist() == [[-20, -10, 0], [0, 0, 60]]
     assert signed_volume(*soup(scene)) == pytest.approx(12000)
-    modifier = b'<volume><metadata type="slic3r.volume_type">ParameterModifier</metadata>'
-    body = amf().partition(b"<volume>")
-    volume = body[2].partition(b"</volume>")[0]
-    both = body[0] + modifier + volume + b"</volume><volume>" + body[2]
-    assert len(read(both).parts) == 1
-    assert "volume_skipped" in codes(both)
+
+
+SETTING = '<metadata type="slic3r.{}">{}</metadata>'
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kind"),
+    [
+        ((("modifier", "1"), ("volume_type", "ParameterModifier")), "modifiers: 1"),
+        ((("modifier", "1"),), "modifiers: 1"),
+        ((("volume_type", "SupportBlocker"),), "support enforcers or blockers: 1"),
+        ((("volume_type", "NegativeVolume"),), "negative volumes (the cut was not applied): 1"),
+        ((("modifier", "0"), ("extruder", "2")), ""),
+        ((("modifier", "1"), ("volume_type", "ModelPart")), ""),
+    ],
+)
+def test_volumes_that_are_not_printed_are_left_out(metadata: tuple[tuple[str, str], ...], kind: str) -> None:
+    head, _, rest = amf().partition(b"<volume>")
+    volume = rest.partition(b"</volume>")[0]
+    settings = "".join(SETTING.format(*each) for each in metadata).encode()
+    data = head + b"<volume>" + settings + volume + b"</volume><volume>" + rest
+    report = REGISTRY.inspect(Source.from_bytes(data, "a.amf"), input_format="amf")
+    assert len(read(data).parts) == (1 if kind else 2)
+    assert [note.message.rpartition("; ")[2] for note in report.notes] == ([kind] if kind else [])
+
+
+def test_objects_and_constellations_have_ids_of_their_own() -> None:
+    """PrusaSlicer and Slic3r number objects from 0, and name their only constellation 1."""
+    brick = amf().partition(b"<object")[2].partition(b"</object>")[0].partition(b">")[2]
+    objects = b"".join(b'<object id="%d">%s</object>' % (number, brick) for number in range(3))
+    instances = "".join(
+        f'<instance objectid="{number}"><deltax>{100 * number}</deltax></instance>' for number in (0, 1, 2)
+    )
+    data = b'<amf unit="millimeter">' + objects + f'<constellation id="1">{instances}</constellation></amf>'.encode()
+    scene = read(data)
+    assert [part.transform[0, 3] for part in scene.parts] == [0, 100, 200]
+    assert signed_volume(*soup(scene)) == pytest.approx(18000)
+
+
+def test_objects_with_the_same_id_are_all_read() -> None:
+    brick = amf().partition(b"<object")[2].partition(b"</object>")[0].partition(b">")[2]
+    twice = b"<amf>" + 2 * (b"<object>%s</object>" % brick) + b"</amf>"
+    assert len(read(twice).parts) == 2
+    placed = twice.replace(b"<object>", b'<object id="1">')
+    placed = placed.replace(b"</amf>", b'<constellation><instance objectid="1"/></constellation></amf>')
+    with pytest.raises(MeshhubError, match="several objects have the id '1'"):
+        read(placed)
+
+
+def test_an_object_may_have_several_meshes() -> None:
+    assert (
+        len(
+            read(
+                amf().replace(b"</mesh>", b"</mesh>" + amf().partition(b'id="1">')[2].partition(b"</object>")[0])
+            ).parts
+        )
+        == 2
+    )
+
+
+@pytest.mark.parametrize("name", ["model", "Geometry/model.xml", "brick.AMF"])
+def test_the_file_in_an_archive_may_have_any_name(name: str) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, amf())
+    assert signed_volume(*soup(read(buffer.getvalue()))) == pytest.approx(6000)
+
+
+@pytest.mark.parametrize("cad", ["Slic3r 1.3.0", "PrusaSlicer 2.6", "BambuStudio 1.0", "SuperSlicer"])
+def test_settings_of_slicers_are_no_metadata(cad: str) -> None:
+    data = amf(
+        before=f'<metadata type="cad">{cad}</metadata><metadata type="slic3r.config">; layer_height = 0.2</metadata>',
+        after='<constellation id="8"><instance objectid="1"><rz>1.5707963267948966</rz></instance></constellation>',
+    )
+    scene = read(data)
+    assert dict(scene.metadata) == {"cad": cad}
+    assert "slicer_settings_dropped" in codes(data)
+    assert bounds(scene).round(9).tolist() == [[-20, 0, 0], [0, 10, 30]]
 
 
 @pytest.mark.parametrize(

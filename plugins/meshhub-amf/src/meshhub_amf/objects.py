@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
@@ -17,8 +18,16 @@ from meshhub.toolkit.safe_xml import OFFSET
 from meshhub_amf.colors import WHITE, Palette, color_table
 from meshhub_amf.tags import Tags
 
-_PRINTED_VOLUME_TYPES = ("", "ModelPart")
-"""Kinds of volumes that Slic3r and PrusaSlicer print; the others modify settings."""
+_PRINTED = "ModelPart"
+"""Kind of the volumes that Slic3r and PrusaSlicer print."""
+
+_SUPPORT = "support enforcers or blockers"
+_KINDS = {
+    "NegativeVolume": "negative volumes (the cut was not applied)",
+    "SupportEnforcer": _SUPPORT,
+    "SupportBlocker": _SUPPORT,
+}
+"""Kinds of volumes that are not printed, by the name in the slicer; all others are modifiers."""
 
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
 """Maximum characters of a metadata value; descriptions are shorter."""
@@ -63,19 +72,36 @@ class ObjectReader:
         self.meshes: list[Mesh] = []
         self._bodies = bodies
         self._palette = palette
+        self._skipped: Counter[str] = Counter()
 
     def read(self, element: Element) -> tuple[Volume, ...]:
         """Read an object. Raises UnreadableFile."""
         name = metadata_of(element).get("name", "")
-        mesh = element.find("mesh")
-        if mesh is None:
-            return ()
-        vertices, colors = self._read_vertices(mesh)
-        volumes = [volume for volume in mesh.findall("volume") if _is_printed(volume)]
-        return tuple(
-            self._read_volume(volume, element, vertices, colors, name if len(volumes) == 1 else "", name)
-            for volume in volumes
-        )
+        read: list[Volume] = []
+        meshes = element.findall("mesh")
+        for mesh in meshes:
+            volumes = [volume for volume in mesh.findall("volume") if self._is_printed(volume)]
+            own_name = name if len(volumes) == len(meshes) == 1 else ""
+            vertices, colors = self._read_vertices(mesh)
+            read += [self._read_volume(volume, element, vertices, colors, own_name, name) for volume in volumes]
+        return tuple(read)
+
+    def note_losses(self) -> None:
+        """Add a note for the volumes that are not printed."""
+        if self._skipped:
+            listed = ", ".join(f"{kind}: {count}" for kind, count in sorted(self._skipped.items()))
+            note("modifiers_skipped", f"volumes of the slicer project that are not printed were left out; {listed}")
+
+    def _is_printed(self, volume: Element) -> bool:
+        """Return whether a volume is part of the model; count the others."""
+        metadata = metadata_of(volume)
+        # older versions write the flag alone
+        is_modifier = metadata.get("slic3r.modifier", "").strip() == "1"
+        kind = metadata.get("slic3r.volume_type", "" if is_modifier else _PRINTED)
+        if kind == _PRINTED:
+            return True
+        self._skipped[_KINDS.get(kind, "modifiers")] += 1
+        return False
 
     def _body(self, container: Element | None) -> Tags:
         tags = None if container is None else self._bodies.get(int(container.attrib[OFFSET]))
@@ -83,6 +109,8 @@ class ObjectReader:
 
     def _read_vertices(self, mesh: Element) -> tuple[Float64, Colors | None]:
         """Return (n, 3) positions, and (n, 5) colors or None. Raises UnreadableFile."""
+        if len(mesh.findall("vertices")) > 1:
+            raise UnreadableFile("a mesh has several lists of vertices; export the file again")
         tags = self._body(mesh.find("vertices"))
         owner = tags.elements("vertex", 0)
         try:
@@ -122,15 +150,6 @@ class ObjectReader:
         material = None if base is None else self._palette.add(*base)
         path = (group,) if group and group != own_name else ()
         return Volume(len(self.meshes) - 1, own_name, path, material)
-
-
-def _is_printed(volume: Element) -> bool:
-    """Return whether a volume is part of the model; others get a note."""
-    kind = metadata_of(volume).get("slic3r.volume_type", "")
-    if kind in _PRINTED_VOLUME_TYPES:
-        return True
-    note("volume_skipped", f"skipped a volume of kind {kind[:40]!r}: it changes settings of a slicer")
-    return False
 
 
 def _with_colors(

@@ -33,28 +33,41 @@ def place_objects(root: Element, objects: Objects, *, is_radians: bool) -> tuple
         UnreadableFile: An instance refers to a missing object, or a constellation contains itself.
         ModelTooComplex: The constellations place too many parts.
     """
-    constellations = {element.get("id", ""): element for element in root.findall("constellation")}
+    constellations = index_by_id(root.findall("constellation"))
     instances = [instance for element in constellations.values() for instance in element.findall("instance")]
-    placed = {instance.get("objectid", "") for instance in instances}
     walk = _Walk(constellations, objects, is_radians)
+    placed = {walk.find(instance.get("objectid", "")) for instance in instances}
     parts: list[Part] = []
-    for name in (*constellations, *objects):
-        if name in placed:
+    for target in (*((False, name) for name in constellations), *((True, name) for name in objects)):
+        if target in placed:
             continue
-        for part in walk.parts(name, np.eye(4), (), ""):
+        for part in walk.parts(target, np.eye(4), (), ""):
             parts.append(part)
             if len(parts) > _MAX_PARTS_COUNT:
                 raise ModelTooComplex(f"the constellations place more than {_MAX_PARTS_COUNT} parts; split the file")
     for name in constellations.keys() - walk.visited:
         # only a cycle, or an instance that is not printed, can be unreachable
-        deque(walk.parts(name, np.eye(4), (), ""), maxlen=0)
+        deque(walk.parts((False, name), np.eye(4), (), ""), maxlen=0)
     return tuple(parts)
+
+
+def index_by_id(elements: list[Element]) -> dict[str, Element]:
+    """Return elements by their id; further elements with the same id or without one get keys that no file has."""
+    index: dict[str, Element] = {}
+    for number, element in enumerate(elements):
+        name = element.get("id", "")
+        index[f"{name}\0{number}" if name in index else name] = element
+    return index
+
+
+Target = tuple[bool, str]
+"""Whether an id is that of an object, and the id; programs count objects and constellations separately."""
 
 
 class _Placement(NamedTuple):
     """Instance of an object or constellation."""
 
-    target: str
+    target: Target
     matrix: Float64
     name: str
 
@@ -75,16 +88,26 @@ class _Walk:
         self._open: list[str] = []
         self._steps_count = 0
 
-    def parts(self, name: str, matrix: Float64, path: tuple[str, ...], part_name: str) -> Iterator[Part]:
+    def find(self, name: str) -> Target:
+        """Return the target of an instance: an object, or else a constellation. Raises UnreadableFile without one."""
+        names: Mapping[str, object] = self._objects if name in self._objects else self._constellations
+        if name not in names:
+            raise UnreadableFile(f"a constellation refers to object {name[:40]!r}, which the file does not have")
+        if any(other.startswith(name + "\0") for other in names):
+            raise UnreadableFile(
+                f"several objects have the id {name[:40]!r}, which a constellation refers to; renumber them"
+            )
+        return name in self._objects, name
+
+    def parts(self, target: Target, matrix: Float64, path: tuple[str, ...], part_name: str) -> Iterator[Part]:
         """Yield the parts of an object or constellation."""
         self._steps_count += 1
         if self._steps_count > 4 * _MAX_PARTS_COUNT:
             raise ModelTooComplex("the constellations are nested too often; split the file")
-        if name in self._constellations:
+        is_object, name = target
+        if not is_object:
             yield from self._constellation_parts(name, matrix, path)
             return
-        if name not in self._objects:
-            raise UnreadableFile(f"a constellation refers to object {name[:40]!r}, which the file does not have")
         for volume in self._objects[name]:
             yield Part(volume.mesh, matrix, part_name or volume.name, (*path, *volume.path), volume.material)
 
@@ -109,7 +132,7 @@ class _Walk:
                 note("instance_skipped", "skipped an instance that is marked as not printable")
                 continue
             yield _Placement(
-                instance.get("objectid", ""), self._matrix(instance), metadata_of(instance).get("name", "")
+                self.find(instance.get("objectid", "")), self._matrix(instance), metadata_of(instance).get("name", "")
             )
 
     def _matrix(self, instance: Element) -> Float64:

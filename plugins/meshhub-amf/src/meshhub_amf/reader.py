@@ -11,7 +11,7 @@ from meshhub.toolkit.safe_xml import read_xml_tree
 from meshhub_amf.colors import Palette
 from meshhub_amf.markup import normalize
 from meshhub_amf.objects import ObjectReader, metadata_of
-from meshhub_amf.placement import place_objects
+from meshhub_amf.placement import index_by_id, place_objects
 from meshhub_amf.tags import extract_bodies
 
 _UNITS: dict[str, Unit] = {
@@ -20,6 +20,12 @@ _UNITS: dict[str, Unit] = {
 
 _MAX_ELEMENTS_COUNT = 2_000_000
 """Maximum elements outside the extracted bodies; each takes about 500 bytes of memory."""
+
+_SLICERS = ("Slic3r", "PrusaSlicer", "SuperSlicer", "BambuStudio", "OrcaSlicer")
+"""Start of the names of programs that turn instances by radians."""
+
+_SETTINGS = ("slic3r.", "slic3rpe_")
+"""Start of the names of metadata that Slic3r and PrusaSlicer write for themselves."""
 
 _LIMITS = ArchiveLimits(ratio_after=64 << 20)
 """Bytes before the compression ratio is limited, because the XML of a large grid exceeds 100:1."""
@@ -41,13 +47,19 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     if root.tag != "amf":
         raise UnreadableFile(f"the root element is {root.tag[:40]!r}, not 'amf'; check the format of the file")
     metadata = metadata_of(root)
+    settings = [key for key in metadata if key.startswith(_SETTINGS)]
+    for key in settings:
+        del metadata[key]
+    if settings:
+        note("slicer_settings_dropped", "dropped the print settings of the slicer project")
     for element, what in (("texture", "textures"), ("material/composite", "mixed materials")):
         if root.find(element) is not None:
             note("amf_features_left_out", f"dropped {what}: only plain colors are read")
     palette = Palette(root)
     reader = ObjectReader(bodies, palette)
-    objects = {each.get("id", ""): reader.read(each) for each in root.findall("object")}
-    parts = place_objects(root, objects, is_radians=metadata.get("cad", "").startswith("Slic3r"))
+    objects = {name: reader.read(each) for name, each in index_by_id(root.findall("object")).items()}
+    reader.note_losses()
+    parts = place_objects(root, objects, is_radians=metadata.get("cad", "").startswith(_SLICERS))
     if not any(len(reader.meshes[part.mesh].faces) for part in parts):
         raise EmptyModel("the file has no triangles that are printed; export the model again")
     return Scene(
@@ -74,7 +86,10 @@ def _unpack(source: Source) -> bytes:
         return source.read()
     with Archive(source.read(), _LIMITS) as archive:
         names = [entry.name for entry in archive.entries if not is_system_file(entry.name)]
-        models = [name for name in names if name.lower().endswith(".amf")]
+        # the standard states no name for the file in the archive
+        models = [name for name in names if name.lower().endswith(".amf")] or [
+            name for name in names if name.lower().endswith(".xml") or len(names) == 1
+        ]
         if not models:
             raise UnreadableFile("the ZIP archive has no .amf file; check the format of the file")
         if len(models) > 1:
