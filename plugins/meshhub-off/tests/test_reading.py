@@ -75,6 +75,41 @@ def test_normals_colors_and_texture_coordinates_in_their_order() -> None:
     assert result.uv.tolist() == [[0.25, 0.75]] * 4
 
 
+@pytest.mark.parametrize("word", ["OFF4 1 0", "OFF 4 1 0", "off\n4 1 0", "OFF4 1", "4 1 0", "# by hand\n4 1 0"])
+def test_the_first_word_may_lack_a_line_of_its_own(word: str) -> None:
+    """ModelNet writes digits behind the word; in Geomview, the word is optional."""
+    data = f"{word}\n{SQUARE}4 0 1 2 3\n".encode()
+    report = Registry().inspect(Source.from_bytes(data, "a.off"))
+    assert report.model.faces == 2
+    assert report.model.size_mm == pytest.approx((4, 4, 0))
+
+
+@pytest.mark.parametrize("word", ["NCOFF", "CNOFF", "NCSTOFF", "STCNOFF", "CSTNOFF"])
+@pytest.mark.parametrize("is_color_first", [False, True])
+def test_letters_of_the_first_word_may_have_any_order(word: str, is_color_first: bool) -> None:
+    """MeshLab writes colors before normals, Geomview normals before colors; both have NC in files."""
+    uv = " 0.25 0.75" if "ST" in word else ""
+    row = f"255 128 0 255 0 0.6 0.8{uv}" if is_color_first else f"0 0.6 0.8 255 128 0 255{uv}"
+    rows = "".join(f"{line} {row}\n" for line in SQUARE.splitlines())
+    result = mesh(f"{word}\n4 1 0\n{rows}4 0 1 2 3\n")
+    assert result.colors.tolist() == [[255, 128, 0, 255]] * 4
+    assert result.normals == pytest.approx(np.array([[0, 0.6, 0.8]] * 4))
+    assert (result.uv is not None) == ("ST" in word)
+
+
+def test_negative_numbers_without_a_letter_are_normals() -> None:
+    rows = "".join(f"{line} 0 0 -1\n" for line in SQUARE.splitlines())
+    result = mesh(f"OFF\n4 1 0\n{rows}4 0 1 2 3\n")
+    assert result.colors is None
+    assert result.normals.tolist() == [[0, 0, -1]] * 4
+
+
+def test_faces_may_mix_bytes_and_fractions() -> None:
+    painted = scene(f"OFF\n4 3 0\n{SQUARE}3 0 1 2 255 0 0\n3 0 2 3 0.5 0.5 1.0 1\n3 0 1 3 1 0 0\n")
+    colors = [painted.materials[index].base_color for index in painted.meshes[0].face_material]
+    assert colors == [(1, 0, 0, 1), (128 / 255, 128 / 255, 1, 1), (1 / 255, 0, 0, 1)]
+
+
 def test_face_colors_become_materials() -> None:
     painted = scene(f"OFF\n4 3 0\n{SQUARE}3 0 1 2 255 0 0\n3 0 2 3 0 255 0 128\n3 0 1 3\n")
     colors = [painted.materials[index].base_color for index in painted.meshes[0].face_material[:2]]

@@ -21,17 +21,28 @@ _COUNTS = re.compile(
 )
 """Numbers of vertices, faces and edges. The last may be missing, and each may be on its own line."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_COUNTS_BYTES = 1 << 16
+"""Bytes in which the counts of a file without the first word are looked for."""
+
+_UNIT_TOLERANCE = 0.01
+"""Difference of the length of a normal from 1; programs write few digits."""
+
 Numbers = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Attributes of each vertex, in file order: position, normal, color, texture coordinates."""
+    """Attributes of each vertex, in file order: position, normal, color, texture coordinates.
 
-    has_normals: bool
-    has_colors: bool
-    has_uv: bool
+    MeshLab writes colors before normals, and NC in the first word.
+    """
+
+    has_normals: bool = False
+    has_colors: bool = False
+    has_uv: bool = False
+    has_colors_first: bool = False
 
     @property
     def min_width(self) -> int:
@@ -59,15 +70,15 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
 
     width, first_face_line = _measure_vertices(per_line, len(numbers), vertex_count, layout)
     table = numbers[: vertex_count * width].reshape(vertex_count, width)
-    colors = table[:, 3 + 3 * layout.has_normals : width - 2 * layout.has_uv]
+    normals, colors, uv = _divide_columns(table, layout)
     faces, face_material, materials = _read_faces(
         table[:, :3], numbers[vertex_count * width :], per_line[first_face_line:], face_count
     )
     mesh = Mesh(
         np.ascontiguousarray(table[:, :3]),
         faces,
-        normals=table[:, 3:6].astype(np.float32) if layout.has_normals else None,
-        uv=table[:, width - 2 :].astype(np.float32) if layout.has_uv else None,
+        normals=normals.astype(np.float32) if normals.shape[1] else None,
+        uv=uv.astype(np.float32) if uv.shape[1] else None,
         colors=np.rint(_to_fractions(colors) * 255).astype(np.uint8) if colors.shape[1] else None,
         face_material=face_material,
     )
@@ -78,13 +89,38 @@ def _read_keyword(text: bytes) -> tuple[Layout, int]:
     """Return the layout that the first word declares, and the position after it. Raises UnreadableFile."""
     keyword = KEYWORD.match(text)
     if keyword is None:
+        # the word is optional in Geomview
+        start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
+        if _COUNTS.match(_COMMENT.sub(b"", text[start : start + _MAX_COUNTS_BYTES]).replace(b"\r", b"\n")):
+            return Layout(), start
         raise UnreadableFile("the file does not begin with the word OFF; check its format, or export it again")
-    has_uv, has_colors, has_normals, is_4d, is_nd, is_binary = (group is not None for group in keyword.groups())
-    if is_binary:
+    word = keyword[1].decode()
+    if keyword[2]:
         raise UnreadableFile("binary OFF is not supported; save the model as text (OFF without the word BINARY)")
-    if is_4d or is_nd:
+    if "4" in word or "n" in word.removesuffix("off"):
         raise UnreadableFile("4OFF and nOFF are not supported, only points of three numbers; export plain OFF")
-    return Layout(has_normals, has_colors, has_uv), keyword.end()
+    letters = word.upper()[: -len("OFF")]
+    layout = Layout("N" in letters, "C" in letters, "S" in letters, has_colors_first="NC" in letters)
+    return layout, keyword.end()
+
+
+def _divide_columns(table: Numbers, layout: Layout) -> tuple[Numbers, Numbers, Numbers]:
+    """Return normals, colors and texture coordinates of the vertices; without columns for those that are missing."""
+    last = table.shape[1] - 2 * layout.has_uv
+    own, uv = table[:, 3:last], table[:, last:]
+    if not layout.has_normals:
+        is_normal = own.shape[1] == 3 and not layout.has_colors and own.min(initial=0.0) < 0
+        return (own, own[:, :0], uv) if is_normal else (own[:, :0], own, uv)
+    is_first, is_last = _are_normals(own[:, :3]), _are_normals(own[:, -3:])
+    if (is_last and not is_first) or (layout.has_colors_first and is_first == is_last):
+        return own[:, -3:], own[:, :-3], uv
+    return own[:, :3], own[:, 3:], uv
+
+
+def _are_normals(vectors: Numbers) -> bool:
+    """Return whether vectors have the length 1, or 0 for a missing normal."""
+    length = np.linalg.norm(vectors, axis=1)
+    return bool(((np.abs(length - 1) < _UNIT_TOLERANCE) | (length == 0)).all())
 
 
 def _read_body(body: bytes, lines_before: int) -> tuple[Numbers, Index]:
@@ -176,8 +212,11 @@ def _read_face_colors(numbers: Numbers, start: Index, color_width: Index) -> tup
 
 def _to_fractions(colors: Numbers) -> Numbers:
     """Return (n, 4) fractions from three or four columns of bytes or fractions; a missing alpha is opaque."""
-    finite = colors[np.isfinite(colors)]
-    scale = 255.0 if len(finite) and finite.max() > 1 else 1.0
+    is_known = np.isfinite(colors)
+    is_whole = ((colors == np.rint(colors)) | ~is_known).all(axis=1)
+    # "1 0 0" is a byte beside other bytes; some programs write bytes and fractions in one file
+    is_bytes = is_whole & bool((colors[is_known] > 1).any())
+    scale = np.where(is_bytes, 255.0, 1.0)[:, None]
     fractions = np.ones((len(colors), 4))
     fractions[:, : colors.shape[1]] = np.where(np.isfinite(colors), colors / scale, 1.0)
     return np.clip(fractions, 0.0, 1.0)

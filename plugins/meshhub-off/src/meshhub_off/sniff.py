@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-KEYWORD = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*(ST)?(C)?(N)?(4)?(n)?OFF(?=[\s#]|$)([ \t]+BINARY\b)?")
-"""First word of a file, after blanks and comments; its groups are the attributes of the vertices."""
+KEYWORD = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*((?:ST|[CN4n])*OFF|(?:st|[cn4])*off)(?=[\s#\d]|$)([ \t]+BINARY\b)?"
+)
+"""First word after blanks and comments; MeshLab writes its letters in any order, ModelNet digits behind it."""
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001
