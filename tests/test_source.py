@@ -92,3 +92,28 @@ def test_a_target_lists_its_files(tmp_path: Path) -> None:
         target.companion("m.mtl", b"678")
         assert (target.names, target.size) == (("m.obj", "m.mtl"), 5)
         assert (target.read(), target.read("m.mtl")) == (b"12345", b"678")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_text_is_converted_to_utf_8(tmp_path: Path, encoding: str) -> None:
+    text = '<?xml version="1.0" encoding="UTF-16"?>\n<amf>Größe' + " " * 40 + "</amf>\n"
+    expected = text if encoding == "utf-8-sig" else text.replace(' encoding="UTF-16"', "")
+    path = tmp_path / "a.amf"
+    path.write_bytes(text.encode(encoding))
+    for source in (Source.from_path(path), Source.from_bytes(text.encode(encoding), "a.amf")):
+        assert source.read().decode() == expected
+        assert expected.startswith(source.head().decode())
+        assert source.path is None
+        assert source.size == len(text.encode(encoding))
+        with source.open() as file:
+            assert file.read().decode() == expected
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe" + bytes(200), b"\xff\xfe" + b"\x00\xd8" * 200, b"a\0b\0" * 8 + bytes(100), b"\xff\xd8\xff\xe0"]
+)
+def test_binary_data_stay_as_they_are(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(data)
+    source = Source.from_path(path)
+    assert (source.read(), source.head(), source.path) == (data, data, path)

@@ -668,7 +668,7 @@ def test_excessively_shared_bytes_are_rejected() -> None:
 
 def test_the_sniffer_distinguishes_gltf_from_other_json() -> None:
     data = square().gltf()
-    assert sniff(b"\xef\xbb\xbf \n" + data, len(data)) > 80
+    assert sniff(b" \n" + data, len(data)) > 80
     assert sniff(b'{"buffers":[{"uri":"data:application/octet-stream;base64,' + b"A" * 60_000, 10**6) > 80
     assert sniff(b'{"accessors": [' + b'{"componentType": 5126, "count": 3},' * 2000, 10**6) > 80
     assert sniff(b'{"nodes": [1, 2], "edges": [[1, 2]]}', 40) == 0

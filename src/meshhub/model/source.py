@@ -13,6 +13,7 @@ from typing import BinaryIO, cast
 from urllib.parse import unquote
 
 from meshhub.errors import DiskFull, UnreadableFile
+from meshhub.model.text_encoding import as_utf8
 
 HEAD_BYTES = 65_536
 """Bytes from the start of a file that sniffers receive; text formats may begin with long comments."""
@@ -45,6 +46,8 @@ class Source:
 
     A source from a path finds companions in the folder of the path and below. A source with `companions` finds only
     those. No other file is read, and nothing is downloaded.
+
+    Text in UTF-16 or UTF-32 is converted to UTF-8, and a byte order mark is left out: readers need not handle them.
     """
 
     def __init__(
@@ -124,28 +127,36 @@ class Source:
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """The number of bytes, before text is converted."""
         return len(self._data) if self._data is not None else cast(Path, self._path).stat().st_size
 
     @property
     def path(self) -> Path | None:
-        """The path of the content, for libraries that open only paths; None for bytes in memory."""
-        return self._path
+        """The path of the content, for libraries that open only paths; None for bytes in memory and converted text."""
+        if self._path is None:
+            return None
+        head = self._read_raw(HEAD_BYTES)
+        return self._path if as_utf8(head) == head else None
 
     def read(self) -> bytes:
         """Return the content."""
-        return self._data if self._data is not None else cast(Path, self._path).read_bytes()
+        return as_utf8(self._read_raw())
 
     def open(self) -> BinaryIO:
         """Open the content for binary reading, for files that need not be in memory as a whole. Close it after use."""
-        return io.BytesIO(self._data) if self._data is not None else cast(Path, self._path).open("rb")
+        path = self.path
+        return io.BytesIO(self.read()) if path is None else path.open("rb")
 
     def head(self, count: int = HEAD_BYTES) -> bytes:
-        """Return the first `count` bytes, or all of a shorter file."""
+        """Return the content of the first `count` bytes, or of all bytes of a shorter file."""
+        return as_utf8(self._read_raw(count))
+
+    def _read_raw(self, count: int | None = None) -> bytes:
+        """Return the first bytes, or all, as they are in the file."""
         if self._data is not None:
-            return self._data[:count]
+            return self._data if count is None else self._data[:count]
         with cast(Path, self._path).open("rb") as file:
-            return file.read(count)
+            return file.read() if count is None else file.read(count)
 
     def sibling(self, reference: str) -> Source | None:
         """Find a companion by the name that the model refers to.

@@ -149,6 +149,26 @@ class ReaderContract(Contract[Reader]):
             "6000",
         )
 
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+    def test_text_is_read_in_another_encoding(self, encoding: str) -> None:
+        """Test that UTF-16 and byte order marks, which the host removes, do not matter to sniffer and reader."""
+        self.require_available()
+        brick = self.brick_file()
+        try:
+            text = brick.read().decode("ascii")
+        except UnicodeDecodeError:
+            pytest.skip("the brick is not text")
+        if "\0" in text:
+            pytest.skip("the brick is not text")
+        source = Source.from_bytes(text.encode(encoding), brick.name)
+        source._companions, source._folder = brick._companions, brick._folder
+        chain = self.registry.resolve(Request(purpose="inspect", options=self.options), source)
+        require(
+            chain.source_format == self.format_id, f"the brick in {encoding} is detected as {chain.source_format!r}"
+        )
+        bounds, expected = (np.array(inspect(self.read(each)).bounds_mm) for each in (source, brick))
+        require(np.allclose(bounds, expected), f"the brick in {encoding} lies from {bounds[0]} to {bounds[1]}")
+
     @pytest.mark.parametrize("feature", sorted(FEATURES - {"units"}))
     def test_a_carried_feature_is_read(self, feature: Feature) -> None:
         """Test that at least one file contains the declared feature."""

@@ -21,7 +21,6 @@ _COUNTS = re.compile(
 )
 """Numbers of vertices, faces and edges. The last may be missing, and each may be on its own line."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_COUNTS_BYTES = 1 << 16
 """Bytes in which the counts of a file without the first word are looked for."""
 
@@ -90,9 +89,8 @@ def _read_keyword(text: bytes) -> tuple[Layout, int]:
     keyword = KEYWORD.match(text)
     if keyword is None:
         # the word is optional in Geomview
-        start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
-        if _COUNTS.match(_COMMENT.sub(b"", text[start : start + _MAX_COUNTS_BYTES]).replace(b"\r", b"\n")):
-            return Layout(), start
+        if _COUNTS.match(_COMMENT.sub(b"", text[:_MAX_COUNTS_BYTES]).replace(b"\r", b"\n")):
+            return Layout(), 0
         raise UnreadableFile("the file does not begin with the word OFF; check its format, or export it again")
     word = keyword[1].decode()
     if keyword[2]:

@@ -10,7 +10,7 @@ _EMBEDDED_BUFFER = re.compile(rb'"uri"\s*:\s*"data:application/(octet-stream|glt
 
 def sniff(head: bytes, size: int) -> int:
     """Return how certainly a file is glTF, 0 … 100: JSON that has the top-level keys of glTF."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.lstrip()
     if not text.startswith(b"{") or size < 2:
         return 0
     keys = set(_KEYS.findall(text))

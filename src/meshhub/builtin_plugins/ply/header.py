@@ -33,7 +33,6 @@ MAX_HEADER_BYTES = 1 << 20
 MAX_LISTS_COUNT = 32
 """Maximum lists per element; the time to locate its rows grows with their number, and real files have at most three."""
 
-_BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"(?:\r\n|\r|\n)[ \t]*end_header[ \t]*(\r\n|\r|\n|\Z)")
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
 _COMMENT_KEYWORDS = frozenset(("comment", "obj_info"))
@@ -86,8 +85,7 @@ def read_header(data: bytes) -> Header:
     Raises:
         UnreadableFile: The header is damaged; the message names the line.
     """
-    head = data[:MAX_HEADER_BYTES].removeprefix(_BOM)
-    bom_bytes = len(_BOM) if data.startswith(_BOM) else 0
+    head = data[:MAX_HEADER_BYTES]
     if not head.startswith(b"ply"):
         raise UnreadableFile('the file is not PLY: it does not start with "ply"; check its format', values=OTHER_KIND)
     end = _END.search(head)
@@ -96,7 +94,7 @@ def read_header(data: bytes) -> Header:
             "the PLY header has no end_header line: the file is cut off or damaged; export it again", values=CUT_OFF
         )
     lines = re.split(r"\r\n|\r|\n", head[: end.start()].decode("latin-1"))
-    header = Header("ascii", [], [], bom_bytes + _data_start(head, end), len(lines) + 1)
+    header = Header("ascii", [], [], _data_start(head, end), len(lines) + 1)
     has_format = False
     for number, line, words in _statements(lines):
         if words[0] == "comment":

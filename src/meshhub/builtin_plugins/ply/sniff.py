@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?ply[ \t]*[\r\n]+(?:\s|(?:comment|obj_info)[^\r\n]*)*(format\s)?")
+_OPENING = re.compile(rb"ply[ \t]*[\r\n]+(?:\s|(?:comment|obj_info)[^\r\n]*)*(format\s)?")
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001

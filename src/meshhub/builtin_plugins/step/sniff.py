@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:/\*(?:[^*]|\*(?!/))*\*/\s*)*ISO-10303-21\s*;")
+_OPENING = re.compile(rb"\s*(?:/\*(?:[^*]|\*(?!/))*\*/\s*)*ISO-10303-21\s*;")
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001

@@ -13,7 +13,7 @@ RECORD_BYTES = 50
 _KEYWORDS = re.compile(
     rb"(?:^|\s)(?:facet\s+normal|outer\s+loop|vertex\s+[-+.\d]|endsolid\b|endfacet\b)", re.IGNORECASE
 )
-_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*(?:solid|facet)\b", re.IGNORECASE)
+_OPENING = re.compile(rb"(?:\s|#[^\r\n]*[\r\n])*(?:solid|facet)\b", re.IGNORECASE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 
 

@@ -24,7 +24,6 @@ from meshhub.toolkit.names import single_line
 _LINES_PER_FACET = 7
 """facet, outer loop, three vertices, endloop, endfacet."""
 
-_BOM = b"\xef\xbb\xbf"
 _FACET = re.compile(rb"(?:^|\s)facet(?=\s+normal\b)")
 _VERTEX = re.compile(rb"(?<!\S)vertex(?!\S)")
 _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
@@ -61,7 +60,7 @@ def parse_text(data: bytes) -> Scene:
         EmptyModel: The text has no facets.
         ModelTooComplex: The text has too many solids.
     """
-    text = data.removeprefix(_BOM)
+    text = data
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\t" in text:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
 from meshhub.errors import UnreadableFile, quote
 from meshhub.toolkit.columns import blank_comments
 
@@ -134,7 +133,7 @@ class Lines:
 
 def split_lines(data: bytes) -> Lines:
     """Split an OBJ file into lines: normalize line ends, tabs and indentation, and join continued lines."""
-    text = remove_byte_order_mark(data)
+    text = data
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\t" in text:

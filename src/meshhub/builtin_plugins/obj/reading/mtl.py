@@ -10,7 +10,6 @@ import math
 import re
 from dataclasses import dataclass
 
-from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
 from meshhub.toolkit.colors import clamp_fraction
 
 MAX_MTL_BYTES = 16 << 20
@@ -43,7 +42,7 @@ class TextureReference:
 
 def parse_mtl(data: bytes) -> dict[str, Statements]:
     """Return the statements of each material by name; if a name repeats, those of the first material."""
-    data = _CONTINUATION.sub(b" ", remove_byte_order_mark(data[:MAX_MTL_BYTES]))
+    data = _CONTINUATION.sub(b" ", data[:MAX_MTL_BYTES])
     try:
         text = data.decode()
     except UnicodeDecodeError:
