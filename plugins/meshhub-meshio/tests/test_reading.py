@@ -187,8 +187,8 @@ def test_families_of_med_without_groups_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.inp", b"*NODE\n1, 0, 0, 0\n*INCLUDE, INPUT=/etc/hostname\n", "included files"),
-        ("a.inp", b"*NODE\n1, 0, 0, 0\n * include,input=b.inp\n", "included files"),
+        ("a.inp", b"*NODE\n1, 0, 0, 0\n*INCLUDE, INPUT=/etc/hostname\n", "which is missing"),
+        ("a.inp", b"*NODE\n1, 0, 0, 0\n * include,input=b.inp\n", "which is missing"),
         ("a.vtu", b'<!DOCTYPE a [<!ENTITY b "c">]><VTKFile type="UnstructuredGrid"/>', "entities"),
         ("a.ele", b"1 4 0\n1 1 2 3 4\n", "needs 'a.node' beside it"),
         ("a.msh", b"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n", "no points"),

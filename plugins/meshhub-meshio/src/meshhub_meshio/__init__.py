@@ -34,7 +34,7 @@ FORMATS = (
     _Row("su2", "SU2 mesh", (".su2",), "https://su2code.github.io/docs_v7/Mesh-File/"),
     _Row("medit", "Medit", (".mesh", ".meshb"), "INRIA technical report 0253"),
     _Row("netgen", "Netgen", (".vol",), "https://ngsolve.org"),
-    _Row("avsucd", "AVS UCD", (".avs",), "AVS developer's guide", has_sniffer=False, has_data=True),
+    _Row("avsucd", "AVS UCD", (".avs",), "AVS developer's guide", has_data=True),
     _Row("flac3d", "FLAC3D grid", (".f3grid",), "FLAC3D user's guide"),
 )  # fmt: skip
 """Formats that are read. The outer surface of volume cells, and surface cells, become the model."""

@@ -10,16 +10,6 @@ from meshhub import note
 from meshhub.toolkit.names import single_line
 
 _DIMENSIONS = {"wedge15": 3, "pyramid13": 3}
-_ABAQUS = {
-    "CPS6": "triangle6",
-    "CPE6": "triangle6",
-    "STRI65": "triangle6",
-    "CPS8": "quad8",
-    "CPE8": "quad8",
-    "C3D5": "pyramid",
-    "C3D15": "wedge15",
-}
-
 _MAX_TABLE_BYTES = 256 << 20
 """Bytes of the table by numbers of nodes that meshio makes for files of Gmsh; a damaged number would fill memory."""
 _NUMBER_BYTES = 8
@@ -30,11 +20,9 @@ def adapt_meshio() -> None:
     """Add the missing cells, which stay as a later meshio knows them, and make its warnings notes."""
     from meshio import _common
     from meshio._mesh import topological_dimension
-    from meshio.abaqus._abaqus import abaqus_to_meshio_type
 
-    for table, entries in ((topological_dimension, _DIMENSIONS), (abaqus_to_meshio_type, _ABAQUS)):
-        for name, value in entries.items():
-            table.setdefault(name, value)
+    for name, value in _DIMENSIONS.items():
+        topological_dimension.setdefault(name, value)
     # each module has imported the functions by name
     printing = (_common.warn, _common.error, _common.info)
     for module in [module for name, module in sys.modules.items() if name.startswith("meshio.")]:

@@ -18,6 +18,7 @@ from meshhub.errors import quote
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_meshio import MeshioOptions
+from meshhub_meshio.abaqus import read_model
 from meshhub_meshio.adapting import adapt_meshio, bound_gmsh_tables
 from meshhub_meshio.colors import color_faces, color_points
 from meshhub_meshio.surface import find_surface
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import h5py
     import meshio
 
-_INCLUDE = re.compile(rb"^\s*\*[^,\n]*INCLUDE", re.IGNORECASE | re.MULTILINE)
 _BULK = re.compile(rb"^\s*BEGIN\s+BULK", re.IGNORECASE | re.MULTILINE)
 _ENTITIES = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)")
 
@@ -46,8 +46,12 @@ def read(source: Source, options: MeshioOptions, name: str) -> Scene:
     Raises:
         UnreadableFile: The file is damaged, or refers to files that it must not read.
     """
-    with tempfile.TemporaryDirectory(prefix="meshio-") as folder:
-        mesh = _read_in_folder(source, name, Path(folder))
+    adapt_meshio()
+    if name == "abaqus":
+        mesh = read_model(source)
+    else:
+        with tempfile.TemporaryDirectory(prefix="meshio-") as folder:
+            mesh = _read_in_folder(source, name, Path(folder))
     coordinates = np.asarray(mesh.points, np.float64)
     if coordinates.ndim != 2 or coordinates.shape[1] not in (2, 3):
         raise UnreadableFile("the file has no points with two or three coordinates; export it again")
@@ -81,8 +85,6 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
     if name == "tetgen":
         other = ".node" if source.extension == ".ele" else ".ele"
         _place_companion(source, source.stem + other, path.with_suffix(other))
-    elif name == "abaqus":
-        _check_text(source, _INCLUDE, "included files")
     elif name == "vtu":
         _check_text(source, _ENTITIES, "entities")
     elif name == "xdmf":
@@ -97,7 +99,6 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
         path.write_bytes(b"BEGIN BULK\n" + source.read())
     # meshio.read would end the program for a damaged file
     module = importlib.import_module(f"meshio.{name}")
-    adapt_meshio()
     try:
         result: meshio.Mesh = module.read(str(path))
     except (Exception, SystemExit) as error:

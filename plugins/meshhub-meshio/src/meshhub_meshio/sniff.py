@@ -8,6 +8,16 @@ _ABAQUS = re.compile(rb"(?:\*\*[^\n]*\n|\s)*\*(?:heading|node|part|include)\b", 
 _NASTRAN = re.compile(rb"^(?:BEGIN BULK|GRID[ *,])", re.IGNORECASE | re.MULTILINE)
 
 
+_AVS = re.compile(
+    rb"(?:#[^\n]*\n)*[ \t]*[1-9]\d*[ \t]+\d+(?:[ \t]+\d+){3}[ \t]*\r?\n[ \t]*\d+(?:[ \t]+[-+.\deE]+){3}[ \t]*\r?\n"
+)
+
+
+def sniff_avsucd(head: bytes, size: int) -> int:  # noqa: ARG001
+    """Return the confidence that the file is AVS UCD, 0 … 100; many programs name it `.inp`, as Abaqus does."""
+    return 75 if _AVS.match(head) else 0
+
+
 def sniff_vtk(head: bytes, size: int) -> int:  # noqa: ARG001
     """Return the confidence that the file is a legacy VTK file, 0 … 100."""
     return 95 if head.startswith(b"# vtk DataFile Version") else 0
