@@ -58,7 +58,7 @@ VARIANT = """def "x" (
         }
     }
 }"""
-HIDDEN = """def Sphere "ball"
+HIDDEN = """def NurbsPatch "ball"
     {
     }
     def Xform "x"
@@ -215,6 +215,61 @@ def test_hidden_prims_and_other_shapes_are_skipped() -> None:
     assert {"shape_skipped", "invisible_skipped"} <= set(codes(data))
 
 
+SHAPES = [
+    ("Cube", "double size = 3", 27.0, (3, 3, 3)),
+    ("Cube", "", 8.0, (2, 2, 2)),
+    ("Sphere", "double radius = 3", 4 / 3 * np.pi * 27, (6, 6, 6)),
+    ("Cylinder", 'double radius = 3\ndouble height = 5\nuniform token axis = "X"', np.pi * 45, (5, 6, 6)),
+    ("Cylinder_1", "double radiusBottom = 3\ndouble radiusTop = 1\ndouble height = 3", np.pi * 13, (6, 6, 3)),
+    ("Cone", 'double radius = 3\ndouble height = 5\nuniform token axis = "Y"', np.pi * 15, (6, 5, 6)),
+    ("Capsule", "double radius = 2\ndouble height = 3", np.pi * (12 + 32 / 3), (4, 4, 7)),
+    ("Plane", 'double width = 2\ndouble length = 5\nuniform token axis = "X"', None, (0, 5, 2)),
+    ("Plane", 'double width = 2\ndouble length = 5\nuniform token axis = "Y"', None, (2, 0, 5)),
+    (
+        "TetMesh",
+        "int4[] tetVertexIndices = [(0, 1, 2, 3)]\npoint3f[] points = [(0, 0, 0), (3, 0, 0), (0, 3, 0), (0, 0, 3)]",
+        4.5,
+        (3, 3, 3),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "volume", "size"), SHAPES)
+def test_shapes_become_triangles(kind: str, attributes: str, volume: float | None, size: tuple[float, ...]) -> None:
+    text = f'#usda 1.0\n(metersPerUnit = 0.001\nupAxis = "Z")\ndef {kind} "ball"\n{{\n{attributes}\n'
+    data = (text + "color3f[] primvars:displayColor = [(1, 0, 0)]\n}\n").encode()
+    scene = read(data)
+    low, high = bounds(scene)
+    assert (high - low) == pytest.approx(size, rel=2e-3)
+    assert scene.meshes[0].colors is not None
+    assert set(map(tuple, scene.meshes[0].colors.tolist())) == {(255, 0, 0, 255)}
+    is_round = kind not in ("Cube", "Plane", "TetMesh")
+    assert ("shapes_divided" in codes(data)) == is_round
+    if volume is not None:
+        assert signed_volume(*soup(scene)) == pytest.approx(volume, rel=5e-3 if is_round else 1e-9)
+        assert REGISTRY.inspect(Source.from_bytes(data, "a.usda")).model.watertight
+
+
+def test_hidden_instances_of_a_point_instancer_are_left_out() -> None:
+    data = usda(
+        after="""def PointInstancer "many"
+    {
+        int[] protoIndices = [0, 0, 0]
+        point3f[] positions = [(0, 0, 0), (100, 0, 0), (200, 0, 0)]
+        int64[] ids = [7, 8, 9]
+        int64[] invisibleIds = [8]
+        rel prototypes = </root/many/ball>
+        def Cube "ball"
+        {
+            double3 xformOp:translate = (0, 0, 5)
+            uniform token[] xformOpOrder = ["xformOp:translate"]
+        }
+    }"""
+    )
+    cubes = [part.transform[:3, 3].tolist() for part in read(data).parts if part.path[-1:] == ("many",)]
+    assert cubes == [[0, 0, 5], [200, 0, 5]]
+
+
 @pytest.mark.parametrize(
     ("data", "code", "message"),
     [
@@ -236,7 +291,7 @@ def test_hidden_prims_and_other_shapes_are_skipped() -> None:
             "clips",
         ),
         (DEEP.encode(), "unreadable_file", "deep"),
-        (usda().replace(b"Mesh", b"Cube"), "empty_model", "no visible triangles"),
+        (usda().replace(b"Mesh", b"BasisCurves"), "empty_model", "no visible triangles"),
     ],
 )
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:

@@ -14,6 +14,7 @@ from meshhub.toolkit.colors import encode_srgb
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.polygons import triangulate_corners
 from meshhub_usdz.appearance import DEFAULT_UV, ReadAppearance
+from meshhub_usdz.shapes import build_shape
 
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -54,10 +55,41 @@ def read_mesh(prim: Any, time: Any, appearance: ReadAppearance) -> tuple[Mesh | 
         return None, None
     if mesh.GetSubdivisionSchemeAttr().HasAuthoredValue() and mesh.GetSubdivisionSchemeAttr().Get() != "none":
         note("subdivision_dropped", "read the control cage of subdivision surfaces, without smoothing them")
+    own = {"normals": _read_normals(mesh, topology, time)}
+    return _assemble(
+        mesh, points, topology, time, appearance, own, is_flipped=mesh.GetOrientationAttr().Get() == "leftHanded"
+    )
+
+
+def read_shape(prim: Any, time: Any, appearance: ReadAppearance) -> tuple[Mesh | None, int | None]:
+    """Read a shape that is not a mesh: its triangles, as `read_mesh` does."""
+    shape = build_shape(prim, time)
+    if shape is None:
+        note("shape_skipped", f"skipped a {prim.GetTypeName()}: only meshes and solid shapes are read")
+        return None, None
+    points, faces = shape
+    if len(faces) == 0:
+        return None, None
+    corners: Index = np.arange(3 * len(faces)).reshape(-1, 3)
+    topology = _Topology(len(points), faces.ravel(), corners, np.arange(len(faces), dtype=np.int32), len(faces))
+    return _assemble(UsdGeom.Gprim(prim), points, topology, time, appearance, {}, is_flipped=False)
+
+
+def _assemble(
+    mesh: Any,
+    points: Values,
+    topology: _Topology,
+    time: Any,
+    appearance: ReadAppearance,
+    own: dict[str, _Attribute | None],
+    *,
+    is_flipped: bool,
+) -> tuple[Mesh, int | None]:
+    """Return a mesh with its attributes, and the material of the faces that have none themselves."""
     face_material, base = _read_bindings(mesh, topology, time, appearance)
     used = sorted({*np.unique(face_material).tolist(), *([] if base is None else [base])} - {-1})
     attributes = {
-        "normals": _read_normals(mesh, topology, time),
+        **own,
         "uv": _read_uv(mesh, topology, time, [appearance.uv_names[index] for index in used]),
     }
     # a material hides vertex colors unless it reads them
@@ -67,7 +99,7 @@ def read_mesh(prim: Any, time: Any, appearance: ReadAppearance) -> tuple[Mesh | 
     columns = [topology.corner_point[topology.corners], *(each.rows for each in present.values())]
     rows, index = distinct(np.stack([column.ravel() for column in columns], axis=1).astype(np.int32))
     faces = index.reshape(-1, 3)
-    if mesh.GetOrientationAttr().Get() == "leftHanded":
+    if is_flipped:
         faces = faces[:, ::-1]
     gathered: dict[str, Any] = {
         name: each.values[rows[:, column]] for column, (name, each) in enumerate(present.items(), 1)

@@ -14,7 +14,7 @@ from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
 from meshhub_usdz.appearance import ReadAppearance
-from meshhub_usdz.meshes import earliest, read_mesh
+from meshhub_usdz.meshes import earliest, read_mesh, read_shape
 from meshhub_usdz.package import unpack
 
 _MAX_PRIMS_COUNT = 200_000
@@ -121,15 +121,13 @@ class _Builder:
         matrix = self._place(prim, parent)
         if matrix is None:
             return
-        if prim.IsA(UsdGeom.Mesh):
+        if prim.IsA(UsdGeom.Gprim):
             self._add_mesh(prim, matrix, path)
         elif prim.IsA(UsdGeom.PointInstancer):
             self._add_instances(prim, matrix, path)
             return
-        elif prim.IsA(UsdGeom.Gprim):
-            note("shape_skipped", f"skipped a {prim.GetTypeName()}: only meshes are read")
         name = _name(prim)
-        is_group = prim.IsA(UsdGeom.Imageable) and prim != self._root and not prim.IsA(UsdGeom.Mesh)
+        is_group = prim.IsA(UsdGeom.Imageable) and prim != self._root and not prim.IsA(UsdGeom.Gprim)
         inner = (*path, name) if is_group else path
         for child in prim.GetFilteredChildren(Usd.TraverseInstanceProxies()):
             self.visit(child, matrix, inner)
@@ -157,7 +155,8 @@ class _Builder:
         shared = prim.GetPrimInPrototype() if prim.IsInstanceProxy() else prim
         key = str(shared.GetPath())
         if key not in self._read:
-            mesh, material = read_mesh(prim, self._time, self.appearance)
+            read_prim = read_mesh if prim.IsA(UsdGeom.Mesh) else read_shape
+            mesh, material = read_prim(prim, self._time, self.appearance)
             self._read[key] = None if mesh is None else (len(self.meshes), material)
             if mesh is not None:
                 self.meshes.append(mesh)
@@ -175,18 +174,21 @@ class _Builder:
     def _add_instances(self, prim: Any, matrix: Float64, path: tuple[str, ...]) -> None:
         """Add the instances of a point instancer."""
         instancer = UsdGeom.PointInstancer(prim)
-        transforms = instancer.ComputeInstanceTransformsAtTime(self._time, self._time)
+        transforms = instancer.ComputeInstanceTransformsAtTime(
+            self._time,
+            self._time,
+            UsdGeom.PointInstancer.ExcludeProtoXform,
+            UsdGeom.PointInstancer.IgnoreMask,
+        )
+        # empty if all instances are shown
+        mask = instancer.ComputeMaskAtTime(self._time) or [True] * len(transforms)
         indices = instancer.GetProtoIndicesAttr().Get(self._time) or ()
         targets = [prim.GetStage().GetPrimAtPath(each) for each in instancer.GetPrototypesRel().GetTargets()]
         if len(transforms) > _MAX_PARTS_COUNT:
             raise ModelTooComplex(f"a point instancer has {len(transforms)} instances, more than {_MAX_PARTS_COUNT}")
-        for index, transform in zip(indices, transforms, strict=False):
-            if 0 <= index < len(targets) and targets[index]:
-                # the transform includes that of the prototype
-                prototype = UsdGeom.Xformable(targets[index])
-                own = np.array(prototype.GetLocalTransformation(self._time)).T if prototype else np.eye(4)
-                placed = matrix @ np.array(transform).T @ np.linalg.pinv(own)
-                self.visit(targets[index], placed, (*path, _name(prim)))
+        for index, transform, is_shown in zip(indices, transforms, mask, strict=False):
+            if is_shown and 0 <= index < len(targets) and targets[index]:
+                self.visit(targets[index], matrix @ np.array(transform).T, (*path, _name(prim)))
 
 
 def _name(prim: Any) -> str:
