@@ -219,3 +219,38 @@ def test_binary_files_of_libbgcode_are_read(tmp_path: Path, compression: str, en
         assert binary.figures == text.figures
         assert binary.model.volume_mm3 == text.model.volume_mm3
         assert binary.model.parts == text.model.parts
+
+
+LINES = (
+    "G21\nG90\nM83\nG1 Z0.2 F600\nG1 X0 Y0\nG1 X20 Y0 E1\nG1 X20 Y20 E1\nG1 X0 Y20 E1\nG1 X0 Y0 E1\n"
+    "G2 X20 Y0 I10 J0 E1\n"
+)
+LAYOUTS = {
+    "lower case": LINES.lower(),
+    "without blanks": LINES.replace(" ", ""),
+    "lower case without blanks": LINES.lower().replace(" ", ""),
+    "numbers and checksums": "".join(f"N{number} {line}*71\n" for number, line in enumerate(LINES.splitlines())),
+    "lower case numbers": "".join(f"n{number}{line.lower()}*71\n" for number, line in enumerate(LINES.splitlines())),
+    "leading zeros": LINES.replace("G1", "G01").replace("G2 ", "G02 "),
+    "tabs": LINES.replace(" ", "\t"),
+    "blanks in words": LINES.replace("X", "X ").replace("E", "E  "),
+    "remarks in the middle": LINES.replace("G1 X20 Y20", "G1 (to the corner, X5) X20 Y20"),
+    "CRLF": LINES.replace("\n", "\r\n"),
+    "CR": LINES.replace("\n", "\r"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_commands_are_read_in_every_layout(layout: str) -> None:
+    registry = Registry()
+    expected = registry.inspect(Source.from_bytes(LINES.encode(), "a.gcode")).model
+    inspection = registry.inspect(Source.from_bytes(LAYOUTS[layout].encode(), "a"))
+    assert inspection.source.format == "gcode"
+    assert inspection.model.size_mm == pytest.approx(expected.size_mm)
+    assert inspection.model.volume_mm3 == pytest.approx(expected.volume_mm3)
+
+
+def test_arcs_in_other_planes_are_reported() -> None:
+    data = LINES.replace("G2 X20 Y0 I10", "G18\nG2 X20 Y0 I10").encode()
+    notes = Registry().inspect(Source.from_bytes(data, "a.gcode")).notes
+    assert "arcs_straightened" in [note.code for note in notes]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub import note
 from meshhub.model.scene import Float64
 from meshhub_gcode.words import Commands, Index
 
@@ -94,7 +95,11 @@ def follow(commands: Commands, tolerance_mm: float) -> Moves:
         np.where(is_printing, *accelerations)[chosen],
         dwell_s,
     )
-    is_arc = commands.has("G2", "G3")[chosen]
+    is_arc = commands.has("G2", "G3")
+    is_upright = is_arc & _last_is(commands, ["G18", "G19"], ["G17"])
+    if is_upright.any():
+        note("arcs_straightened", "arcs in the planes of G18 and G19 are drawn as straight lines")
+    is_arc = (is_arc & ~is_upright)[chosen]
     if not is_arc.any():
         return moves
     return _divide_arcs(

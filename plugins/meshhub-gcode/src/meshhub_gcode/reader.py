@@ -128,6 +128,8 @@ def _read_plate(
     text: bytes, metadata: Iterable[tuple[str, str]], options: GcodeOptions, label: str
 ) -> list[tuple[str, Color, Mesh]]:
     """Report the facts of a plate; return the name, the color and the mesh of each group of lines."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     facts = read_facts(text, metadata)
     moves = follow(read_commands(text), options.gcode_tolerance_mm)
     diameters = np.array(facts.diameter_mm or [_DEFAULT_DIAMETER_MM])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,29 @@ _NEWLINE = 10
 LETTERS = "XYZEFIJRSPT"
 """Words that are read; the others do not move anything."""
 
-COMMANDS = ("G0", "G1", "G2", "G3", "G4", "G20", "G21", "G28", "G90", "G91", "G92", "M82", "M83", "M204")
+COMMANDS = (
+    "G0",
+    "G1",
+    "G2",
+    "G3",
+    "G4",
+    "G17",
+    "G18",
+    "G19",
+    "G20",
+    "G21",
+    "G28",
+    "G90",
+    "G91",
+    "G92",
+    "M82",
+    "M83",
+    "M204",
+)
 """Commands that are read, and T with the number of a tool."""
+
+
+_PARENTHESES = re.compile(rb"\([^()\n]*\)")
 
 
 def code_of(command: str) -> int:
@@ -54,12 +76,15 @@ def read_commands(text: bytes) -> Commands:
     """Read the commands of a file.
 
     Args:
-        text: G-code with LF or CRLF.
+        text: G-code with LF or CRLF; words may have lower case, and blanks inside or none between them.
     Raises:
         UnreadableFile: A number of a command is damaged; the message names its line.
     """
+    if b"(" in text:
+        # one that does not end on its line hides the rest of it
+        text = _PARENTHESES.sub(lambda match: b" " * len(match[0]), text)
     characters = np.frombuffer(text, np.uint8)
-    # a comment, a comment in parentheses, which ends a line in practice, and a checksum
+    # a comment, an open parenthesis, and a checksum
     is_mark = np.zeros(256, np.bool_)
     is_mark[list(b";(*")] = True
     code = blank_comments(characters, np.flatnonzero(is_mark[characters]))
@@ -68,16 +93,20 @@ def read_commands(text: bytes) -> Commands:
     number = is_number[code]
     edges = np.flatnonzero(np.diff(number, prepend=False, append=False))
     starts, ends = edges[::2], edges[1::2]
-    letter = np.where(starts > 0, code[starts - 1] & 0xDF, 0)
-    before = np.where(starts > 1, code[starts - 2], _NEWLINE)
-    is_word = (letter >= ord("A")) & (letter <= ord("Z")) & ~_is_letter(before)
-    starts, ends, letter = starts[is_word], ends[is_word], letter[is_word]
     newlines = np.flatnonzero(code == _NEWLINE)
     line = np.searchsorted(newlines, starts)
+    # the letter of a number may be before blanks
+    filled = np.flatnonzero(~IS_BLANK[code])
+    place = filled[np.maximum(np.searchsorted(filled, starts) - 1, 0)] if len(starts) else starts
+    is_near = (place < starts) & (np.searchsorted(newlines, place) == line)
+    letter = np.where(is_near, code[place] & 0xDF, 0)
+    before = np.where(place > 0, code[place - 1], _NEWLINE)
+    is_word = (letter >= ord("A")) & (letter <= ord("Z")) & ~_is_letter(before)
+    starts, ends, letter, line, place = (each[is_word] for each in (starts, ends, letter, line, place))
 
     # a command is the first text of its line, or follows the number of the line
-    text_starts = _find_first_text(code, newlines)
-    first = np.flatnonzero(text_starts[line] == starts - 1)
+    text_starts = _find_first_text(filled, newlines, len(code))
+    first = np.flatnonzero(text_starts[line] == place)
     following = np.minimum(first + 1, len(line) - 1)
     is_numbered = (letter[first] == ord("N")) & (line[following] == line[first])
     first = np.where(is_numbered, following, first)
@@ -106,14 +135,13 @@ def _is_letter(characters: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return is_letter
 
 
-def _find_first_text(code: NDArray[np.uint8], newlines: Index) -> Index:
+def _find_first_text(filled: Index, newlines: Index, length: int) -> Index:
     """Return (lines,) the position of the first character of each line that is not blank; that of a later line if none
     is.
     """
-    positions = np.flatnonzero(~IS_BLANK[code])
     line_starts = np.concatenate([[0], newlines + 1])
-    found = np.searchsorted(positions, line_starts)
-    return np.append(positions, len(code))[found]
+    found = np.searchsorted(filled, line_starts)
+    return np.append(filled, length)[found]
 
 
 def _read_digits(code: NDArray[np.uint8], starts: Index, ends: Index) -> Index:
