@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from dae_files import dae
+from dae_files import POSITIONS, dae
 
 from meshhub import Image, Material, Mesh, MeshhubError, Part, Registry, Scene, Source, Target
 from meshhub.testing import sample_scenes
@@ -228,3 +228,35 @@ def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) 
 def test_numbers_that_are_not_finite_are_rejected() -> None:
     with pytest.raises(MeshhubError):
         REGISTRY.inspect(Source.from_bytes(dae().replace(b">0 0 0 10 ", b">nan 0 0 10 "), "a.dae"))
+
+
+RING = (
+    '<polygons count="2"><input semantic="VERTEX" source="#v" offset="0"/>{plain}'
+    "<ph><p>{outline}</p><h>{hole}</h><h>{other}</h></ph></polygons>"
+)
+PLATE = [(0, 0), (30, 0), (30, 20), (0, 20), (5, 5), (5, 10), (10, 10), (10, 5), (20, 5), (20, 10), (25, 10), (25, 5)]
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_polygons_keep_their_holes(up: int, is_turned: bool) -> None:
+    """The specification states no direction for holes, so programs write both."""
+    rows = np.insert(np.array(PLATE, float), up, 0.0, axis=1)
+    mesh = RING.format(
+        plain="<p>4 5 6</p>", outline="0 1 2 3", hole="4 5 6 7", other="11 10 9 8" if is_turned else "8 9 10 11"
+    )
+    data = dae(mesh=mesh).replace(POSITIONS.encode(), " ".join(f"{value:g}" for value in rows.ravel()).encode())
+    data = data.replace(b'count="24"', b'count="36"').replace(b'count="8"', b'count="12"')
+    scene = read(data)
+    vertices, faces = soup(scene)
+    a, b, c = (vertices[faces[:, corner]] for corner in range(3))
+    areas = np.cross(b - a, c - a)[:, up] / 2 * (-1 if up == 1 else 1)
+    assert areas[1:].sum() == pytest.approx(600 - 2 * 25)
+    assert (areas[1:] > 0).all()
+    assert len(faces) == 1 + 12 + 2 * 2 - 2
+    assert codes(data) == []
+
+
+def test_bytes_that_are_not_utf_8_do_not_matter() -> None:
+    data = dae().replace(b'name="part"', b'name="gr\xfcn"')
+    assert read(data).parts[0].name == "gr?n"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -24,8 +25,13 @@ Attributes = Mapping[str, str]
 """Attributes of an element; keys are `local`, or `namespace local` for those with a namespace."""
 
 
+_OTHER_ENCODING = re.compile(rb"\s*<\?xml[^<>]{0,200}?encoding\s*=\s*[\"'](?!utf-?8[\"'])", re.IGNORECASE)
+_INVALID = re.compile("[\udc80-\udcff]")
+"""Bytes that are not UTF-8, as Python's `surrogateescape` decodes them."""
+
+
 def as_utf8(data: bytes) -> tuple[bytes, str | None]:
-    """Convert UTF-16 to UTF-8.
+    """Convert UTF-16 to UTF-8, and replace bytes that are not UTF-8, which some programs write in names, by "?".
 
     Returns:
         The document, and the encoding to pass to `parse_xml`; None for a document that was not converted.
@@ -41,6 +47,13 @@ def as_utf8(data: bytes) -> tuple[bytes, str | None]:
             return data.decode("utf-16-be").encode(), "utf-8"
     except UnicodeError:
         raise UnreadableFile("the XML starts as UTF-16 but is not valid UTF-16; export the model again") from None
+    if _OTHER_ENCODING.match(data):
+        return data, None
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        # the number of bytes stays, and with it the offsets of elements
+        return _INVALID.sub("?", data.decode("utf-8", "surrogateescape")).encode(), None
     return data, None
 
 

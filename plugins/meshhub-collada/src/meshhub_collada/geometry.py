@@ -13,6 +13,7 @@ from meshhub import UnreadableFile, note
 from meshhub.toolkit.geometry import distinct
 from meshhub.toolkit.polygons import triangulate_corners
 from meshhub_collada.document import Document, numbers
+from meshhub_collada.holes import triangulate_holes
 
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -168,8 +169,20 @@ def _read_primitive(sources: _Sources, mesh: Element, primitive: Element) -> _Co
     if strips is not None:
         corners: NDArray[Any] = strips(counts)
     else:
-        corners, _ = triangulate_corners(sources.table("POSITION"), counts, rows["POSITION"])
+        corners = _polygon_corners(primitive, sources.table("POSITION"), counts, rows["POSITION"])
     return _Corners({name: each[corners] for name, each in rows.items()}, primitive.get("material", ""))
+
+
+def _polygon_corners(primitive: Element, points: Values, counts: Index, rows: Index) -> Index:
+    """Return (m, 3) corners of the triangles of polygons, as positions in `rows`."""
+    contours = np.array([len(_contours(each)) for each in primitive.findall("ph")], np.int64)
+    plain = len(counts) - int(contours.sum())
+    start = int(counts[:plain].sum())
+    corners, _ = triangulate_corners(points, counts[:plain], rows[:start])
+    if not contours.any():
+        return corners
+    holed = triangulate_holes(points[rows[start:]], counts[plain:], contours[contours > 0])
+    return np.concatenate([corners, holed + start])
 
 
 def _read_input(element: Element) -> tuple[int, str]:
@@ -223,15 +236,20 @@ def _read_polylist(primitive: Element, width: int) -> tuple[Index, Index]:
 def _read_lists(primitive: Element, width: int) -> tuple[Index, Index]:
     """Return the corners of a primitive with a <p> per polygon, strip or fan."""
     lists = primitive.findall("p")
-    if primitive.find("ph") is not None:
-        note("holes_left_out", "closed the holes of polygons; triangulate the model to keep them")
-        lists += primitive.findall("ph/p")
+    for holed in primitive.findall("ph"):
+        lists += _contours(holed)
     texts = [" ".join((each.text or "").split()) for each in lists]
     indices = _integers("\n".join(texts), width)
     counts = np.array([text.count(" ") + 1 if text else 0 for text in texts], np.int64)
     if (counts % width).any():
         raise UnreadableFile(f"a <p> does not have a multiple of {width} indices; the file is cut off")
     return indices, counts // width
+
+
+def _contours(holed: Element) -> list[Element]:
+    """Return the outline of a <ph>, and its holes; none without an outline."""
+    outline = holed.findall("p")[:1]
+    return outline + holed.findall("h") if outline else []
 
 
 def _strip_corners(counts: Index) -> Index:
