@@ -107,6 +107,8 @@ class _Model:
         """Yield the keywords of a file, and those of the files that it includes. Raises UnreadableFile."""
         text = _COMMENT.sub(b"", source.read().replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
         matches = list(_KEYWORD.finditer(text))
+        if not matches:
+            raise UnreadableFile("the file has no keywords of Abaqus, which begin with *; check its format")
         ends = [*(match.start() for match in matches[1:]), len(text)]
         for match, end in zip(matches, ends, strict=True):
             keyword, parameters = _parse_keyword(match[0].decode("utf-8", "replace"))

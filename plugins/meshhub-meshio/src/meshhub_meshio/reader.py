@@ -7,6 +7,7 @@ import logging
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_meshio import MeshioOptions
 from meshhub_meshio.abaqus import read_model
 from meshhub_meshio.adapting import adapt_meshio, bound_gmsh_tables
+from meshhub_meshio.cells import CellMesh
 from meshhub_meshio.colors import color_faces, color_points
+from meshhub_meshio.legacy_vtk import read_legacy_vtk
 from meshhub_meshio.surface import find_surface
 
 if TYPE_CHECKING:
@@ -47,8 +50,9 @@ def read(source: Source, options: MeshioOptions, name: str) -> Scene:
         UnreadableFile: The file is damaged, or refers to files that it must not read.
     """
     adapt_meshio()
-    if name == "abaqus":
-        mesh = read_model(source)
+    mesh: meshio.Mesh | CellMesh
+    if name in _OWN_READERS:
+        mesh = _OWN_READERS[name](source)
     else:
         with tempfile.TemporaryDirectory(prefix="meshio-") as folder:
             mesh = _read_in_folder(source, name, Path(folder))
@@ -190,6 +194,12 @@ def _check_hdf5(path: Path) -> Path:
         raise UnreadableFile(f"the HDF5 file is damaged: {quote(single_line(str(error))[:90])}") from None
     return path
 
+
+_OWN_READERS: dict[str, Callable[[Source], meshio.Mesh | CellMesh]] = {
+    "abaqus": read_model,
+    "vtk": read_legacy_vtk,
+}
+"""Readers of formats that meshio reads in part."""
 
 read_vtk = partial(read, name="vtk")
 read_vtu = partial(read, name="vtu")
