@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import lzma
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from cell_bricks import CORNERS, SIZE
 
@@ -24,8 +28,9 @@ def inspect(data: str | bytes, **options: object) -> Any:
     return Registry().inspect(Source.from_bytes(data, "a.vtk"), **options)
 
 
-def assert_is_the_brick(data: str | bytes) -> None:
-    model = inspect(data).model
+def assert_is_the_brick(data: str | bytes, name: str = "a.vtk") -> None:
+    data = data.encode() if isinstance(data, str) else data
+    model = Registry().inspect(Source.from_bytes(data, name)).model
     assert model.watertight
     assert model.volume_mm3 == pytest.approx(6000)
     assert model.size_mm == pytest.approx((10, 20, 30))
@@ -137,3 +142,84 @@ def test_strings_in_binary_files_are_passed_over() -> None:
 def test_the_error_of_an_unreadable_file_says_why(text: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message):
         inspect(text)
+
+
+def vtu(pieces: str, *, attributes: str = "", appended: bytes = b"") -> bytes:
+    """Return an unstructured grid in XML."""
+    text = f'<VTKFile type="UnstructuredGrid" version="2.3" byte_order="LittleEndian" {attributes}><UnstructuredGrid>'
+    end = b'<AppendedData encoding="raw">\n_' + appended + b"\n</AppendedData>" if appended else b""
+    return f"{text}{pieces}</UnstructuredGrid>".encode() + end + b"</VTKFile>"
+
+
+def array(name: str, kind: str, content: str, attributes: str = 'format="ascii"') -> str:
+    return f'<DataArray Name="{name}" type="{kind}" NumberOfComponents="" {attributes}>{content}</DataArray>'
+
+
+def piece(points: str, connectivity: str, offsets: str, types: str) -> str:
+    return (
+        f'<Piece><Points><DataArray type="Float32" NumberOfComponents="3" format="ascii">{points}</DataArray></Points>'
+        f"<Cells>{array('connectivity', 'Int64', connectivity)}{array('offsets', 'Int64', offsets)}"
+        f"{array('types', 'UInt8', types)}</Cells></Piece>"
+    )
+
+
+def test_strips_and_pieces_in_xml() -> None:
+    strips = piece(TEXT, "5 4 1 0 2 3 6 7 3 0 7 4 1 2 5 6", "8 12 16", "6 6 6")
+    lid = piece("0 0 30 10 0 30 10 20 30 0 20 30", "0 1 2 3", "4", "9")
+    scene = Registry().read(Source.from_bytes(vtu(strips + lid), "a.vtu"))
+    assert len(scene.meshes[0].faces) == 12
+    assert_is_the_brick(
+        vtu(
+            strips.replace("4 1 2 5 6", "4 1 2 5 6 4 5 6 7")
+            .replace("8 12 16", "8 12 16 20")
+            .replace("6 6 6", "6 6 6 9")
+        ),
+        "a.vtu",
+    )
+
+
+@pytest.mark.parametrize("compressor", ["", "vtkZLibDataCompressor", "vtkLZMADataCompressor", "vtkLZ4DataCompressor"])
+@pytest.mark.parametrize("form", ["raw", "base64"])
+def test_every_compression_and_encoding(compressor: str, form: str) -> None:
+    pack = {
+        "vtkZLibDataCompressor": zlib.compress,
+        "vtkLZMADataCompressor": lzma.compress,
+        "vtkLZ4DataCompressor": lambda data: bytes(pa.compress(data, codec="lz4_raw")),
+    }
+    appended, arrays = b"", []
+    contents = (
+        ("points", "Float64", POINTS.astype("<f8").tobytes()),
+        ("connectivity", "Int32", np.array(QUADS, "<i4").tobytes()),
+        ("offsets", "Int32", np.arange(4, 25, 4).astype("<i4").tobytes()),
+        ("types", "UInt8", bytes([9] * 6)),
+    )
+    for name, kind, content in contents:
+        header, body = struct.pack("<Q", len(content)), content
+        if compressor:
+            body = pack[compressor](content)
+            header = struct.pack("<4Q", 1, len(content), 0, len(body))
+        encoded = [header + body] if not compressor else [header, body]
+        text = "".join(base64.b64encode(part).decode() for part in encoded)
+        attributes = f'format="appended" offset="{len(appended)}"' if form == "raw" else 'format="binary"'
+        arrays.append(array(name, kind, "" if form == "raw" else text, attributes))
+        appended += header + body
+    arrays[0] = arrays[0].replace('NumberOfComponents=""', 'NumberOfComponents="3"')
+    pieces = f"<Piece><Points>{arrays[0]}</Points><Cells>{''.join(arrays[1:])}</Cells></Piece>"
+    attributes = 'header_type="UInt64"' + (f' compressor="{compressor}"' if compressor else "")
+    assert_is_the_brick(vtu(pieces, attributes=attributes, appended=appended if form == "raw" else b""), "a.vtu")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (vtu("<Piece/>", attributes='compressor="vtkNew"'), "compressed by 'vtkNew'"),
+        (vtu(piece(TEXT, "0 1 2", "4", "5")), "offsets do not match"),
+        (vtu(piece(TEXT, "0 1 8", "3", "5")), "outside 0 … 7"),
+        (vtu(piece(TEXT, "0 1 two", "3", "5")), "'two' for a number"),
+        (vtu(piece(TEXT, "0 1 2", "3", "5").replace('format="ascii"', 'format="binary"')), "damaged or cut off"),
+        (vtu("").replace(b"UnstructuredGrid>", b"PolyData>"), "not an unstructured grid"),
+    ],
+)
+def test_the_error_of_an_unreadable_grid_says_why(data: bytes, message: str) -> None:
+    with pytest.raises(MeshhubError, match=message):
+        Registry().inspect(Source.from_bytes(data, "a.vtu"), input_format="vtu")

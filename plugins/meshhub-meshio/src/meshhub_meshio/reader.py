@@ -25,13 +25,13 @@ from meshhub_meshio.cells import CellMesh
 from meshhub_meshio.colors import color_faces, color_points
 from meshhub_meshio.legacy_vtk import read_legacy_vtk
 from meshhub_meshio.surface import find_surface
+from meshhub_meshio.xml_vtk import read_xml_vtk
 
 if TYPE_CHECKING:
     import h5py
     import meshio
 
 _BULK = re.compile(rb"^\s*BEGIN\s+BULK", re.IGNORECASE | re.MULTILINE)
-_ENTITIES = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)")
 
 _MAX_GROUPS_COUNT = 100_000
 """Maximum groups and data of an HDF5 file; more would only delay the check."""
@@ -89,8 +89,6 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
     if name == "tetgen":
         other = ".node" if source.extension == ".ele" else ".ele"
         _place_companion(source, source.stem + other, path.with_suffix(other))
-    elif name == "vtu":
-        _check_text(source, _ENTITIES, "entities")
     elif name == "xdmf":
         _place_data(source, folder)
     elif name == "med":
@@ -138,12 +136,6 @@ def _check_reference(reference: str, folder: Path) -> tuple[str, Path]:
     if not relative.name or relative.is_absolute() or ".." in relative.parts:
         raise UnreadableFile(f"the file refers to {quote(text)}, which is outside of its folder")
     return text, folder / relative
-
-
-def _check_text(source: Source, pattern: re.Pattern[bytes], content: str) -> None:
-    """Reject a text with content that would make meshio read other files, or expand without bounds."""
-    if pattern.search(source.read()):
-        raise UnreadableFile(f"the file has {content}, which are not read; export it as one plain file")
 
 
 def _place_data(source: Source, folder: Path) -> None:
@@ -198,6 +190,7 @@ def _check_hdf5(path: Path) -> Path:
 _OWN_READERS: dict[str, Callable[[Source], meshio.Mesh | CellMesh]] = {
     "abaqus": read_model,
     "vtk": read_legacy_vtk,
+    "vtu": read_xml_vtk,
 }
 """Readers of formats that meshio reads in part."""
 
