@@ -22,6 +22,7 @@ from meshhub_meshio import MeshioOptions
 from meshhub_meshio.abaqus import read_model
 from meshhub_meshio.adapting import adapt_meshio, bound_gmsh_tables
 from meshhub_meshio.cells import CellMesh
+from meshhub_meshio.cleaning import CLEANERS, clean_elements
 from meshhub_meshio.colors import color_faces, color_points
 from meshhub_meshio.legacy_vtk import read_legacy_vtk
 from meshhub_meshio.surface import find_surface
@@ -85,12 +86,19 @@ def read(source: Source, options: MeshioOptions, name: str) -> Scene:
 def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
     """Read a file with meshio, which sees only the file and the companions that it may have."""
     path = folder / f"model{source.extension}"
-    _place(source, path)
+    if name in CLEANERS:
+        path.write_bytes(CLEANERS[name](source.read()))
+    else:
+        _place(source, path)
     if name == "tetgen":
         other = ".node" if source.extension == ".ele" else ".ele"
         _place_companion(source, source.stem + other, path.with_suffix(other))
+        elements = path.with_suffix(".ele")
+        content = elements.read_bytes()
+        elements.unlink()
+        elements.write_bytes(clean_elements(content))
     elif name == "xdmf":
-        _place_data(source, folder)
+        _place_data(source, path.read_bytes(), folder)
     elif name == "med":
         _remove_families(_check_hdf5(path))
     elif name == "gmsh":
@@ -138,9 +146,9 @@ def _check_reference(reference: str, folder: Path) -> tuple[str, Path]:
     return text, folder / relative
 
 
-def _place_data(source: Source, folder: Path) -> None:
+def _place_data(source: Source, document: bytes, folder: Path) -> None:
     """Make the HDF5 files of an XDMF file available. Raises UnreadableFile for references to any other file."""
-    data, _ = as_utf8(source.read())
+    data, _ = as_utf8(document)
     for item in read_xml_tree(data, "the XDMF file").iter("DataItem"):
         kind = item.get("Format")
         if kind == "HDF":
