@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cell_bricks import CORNERS, SIZE, hexahedra, tetrahedra, write
 
@@ -70,3 +71,17 @@ def test_avs_files_with_the_extension_of_abaqus() -> None:
     inspection = inspect(f"8 1 0 0 0\n{points}1 1 hex 5 6 7 8 1 2 3 4\n".encode(), "a.inp")
     assert inspection.source.format == "avsucd"
     assert_is_the_brick(inspection)
+
+
+def test_second_degree_elements_of_nastran_with_automatic_continuation() -> None:
+    """Gmsh and MYSTRAN leave the first field of a continued line empty."""
+    corners = [(0, 0, 0), (6, 0, 0), (0, 6, 0), (0, 0, 6)]
+    edges = [(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)]
+    points = corners + [tuple((np.array(corners[a]) + corners[b]) / 2) for a, b in edges]
+    nodes = "".join(
+        f"GRID    {number:<8}{0:<8}{x:<8.4f}{y:<8.4f}{z:<8.4f}\n" for number, (x, y, z) in enumerate(points, 1)
+    )
+    first, second = ("".join(f"{number:<8}" for number in numbers) for numbers in ((1, 1, *range(1, 7)), range(7, 11)))
+    inspection = inspect(f"{nodes}CTETRA  {first}\n        {second}\n".encode(), "a.bdf")
+    assert inspection.model.volume_mm3 == pytest.approx(36)
+    assert inspection.model.faces == 16

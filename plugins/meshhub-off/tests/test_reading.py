@@ -84,7 +84,7 @@ def test_the_first_word_may_lack_a_line_of_its_own(word: str) -> None:
     assert report.model.size_mm == pytest.approx((4, 4, 0))
 
 
-@pytest.mark.parametrize("word", ["NCOFF", "CNOFF", "NCSTOFF", "STCNOFF", "CSTNOFF"])
+@pytest.mark.parametrize("word", ["NCOFF", "CNOFF", "NCSTOFF", "STCNOFF", "CSTNOFF", "ST C NOFF"])
 @pytest.mark.parametrize("is_color_first", [False, True])
 def test_letters_of_the_first_word_may_have_any_order(word: str, is_color_first: bool) -> None:
     """MeshLab writes colors before normals, Geomview normals before colors; both have NC in files."""

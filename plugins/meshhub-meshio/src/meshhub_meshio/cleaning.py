@@ -16,6 +16,10 @@ _DOCTYPE = re.compile(rb"<!DOCTYPE\s+Xdmf\b[^<>\[\]]{0,200}(?:\[\s*\]\s*)?>")
 _GROUP = re.compile(rb"^[ \t]*[ZF]GROUP\b[^\n]*\n(?:[ \t\d]*\d[ \t\d]*(?:\n|\Z))*", re.MULTILINE)
 """Group of zones or faces of FLAC3D; those without a slot are rejected."""
 
+_BULK = re.compile(rb"^\s*BEGIN\s+BULK", re.IGNORECASE | re.MULTILINE)
+_CONTINUED = re.compile(rb"^([^\n$+*,][^\n,]{0,71})[^\n,]{0,8}\n {8}(?=[^\n,]*\d)", re.MULTILINE)
+"""Line of fixed fields that continues on a line with an empty first field; meshio loses the second line of some."""
+
 _NETGEN_SECTION = re.compile(rb"^[ \t]*([a-z_]\w*)[^\n]*\n", re.MULTILINE)
 _NETGEN_NEEDED = (b"mesh3d", b"dimension", b"geomtype", b"surfaceelements", b"volumeelements", b"points")
 
@@ -62,9 +66,17 @@ def clean_elements(data: bytes) -> bytes:
     return f"{count} 4 0\n{lines}\n".encode()
 
 
+def clean_nastran(data: bytes) -> bytes:
+    """Return bulk data with marked continuations, and with the begin and the end of the data."""
+    text = _CONTINUED.sub(lambda match: match[1].ljust(72) + b"+\n+       ", data.replace(b"\r\n", b"\n"))
+    begin = b"" if _BULK.search(text) else b"BEGIN BULK\n"
+    return begin + text + (b"" if b"ENDDATA" in text else b"\nENDDATA\n")
+
+
 CLEANERS: dict[str, Callable[[bytes], bytes]] = {
     "xdmf": clean_xdmf,
     "flac3d": clean_flac3d,
     "netgen": clean_netgen,
+    "nastran": clean_nastran,
 }
 """Functions by the module of meshio."""

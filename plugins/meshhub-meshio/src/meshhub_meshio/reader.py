@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     import h5py
     import meshio
 
-_BULK = re.compile(rb"^\s*BEGIN\s+BULK", re.IGNORECASE | re.MULTILINE)
 
 _MAX_GROUPS_COUNT = 100_000
 """Maximum groups and data of an HDF5 file; more would only delay the check."""
@@ -103,10 +101,6 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
         _remove_families(_check_hdf5(path))
     elif name == "gmsh":
         bound_gmsh_tables()
-    elif name == "nastran" and not _BULK.search(source.read()):
-        # a list of cards alone, as Gmsh writes it
-        path.unlink()
-        path.write_bytes(b"BEGIN BULK\n" + source.read())
     # meshio.read would end the program for a damaged file
     module = importlib.import_module(f"meshio.{name}")
     try:
@@ -114,7 +108,9 @@ def _read_in_folder(source: Source, name: str, folder: Path) -> meshio.Mesh:
     except (Exception, SystemExit) as error:
         logging.getLogger("meshhub").debug("meshio rejects the file", exc_info=error)
         reason = single_line(str(error)) or type(error).__name__
-        raise UnreadableFile(f"meshio cannot read the file as {name}: {quote(reason[:90])}") from None
+        raise UnreadableFile(
+            f"the {name} file is damaged or has parts that meshio lacks ({reason[:60]}); export it as VTU or STL"
+        ) from None
     return result
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub import Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
+from meshhub import EmptyModel, Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
 from meshhub.errors import format_count, quote
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.columns import Irregular, read_numbers
@@ -138,7 +138,9 @@ def _read_body(body: bytes, lines_before: int) -> tuple[Numbers, Index]:
 def _measure_vertices(per_line: Index, available: int, count: int, layout: Layout) -> tuple[int, int]:
     """Return the numbers per vertex, and the line of the first face. Raises UnreadableFile."""
     min_width = layout.min_width
-    if count == 0 or available < count * min_width:
+    if count == 0:
+        raise EmptyModel("the OFF file declares 0 vertices; export the model again")
+    if available < count * min_width:
         raise UnreadableFile(
             f"the file is cut off or not OFF: it declares {count} vertices of at least {min_width} numbers, "
             f"and has {available} numbers"

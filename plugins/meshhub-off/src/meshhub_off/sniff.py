@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 KEYWORD = re.compile(
-    rb"(?:\s|#[^\r\n]*[\r\n])*((?:ST|[CN4n])*OFF|(?:st|[cn4])*off)(?=[\s#\d]|$)([ \t]+BINARY\b)?"
+    rb"(?:\s|#[^\r\n]*[\r\n])*((?:(?:ST|[CN4n])[ \t]*)*OFF|(?:st|[cn4])*off)(?=[\s#\d]|$)([ \t]+BINARY\b)?"
 )
 """First word after blanks and comments; MeshLab writes its letters in any order, ModelNet digits behind it."""
 
