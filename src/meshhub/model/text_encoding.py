@@ -15,6 +15,9 @@ _MARKS = (
 _UNMARKED_BYTES = 32
 """Bytes that decide whether a file without a mark is UTF-16."""
 
+_TEXT_BYTES = 1024
+"""Bytes in which binary data, which may start like a mark, have a zero."""
+
 _ASCII_TEXT = frozenset((9, 10, 13, *range(32, 127)))
 _MAX_INVALID_RATIO = 0.01
 """Share of invalid characters up to which a file is text; more are binary data."""
@@ -27,7 +30,7 @@ def as_utf8(data: bytes) -> bytes:
 
     An XML declaration loses its encoding, which is no longer right. Characters that the end cuts off are left out.
     """
-    if data.startswith(codecs.BOM_UTF8):
+    if data.startswith(codecs.BOM_UTF8) and b"\0" not in data[:_TEXT_BYTES]:
         return data[len(codecs.BOM_UTF8) :]
     encoding = _find_encoding(data[:_UNMARKED_BYTES])
     if encoding is None:

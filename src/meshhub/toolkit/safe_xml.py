@@ -47,7 +47,7 @@ def as_utf8(data: bytes) -> tuple[bytes, str | None]:
             return data.decode("utf-16-be").encode(), "utf-8"
     except UnicodeError:
         raise UnreadableFile("the XML starts as UTF-16 but is not valid UTF-16; export the model again") from None
-    if _OTHER_ENCODING.match(data):
+    if data.isascii() or _OTHER_ENCODING.match(data):
         return data, None
     try:
         data.decode()

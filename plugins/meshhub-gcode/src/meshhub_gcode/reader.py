@@ -99,7 +99,7 @@ def _read_plate_list(archive: Archive) -> dict[int, list[tuple[str, str]]]:
     plates: dict[int, list[tuple[str, str]]] = {}
     if name is not None:
         data, _ = as_utf8(archive.read(name))
-        for plate in read_xml_tree(data, "the list of plates").iter("plate"):
+        for plate in read_xml_tree(data, "the list of plates", namespaces=False).iter("plate"):
             values = {item.get("key") or "": item.get("value") or "" for item in plate.iter("metadata")}
             if values.get("index", "").isdecimal():
                 plates[int(values["index"])] = [(key, values[key]) for key in ("prediction", "weight") if key in values]
