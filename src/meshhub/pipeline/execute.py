@@ -36,7 +36,7 @@ from meshhub.pipeline.running import (
     wrong_result,
 )
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
-from meshhub.toolkit.geometry import to_frame
+from meshhub.toolkit.geometry import to_frame, without_unused_vertices
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
@@ -237,6 +237,7 @@ def _operate(run: Run, scene: Scene) -> Scene:
             raise wrong_result(position, result, "a scene")
         if result is not scene:
             with attributing(f"the scene of {step}", position):
+                result = without_unused_vertices(result)
                 fault = find_scene_fault(result, MAX_RESULT_EXTENT)
             if fault:
                 raise PluginError(f"{step} returned a broken scene: {fault}; {position.remedy}")

@@ -18,7 +18,7 @@ from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.running import Run, attributing, build_step_options, report_file, wrong_result
 from meshhub.pipeline.scene_check import check_read_scene
-from meshhub.toolkit.geometry import bounds, to_frame
+from meshhub.toolkit.geometry import bounds, to_frame, without_unused_vertices
 
 MAX_PLACED_EXTENT_MM = 1e13
 """Maximum millimeters from the origin; broken files of real programs place parts two million kilometers away."""
@@ -94,6 +94,7 @@ def _read_file(run: Run, source: Source) -> tuple[Scene, Project | None, Frame]:
         if not isinstance(scene, Scene):
             raise wrong_result(position, scene, "a scene")
         with attributing(f"the scene of {step}", position):
+            scene = without_unused_vertices(scene)
             check_read_scene(scene, shorten_name(source))
         stated = _find_frame(position, scene)
         frame = Frame(cast(Unit, chain.input_unit or stated.unit), cast(Up, chain.input_up or stated.up))

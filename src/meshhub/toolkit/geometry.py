@@ -347,13 +347,14 @@ def soup(scene: Scene) -> tuple[Float64, Int32]:
     """Return all triangles of the placed scene over one vertex array.
 
     Returns:
-        (n, 3) vertices in the frame of the scene, and (m, 3) faces; those of a single part are shared and read-only.
+        (n, 3) vertices in the frame of the scene, all used by faces, and (m, 3) faces; those of a single part are
+        shared and read-only.
     """
     vertices: list[Float64] = []
     faces: list[Int32] = []
     offset = 0
     for part in scene.parts:
-        mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
+        mesh = placed_mesh(compacted(scene.meshes[part.mesh]), part.transform)
         vertices.append(mesh.vertices)
         faces.append(mesh.faces + np.int32(offset) if offset else mesh.faces)
         offset += len(mesh.vertices)
@@ -365,13 +366,15 @@ def soup(scene: Scene) -> tuple[Float64, Int32]:
 
 
 def compacted(mesh: Mesh) -> Mesh:
-    """Remove the vertices that no face uses."""
-    mask = np.zeros(len(mesh.vertices), np.bool_)
+    """Remove the vertices that neither a face nor the division uses."""
+    mask, division = np.zeros(len(mesh.vertices), np.bool_), mesh.division
     mask[mesh.faces] = True
+    if division is not None:
+        mask[division.triangles] = True
     if mask.all():
         return mesh
     renumbered = np.cumsum(mask, dtype=np.int32) - np.int32(1)
-    return replace(
+    result = replace(
         mesh,
         vertices=mesh.vertices[mask],
         faces=renumbered[mesh.faces],
@@ -379,6 +382,15 @@ def compacted(mesh: Mesh) -> Mesh:
         uv=None if mesh.uv is None else mesh.uv[mask],
         colors=None if mesh.colors is None else mesh.colors[mask],
     )
+    return result.with_division(division and replace(division, triangles=renumbered[division.triangles]))
+
+
+def without_unused_vertices(scene: Scene) -> Scene:
+    """Remove the vertices that no face uses, such as those of modifiers in a project; it stays the same model."""
+    meshes = tuple(map(compacted, scene.meshes))
+    if all(mesh is own for mesh, own in zip(meshes, scene.meshes, strict=True)):
+        return scene
+    return replace(scene, meshes=meshes).with_project(scene.project)
 
 
 def chosen_faces(mesh: Mesh, chosen: IntIndex) -> Mesh:

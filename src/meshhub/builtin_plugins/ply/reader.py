@@ -58,7 +58,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     counts, indices = _read_polygons(face, vertex.count)
     strips = _read_strips(tables.get("tristrips"), vertex.count)
     mesh = Mesh(
-        read_only(_read_points(vertex)),
+        read_only(_read_points(vertex, indices, strips)),
         np.empty((0, 3), np.int32),
         normals=appearance.read_normals(vertex),
         uv=appearance.read_uv(vertex),
@@ -66,12 +66,15 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     )
     if face is not None and len(strips) == 0 and len(counts) and _has_only_triangles(face, counts, header):
         # most files: without the positions of corners, which take more memory than the mesh
-        return Scene((replace(mesh, faces=read_only(indices.reshape(-1, 3))),), (Part(0),))
+        mesh = replace(mesh, faces=read_only(indices.reshape(-1, 3)))
+        _note_points(mesh)
+        return Scene((mesh,), (Part(0),))
     corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
     faces = np.concatenate([indices[corners], strips])
     if len(faces) == 0:
         raise EmptyModel(_describe_missing_faces(header, vertex.count))
     mesh = replace(mesh, faces=read_only(faces))
+    _note_points(mesh)
     if face is None:
         return Scene((mesh,), (Part(0),))
     mesh = _add_corner_uv(mesh, face, corners)
@@ -85,15 +88,31 @@ def _has_only_triangles(face: ElementTable, counts: Index, header: Header) -> bo
     return not has_appearance and bool((counts == 3).all())
 
 
-def _read_points(vertex: ElementTable) -> Float64:
-    """Return the (n, 3) positions. Raises UnreadableFile for a coordinate that is not finite."""
+def _read_points(vertex: ElementTable, *corners: Int32) -> Float64:
+    """Return the (n, 3) positions; scanners write NaN for points that they do not see, and no face uses these.
+
+    Raises:
+        UnreadableFile: A coordinate at a corner is not finite.
+    """
     points = np.empty((vertex.count, 3))
     for number, axis in enumerate("xyz"):
         points[:, number] = vertex.columns[axis]
     if not np.isfinite(points).all():
-        place = vertex.row_name("vertex", int(np.isfinite(points).all(axis=1).argmin()))
-        raise UnreadableFile(f"{place} has a coordinate that is not a finite number; export the model again")
+        is_bad = ~np.isfinite(points).all(axis=1)
+        used = np.concatenate([each.ravel() for each in corners])
+        if is_bad[used].any():
+            place = vertex.row_name("vertex", int(used[is_bad[used]].min()))
+            raise UnreadableFile(f"{place} has a coordinate that is not a finite number; export the model again")
+        points[is_bad] = 0
     return points
+
+
+def _note_points(mesh: Mesh) -> None:
+    """Note the points that no face uses, which the conversion leaves out."""
+    is_used = np.zeros(len(mesh.vertices), np.bool_)
+    is_used[mesh.faces] = True
+    if count := int(np.count_nonzero(~is_used)):
+        note("points_ignored", f"left out {format_count(count, 'point', 'points')} that no face uses")
 
 
 def _describe_missing_faces(header: Header, vertex_count: int) -> str:
