@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.optimize.operation import run
 from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Image, Material, Mesh, Part, Scene
-from meshhub.toolkit.geometry import soup
+from meshhub.toolkit.geometry import bounds_of_parts, soup
 from models import assert_valid, brick, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
@@ -402,3 +402,57 @@ def test_an_error_limit_stops_at_the_deadline_with_a_note() -> None:
         complete = run(ball, OptimizeOptions(optimize_max_error_mm=0.05))
     assert "reduction_stopped" not in {note.code for note in remarks.notes}
     assert complete.face_count < result.face_count <= ball.face_count
+
+
+def build_perforated(count: int = 16, segments: int = 32) -> Mesh:
+    """Return a plate with count × count through holes."""
+    hole = manifold3d.CrossSection.circle(1.2, segments)
+    holes = [hole.translate((4 * x + 2, 4 * y + 2)) for x in range(count) for y in range(count)]
+    section = manifold3d.CrossSection.square((4 * count, 4 * count))
+    section -= manifold3d.CrossSection.batch_boolean(holes, manifold3d.OpType.Add)
+    result = section.extrude(3).to_mesh64()
+    return Mesh(result.vert_properties[:, :3], result.tri_verts.astype(np.int32), name="perforated")
+
+
+def test_holes_that_need_more_faces_stop_the_reduction_soon() -> None:
+    plate = build_perforated()
+    begin = time.process_time()
+    _, easy = reduce(scene_of(plate), 20 * 256)
+    needed = time.process_time() - begin
+    result, remarks = reduce(scene_of(plate, move_mesh(sphere(20, 64), 0, 0, 90)), 600)
+    assert not easy.notes
+    (missed,) = [note for note in remarks.notes if note.code == "target_faces_missed"]
+    assert "its 256 through holes and handles need more faces" in missed.message
+    assert result.face_count < 13 * 256
+    assert time.process_time() - begin < 12 * needed
+    assert_valid(result)
+
+
+@pytest.mark.parametrize("target", [300, 1200, 6000])
+@pytest.mark.parametrize("angle", [0, 90, 33], ids=lambda angle: f"turned by {angle}")
+def test_bodies_keep_their_size(target: int, angle: float) -> None:
+    bodies = [
+        move_mesh(sphere(12, 64), 0, 0, 12),
+        move_mesh(build_torus(), 40, 0, 3),
+        move_mesh(build_perforated(6), 60, 0, 0),
+    ]
+    turn = np.eye(4)
+    turn[1:3, 1:3] = [
+        [np.cos(np.radians(angle)), -np.sin(np.radians(angle))],
+        [np.sin(np.radians(angle)), np.cos(np.radians(angle))],
+    ]
+    scene = Scene(tuple(bodies), tuple(Part(number, turn) for number in range(len(bodies))))
+    result, remarks = reduce(scene, target)
+    assert bounds_of_parts(result) == pytest.approx(bounds_of_parts(scene), abs=1e-4)
+    assert "size_changed" not in {note.code for note in remarks.notes}
+
+
+def test_the_bodies_of_one_mesh_keep_their_size() -> None:
+    vertices, faces = soup(scene_of(*(move_mesh(sphere(5 + k, 48), 30 * k, 0, 5 + k) for k in range(6))))
+    result, _ = reduce(scene_of(Mesh(vertices, faces)), 600)
+    assert result.face_count == pytest.approx(600, abs=1)
+    points = soup(result)[0]
+    for k in range(6):
+        own = points[np.abs(points[:, 0] - 30 * k) < 15]
+        assert np.ptp(own, axis=0) == pytest.approx([2 * (5 + k)] * 3, abs=1e-4)
+        assert own[:, 2].min() == pytest.approx(0, abs=1e-4)

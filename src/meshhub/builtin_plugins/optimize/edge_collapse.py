@@ -42,9 +42,18 @@ POINT_WEIGHT_RATIO = 1e-7
 MAX_MOVE_RATIO = 1.0
 """Maximum distance of a new point from the middle of its edge, as a multiple of the length of the edge."""
 
+EXTREME_RATIO = 1e-6
+"""Distance from the box of its body, per diagonal, up to which a point keeps a side of the box in place."""
+
 NOISE_RATIO = 0.1
 """Share by which the costs of edges vary in the selection: where costs ascend along a row, few edges would be local
 minima."""
+
+STALL_ROUNDS = 64
+"""Rounds that together must remove a share of the excess; bounds the time where almost every collapse is rejected."""
+
+MIN_PROGRESS_RATIO = 0.02
+"""Share of the excess of faces that `STALL_ROUNDS` rounds remove at least; with less, the goal counts as missed."""
 
 SELECTIONS_PER_ROUND = 3
 """Passes that look for further independent edges in a round."""
@@ -137,6 +146,11 @@ class EdgeCollapse:
         """Signed volume of each closed body; infinite for open ones."""
         self._volume[self._body[low[is_singular]]] = np.inf
         self._quadrics = self._sum_quadrics(normals, first[mesh_edges.size == 1], weighs_area)
+        used = np.unique(self.faces)
+        self._box_low, self._box_high = _measure_boxes(self.points[used], self._body[used], bodies)
+        self._anchored = np.zeros(len(points), np.bool_)
+        """Points that stay where they are: others merge into them."""
+        self._fixed = fixed
         free = ~(fixed[low] | fixed[high])
         self._low, self._high = low[free], high[free]
         self._cost = self._measure_cost(self._low, self._high)
@@ -153,6 +167,7 @@ class EdgeCollapse:
         result = copy.copy(self)
         result.points, result._quadrics, result._volume = self.points.copy(), self._quadrics.copy(), self._volume.copy()
         result.faces, result._singular, result._blocked = self.faces.copy(), self._singular.copy(), self._blocked.copy()
+        result._anchored = self._anchored.copy()
         return result
 
     def fix(self, points: IntIndex, *, whole_bodies: bool = False) -> None:
@@ -161,9 +176,33 @@ class EdgeCollapse:
         is_fixed[points] = True
         if whole_bodies:
             is_fixed = np.isin(self._body, self._body[points])
-        is_free = ~(is_fixed[self._low] | is_fixed[self._high])
-        self._low, self._high = self._low[is_free], self._high[is_free]
-        self._cost, self._blocked = self._cost[is_free], self._blocked[is_free]
+        self._keep_edges(~(is_fixed[self._low] | is_fixed[self._high]))
+
+    def _keep_edges(self, is_kept: Bool) -> None:
+        self._low, self._high = self._low[is_kept], self._high[is_kept]
+        self._cost, self._blocked = self._cost[is_kept], self._blocked[is_kept]
+
+    def keep_boxes(self) -> None:
+        """Anchor a point on each side of each body's box that no fixed point keeps in place; one point may keep three.
+
+        Without this, boxes do not grow, but may shrink.
+        """
+        used = np.unique(self.faces)
+        points, body = self.points[used], self._body[used]
+        low, high = self._box_low[body], self._box_high[body]
+        slack = EXTREME_RATIO * np.linalg.norm(high - low, axis=1)[:, None]
+        attains = np.concatenate([points <= low + slack, points >= high - slack], axis=1)
+        sides = attains.sum(axis=1)
+        stays = self._fixed[used]
+        for side in attains.T:
+            is_kept = np.bincount(body[side & stays], minlength=len(self._box_low)) > 0
+            candidates = np.flatnonzero(side & ~is_kept[body])
+            order = candidates[np.lexsort((-sides[candidates], body[candidates]))]
+            stays[order[np.diff(body[order], prepend=-1) > 0]] = True
+        self._anchored[used[stays]] = True
+        self._keep_edges(~(self._anchored[self._low] & self._anchored[self._high]))
+        changed = np.flatnonzero(self._anchored[self._low] | self._anchored[self._high])
+        self._cost[changed] = self._measure_cost(self._low[changed], self._high[changed])
 
     def reduce(self, goal: int) -> None:
         """Collapse edges until `goal` faces are left in all instances, or until none can be collapsed.
@@ -189,10 +228,16 @@ class EdgeCollapse:
         excess = self.face_count - goal
         self._blocked[:] = False
         while excess > 0:
-            chosen = self._select(excess, max_cost)
-            if len(chosen) == 0:
+            before = excess
+            for _ in range(STALL_ROUNDS):
+                chosen = self._select(excess, max_cost)
+                if len(chosen) == 0:
+                    return False
+                excess -= self._collapse_cheapest(chosen, excess, min_cosine)
+                if excess <= 0:
+                    return True
+            if excess > (1 - MIN_PROGRESS_RATIO) * before:
                 return False
-            excess -= self._collapse_cheapest(chosen, excess, min_cosine)
         return True
 
     def _sum_quadrics(self, normals: Float64, border: Index, weighs_area: bool) -> Float64:
@@ -252,13 +297,19 @@ class EdgeCollapse:
         edge = self.points[a] - self.points[b]
         length = np.einsum("ij,ij->i", edge, edge)
         share = np.minimum(1, MAX_MOVE_RATIO * np.sqrt(length / np.maximum(dx * dx + dy * dy + dz * dz, _TINY)))
-        cost = np.maximum(at_middle + (2 - share) * share * (gx * dx + gy * dy + gz * dz), 0)
+        body = self._body[a]
         position = np.stack([mx + share * dx, my + share * dy, mz + share * dz], axis=1)
+        position = np.clip(position, self._box_low[body], self._box_high[body])
+        end_a, end_b = self.points[a], self.points[b]
+        takes_a, takes_b = self._anchored[a], self._anchored[b]
         if self._is_careful:
-            end = self.points[a], self.points[b]
-            nearest = np.linalg.norm(position - end[0], axis=1) <= np.linalg.norm(position - end[1], axis=1)
-            position = np.where(nearest[:, None], *end)
-        return position, cost
+            is_nearest = np.linalg.norm(position - end_a, axis=1) <= np.linalg.norm(position - end_b, axis=1)
+            takes_a, takes_b = takes_a | (is_nearest & ~takes_b), takes_b | (~is_nearest & ~takes_a)
+        position = np.where(takes_a[:, None], end_a, np.where(takes_b[:, None], end_b, position))
+        dx, dy, dz = position.T - (mx, my, mz)
+        rise = dx * (2 * gx + xx * dx) + dy * (2 * gy + yy * dy) + dz * (2 * gz + zz * dz)
+        rise += 2 * (xy * dx * dy + xz * dx * dz + yz * dy * dz)
+        return position, np.maximum(at_middle + rise, 0)
 
     def _collapse_cheapest(self, chosen: IntIndex, excess: int, min_cosine: float) -> int:
         """Collapse the cheapest of edges that share no face; return the number of faces removed."""
@@ -271,6 +322,8 @@ class EdgeCollapse:
         before = np.cumsum(removed) - removed
         limit = min(excess, max(int(MAX_REMOVED_RATIO * excess), 2 * MIN_BATCH_COUNT))
         accepted = ~rejected & (before < limit)
+        fits = accepted & (before + removed <= excess + 1)
+        accepted = fits if fits.any() else accepted
         np.add.at(self._volume, self._body[found.a[accepted]], change[accepted])
         self._collapse(found, accepted, target)
         return int(removed[accepted].sum())
@@ -376,6 +429,7 @@ class EdgeCollapse:
         self.points[kept] = target[accepted]
         self._quadrics[kept] += self._quadrics[gone]
         self._singular[kept] |= self._singular[gone]
+        self._anchored[kept] |= self._anchored[gone]
         is_end, is_near = (np.zeros(len(self.points), np.bool_) for _ in range(2))
         is_end[kept] = is_end[gone] = True
         changes = accepted[found.own]
@@ -394,10 +448,22 @@ class EdgeCollapse:
         key = np.sort(np.minimum(a, b).astype(np.int64) << 32 | np.maximum(a, b))
         key = key[np.diff(key, prepend=-1) > 0]
         a, b = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
-        a, b = a[a != b], b[a != b]
+        is_free = (a != b) & ~(self._anchored[a] & self._anchored[b])
+        a, b = a[is_free], b[is_free]
         self._low, self._high = np.concatenate([low[~is_stale], a]), np.concatenate([high[~is_stale], b])
         self._cost = np.concatenate([self._cost[~is_stale], self._measure_cost(a, b)])
         self._blocked = np.concatenate([self._blocked[~is_stale], np.zeros(len(a), np.bool_)])
+
+
+def _measure_boxes(points: Float64, body: Int32, count: int) -> tuple[Float64, Float64]:
+    """Return the lowest and the highest corner (count, 3) of the box of each body, of points (k, 3)."""
+    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
+    order = np.argsort(body, kind="stable")
+    begin = np.flatnonzero(np.diff(body[order], prepend=-1))
+    if len(order):
+        low[body[order[begin]]] = np.minimum.reduceat(points[order], begin)
+        high[body[order[begin]]] = np.maximum.reduceat(points[order], begin)
+    return low, high
 
 
 def _square_distance_to_planes(normals: Float64, points: Float64, weights: Float64) -> list[Float64]:

@@ -8,13 +8,17 @@ import numpy as np
 
 from meshhub.builtin_plugins.optimize.charts import Charts, find_charts
 from meshhub.builtin_plugins.optimize.edge_collapse import Bool, EdgeCollapse
-from meshhub.builtin_plugins.optimize.welded_surface import MIN_FACES_PER_BOUNDARY_EDGE_RATIO, WeldedSurface
+from meshhub.builtin_plugins.optimize.welded_surface import (
+    DIAGONAL,
+    MIN_FACES_PER_BOUNDARY_EDGE_RATIO,
+    WeldedSurface,
+)
 from meshhub.model.scene import Float64, Int32, Mesh
-from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.geometry import extremes, weld
 from meshhub.toolkit.topology import components, edges, half_edges, remove_degenerate_faces
 
-NORMALIZED_DIAGONAL = 100.0
-"""Diagonal, without unit, to which a mesh is scaled, because the thresholds of fast-simplification suit this size."""
+MIN_FACES_PER_BODY = 16
+"""Faces per body of the goal from which bodies keep their boxes; fewer are needed for their shape."""
 
 
 class ReducedSurface(NamedTuple):
@@ -47,7 +51,7 @@ class ReducibleSurface(NamedTuple):
 
 
 class MeshReduction:
-    """Reduction of one mesh, which is scaled to a standard size and centered on the origin for the reduction.
+    """Reduction of one mesh, which is scaled to a standard size, centered on the origin, and turned as in the scene.
 
     size:  number of faces of the mesh
     scale: millimeters in the scene for one unit of the normalized frame
@@ -60,16 +64,17 @@ class MeshReduction:
         first, self.index = weld(mesh.vertices)
         faces = self.index[mesh.faces]
         self._points = mesh.vertices[first]
-        used = np.zeros(len(self._points), np.bool_)
-        used[faces] = True
-        low, high = self._points[used].min(axis=0), self._points[used].max(axis=0)
+        self._rotation = _find_rotation(placement[:3, :3])
+        turned = self._points @ self._rotation.T
+        low, high = extremes(turned[np.unique(faces)])
         self._center = (low + high) / 2
-        self._unit = max(float(np.linalg.norm(high - low)) / NORMALIZED_DIAGONAL, np.finfo(np.float64).tiny)
+        self._unit = max(float(np.linalg.norm(high - low)) / DIAGONAL, np.finfo(np.float64).tiny)
         to_scene = placement.copy()
+        to_scene[:3, :3] = placement[:3, :3] @ self._rotation.T
+        to_scene[:3, 3] += to_scene[:3, :3] @ self._center
         to_scene[:3, :3] *= self._unit
-        to_scene[:3, 3] += placement[:3, :3] @ self._center
         self.scale = float(np.linalg.norm(to_scene[:3, :3], 2))
-        normalized = (self._points - self._center) / self._unit
+        normalized = (turned - self._center) / self._unit
         self.welded = WeldedSurface(normalized, remove_degenerate_faces(faces), to_scene)
         self._charts = find_charts(mesh, self.index)
 
@@ -117,13 +122,14 @@ class MeshReduction:
             faces: (m, 3) its faces afterwards.
         """
         goal = len(faces)
+        keeps_boxes = goal >= MIN_FACES_PER_BODY * self.welded.state.shells
         if goal >= self.size or len(self.welded.faces) == 0:
             return self._unchanged()
         if surface.keeps_seams and self.welded.is_damaged((points, faces)):
             surface = self._prepare_without_seams(goal, is_exact=False)
-            points, faces = _collapse_edges(surface, goal)
+            points, faces = _collapse_edges(surface, goal, keeps_boxes=keeps_boxes)
         if not surface.keeps_seams and self.welded.is_damaged((points, faces)):
-            points, faces = _collapse_edges(surface, goal, is_careful=True)
+            points, faces = _collapse_edges(surface, goal, keeps_boxes=keeps_boxes, is_careful=True)
             if self.welded.state.closed and self.welded.is_damaged((points, faces)):
                 return self._unchanged()
         pieces = None
@@ -135,7 +141,7 @@ class MeshReduction:
 
     def normalize(self, surface: ReducedSurface) -> tuple[Float64, Int32]:
         """Return the points and faces of a reduced surface in the normalized frame."""
-        return (surface.points - self._center) / self._unit, surface.faces
+        return (surface.points @ self._rotation.T - self._center) / self._unit, surface.faces
 
     def _unchanged(self) -> ReducedSurface:
         return ReducedSurface(self.mesh.vertices, self.mesh.faces, None, None)
@@ -145,10 +151,19 @@ class MeshReduction:
         count = len(self.welded.points)
         first, index = weld(np.concatenate([self.welded.points, points]))
         origin = first[index[count:]]
-        result: Float64 = points * self._unit + self._center
+        result: Float64 = (points * self._unit + self._center) @ self._rotation
         is_unmoved = origin < count
         result[is_unmoved] = self._points[origin[is_unmoved]]
         return result
+
+
+def _find_rotation(linear: Float64) -> Float64:
+    """Return the rotation (3, 3) of a matrix; the identity if it keeps boxes parallel to the axes."""
+    if (np.count_nonzero(linear, axis=0) <= 1).all():
+        return np.eye(3)
+    left, _, right = np.linalg.svd(linear)
+    rotation: Float64 = left @ right
+    return rotation if np.linalg.det(rotation) > 0 else -rotation
 
 
 def _border_points(faces: Int32, count: int) -> Bool:
@@ -160,7 +175,11 @@ def _border_points(faces: Int32, count: int) -> Bool:
     return is_border
 
 
-def _collapse_edges(surface: ReducibleSurface, goal: int, is_careful: bool = False) -> tuple[Float64, Int32]:
+def _collapse_edges(
+    surface: ReducibleSurface, goal: int, *, keeps_boxes: bool, is_careful: bool = False
+) -> tuple[Float64, Int32]:
     queue = EdgeCollapse(surface.points, surface.faces, fixed=surface.fixed, is_careful=is_careful)
+    if keeps_boxes:
+        queue.keep_boxes()
     queue.reduce(goal)
     return queue.points, queue.faces

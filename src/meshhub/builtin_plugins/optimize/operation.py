@@ -9,10 +9,10 @@ import numpy as np
 
 from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.bounded_error import reduce_within
-from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
+from meshhub.builtin_plugins.optimize.mesh_reduction import MIN_FACES_PER_BODY, MeshReduction, ReducedSurface
 from meshhub.builtin_plugins.optimize.scene_queue import SceneQueue
 from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import advance, portion, track
 from meshhub.model.scene import Float64, Int32, Scene
@@ -23,6 +23,9 @@ MAX_SIZE_CHANGE_RATIO = 0.01
 
 _TINY_MM = 1e-300
 """Avoids a division by zero for a model without extent."""
+
+FACES_PER_HANDLE = 16
+"""Faces of a triangular hole through a plate: six walls, and the plate around both of its ends."""
 
 PREPARED_RATIO, COLLAPSED_RATIO = 0.2, 0.9
 """Shares of the time after which the meshes are prepared and their edges are collapsed."""
@@ -74,6 +77,9 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
     sizes = np.array([reduction.size for reduction in reductions.values()], np.float64)
     minimums = np.array([reduction.min_faces for reduction in reductions.values()], np.float64)
     goals = _distribute(sizes, minimums, times, before if target is None else target)
+    states = [reduction.welded.state for reduction in reductions.values()]
+    bodies, handles = (int(times @ counts) for counts in ([s.shells for s in states], [s.handles for s in states]))
+    minimum = int(times @ minimums)
     queue = SceneQueue(
         [*reductions.values()],
         [
@@ -83,7 +89,8 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
         times,
         weighs_area=limit_mm is None,
     )
-    minimum = int(times @ minimums)
+    if target is None or target >= MIN_FACES_PER_BODY * bodies:
+        queue.edges.keep_boxes()
     is_limited = False
     with portion(PREPARED_RATIO, COLLAPSED_RATIO):
         if limit_mm is None:
@@ -100,23 +107,31 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
                     "left than it allows; raise it, or use {optimize_target_faces}",
                     options=("optimize_max_error_mm", "optimize_target_faces"),
                 )
+    result = _replace_meshes(scene, reductions, surfaces, target)
+    if target is not None:
+        _note_missed_target(result.face_count, target, minimum, handles, is_limited)
+    _note_changed_size(scene, result, target)
+    did(faces_before=before, faces_after=result.face_count)
+    return result
+
+
+def _replace_meshes(
+    scene: Scene, reductions: dict[int, MeshReduction], surfaces: list[ReducedSurface | None], target: int | None
+) -> Scene:
+    """Return the scene with the reduced surface of each mesh, with its attributes; note seams that moved."""
     meshes = list(scene.meshes)
     any_seams_moved = False
+    sizes = [reduction.size for reduction in reductions.values()]
     with portion(COLLAPSED_RATIO, 1):
         for (index, reduction), surface in track(zip(reductions.items(), surfaces, strict=True), sizes):
             if surface is None or surface.faces is reduction.mesh.faces:
                 continue
             meshes[index], seams_moved = transfer_attributes(reduction.mesh, surface)
             any_seams_moved |= seams_moved
-    # all meshes lose their normals, so that the whole scene is shaded alike
-    result = replace(scene, meshes=tuple(replace(mesh, normals=None) for mesh in meshes))
     if any_seams_moved:
         _note_moved_seams(target)
-    if target is not None:
-        _note_missed_target(result.face_count, target, minimum, is_limited)
-    _note_changed_size(scene, result, target)
-    did(faces_before=before, faces_after=result.face_count)
-    return result
+    # all meshes lose their normals, so that the whole scene is shaded alike
+    return replace(scene, meshes=tuple(replace(mesh, normals=None) for mesh in meshes))
 
 
 def _note_changed_size(before: Scene, after: Scene, target: int | None) -> None:
@@ -162,10 +177,10 @@ def _note_moved_seams(target: int | None) -> None:
     )
 
 
-def _note_missed_target(faces: int, target: int, minimum: int, is_limited: bool) -> None:
+def _note_missed_target(faces: int, target: int, minimum: int, handles: int, is_limited: bool) -> None:
     if abs(faces - target) <= 1:
         return
-    options = ("repair",)
+    options: tuple[str, ...] = ()
     if faces < target:
         reason = "all instances of a mesh lose their faces together"
     elif is_limited:
@@ -173,7 +188,11 @@ def _note_missed_target(faces: int, target: int, minimum: int, is_limited: bool)
         options = ("optimize_max_error_mm",)
     elif minimum > target:
         reason = "its separate bodies need more faces to stay closed"
+    elif target < minimum + FACES_PER_HANDLE * handles:
+        noun = format_count(handles, "through hole or handle needs", "through holes and handles need")
+        reason = f"its {noun} more faces"
     else:
+        options = ("repair",)
         reason = "fewer would tear surfaces or change outlines; use {repair} if the model is open"
     note(
         "target_faces_missed",

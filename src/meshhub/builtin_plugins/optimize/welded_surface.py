@@ -8,11 +8,14 @@ import fast_simplification
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.geometry import extremes, weld
 from meshhub.toolkit.topology import EdgeStatistics, edge_statistics, edges, remove_degenerate_faces, shells
 
 Triangles = tuple[Float64, Int32]
 """Points (n, 3) and faces (m, 3)."""
+
+DIAGONAL = 100.0
+"""Diagonal, without unit, to which a mesh is scaled, because the thresholds of fast-simplification suit this size."""
 
 AGGRESSIVENESS_EXPONENT = 7.0
 """Exponent of fast-simplification's error threshold; below 7, it may stall above its target."""
@@ -22,6 +25,9 @@ MIN_FACES_PER_BOUNDARY_EDGE_RATIO = 2.5
 
 MAX_FAST_VOLUME_CHANGE_RATIO = 0.02
 """Share of the volume that the fast stage may change; a larger change means that parts are lost."""
+
+MAX_FAST_SIZE_CHANGE_RATIO = 1e-4
+"""Change of a side of the box that the fast stage may make, per diagonal; the queue makes none."""
 
 MAX_COLLAPSE_FACES = 500_000
 """Faces up to which collapsing edges alone is fast enough: 10 s for a million."""
@@ -33,12 +39,14 @@ FAST_STAGE_RATIO = 4
 class SurfaceState(NamedTuple):
     """Properties of a surface that a reduction must preserve.
 
+    handles:  number of handles, such as through holes, of a closed surface; 0 for others
     inward:   number of shells with negative volume
     volume:   signed, in cubed units of the points
     """
 
     edges: EdgeStatistics
     shells: int
+    handles: int
     inward: int
     volume: float
 
@@ -76,10 +84,13 @@ def measure_state(points: Float64, faces: Int32) -> SurfaceState:
     statistics = edge_statistics(faces, mesh_edges)
     count, labels = shells(faces, mesh_edges)
     if count == 0:
-        return SurfaceState(statistics, 0, 0, 0.0)
+        return SurfaceState(statistics, 0, 0, 0, 0.0)
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     volumes = np.bincount(labels, np.einsum("ij,ij->i", a, np.cross(b, c)), minlength=count) / 6
-    return SurfaceState(statistics, count, int((volumes < 0).sum()), float(volumes.sum()))
+    # Euler's formula
+    doubled = 2 * count - (len(np.unique(faces)) - len(mesh_edges.size) + len(faces))
+    handles = max(doubled, 0) // 2 if statistics == (0, 0, 0) else 0
+    return SurfaceState(statistics, count, handles, int((volumes < 0).sum()), float(volumes.sum()))
 
 
 class WeldedSurface:
@@ -113,7 +124,8 @@ class WeldedSurface:
         if len(faces) <= MAX_COLLAPSE_FACES or target >= len(faces):
             return points, faces
         result = simplify_fast(points, faces, target, keep_border or self.state.edges.boundary > 0)
-        if self.is_damaged(result, MAX_FAST_VOLUME_CHANGE_RATIO):
+        change = np.abs(np.subtract(extremes(result[0]), extremes(points[np.unique(faces)]))).max()
+        if change > MAX_FAST_SIZE_CHANGE_RATIO * DIAGONAL or self.is_damaged(result, MAX_FAST_VOLUME_CHANGE_RATIO):
             return points, faces
         return result
 
