@@ -9,62 +9,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.repair.planar import triangulate_planar
+from meshhub.builtin_plugins.repair.loops import Loops, Patches, find_loops
+from meshhub.builtin_plugins.repair.planar import split_at_folds, triangulate_planar
+from meshhub.builtin_plugins.repair.sheet_shells import find_sheets
 from meshhub.builtin_plugins.repair.triangulate import triangulate_least_area
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.model.scene import Float64
 from meshhub.toolkit import topology
-from meshhub.toolkit.geometry import face_normals, unit_vectors
 from meshhub.toolkit.topology import Index
 
 MAX_LOOP_LENGTHS = (128, 64, 32, 16)
 """Edges; longer loops are split first. The first length whose work is below MAX_WORK applies, otherwise the last."""
 
+MIN_FOLDED_LENGTH, MAX_FOLDED_COUNT = 5, 16
+"""Edges up to which a loop has no two flat parts, and longest loops that are searched for these; bounds the time."""
+
 MAX_WORK = 50_000_000
 """Sum of length squared, as limited, times length over all loops; the triangulation takes cubic time per loop."""
-
-MIN_SHEET_RATIO = 0.8
-"""Area of the patches per area of the shell; a shell with larger patches encloses nothing: it is a sheet."""
-
-MIN_HEIGHT_FIELD_RATIO = 0.5
-"""As `MIN_SHEET_RATIO`, for a height field: slopes of 60° on average."""
-
-MIN_RELIEF_FACES = 32
-"""Faces of a height field; with fewer, ridges and valleys are those of a box with a notch."""
-
-MIN_PROJECTION_RATIO = 0.98
-"""Area of a shell's projection per area of its projected faces; a lower one means that faces overlap in the plane."""
-
-MAX_HOLE_EXTENT_RATIO = 0.25
-"""Size of a hole in a height field per size of its rim; with a larger one, it is a band around something."""
-
-MIN_BEND_RATIO = 0.25
-"""Share of ridges, and of valleys, in the bends of a relief; a dome has only ridges."""
-
-MIN_SHEET_MAJORITY_RATIO = 0.75
-"""Area of sheets per area of the part; a part with more is open on purpose, otherwise its sheets are closed too."""
-
-
-class Loops(NamedTuple):
-    """Boundary loops of holes, in the direction of the patches that close them.
-
-    point:    (n,) points, loop by loop
-    source:   (n,) vertex of the original mesh at each point
-    neighbor: (n,) face on the other side of the edge that starts at each point
-    begin:    (l + 1,) position where each loop begins
-    """
-
-    point: Index
-    source: Index
-    neighbor: Index
-    begin: Index
-
-
-class Patches(NamedTuple):
-    """Triangles that close loops: (t, 3) positions in `Loops.point`, and the (t,) loop of each triangle."""
-
-    triangle: Index
-    loop: Index
 
 
 class FilledMesh(NamedTuple):
@@ -75,16 +36,6 @@ class FilledMesh(NamedTuple):
     sheets: int
 
 
-def find_loops(surface: WeldedMesh, mesh_edges: topology.Edges) -> Loops:
-    """Find the boundary loops of a mesh whose points have one fan each."""
-    half, begin = topology.boundary_loops(mesh_edges.border(), surface.faces.ravel())
-    # patches have the opposite direction: reverse each loop
-    length = np.diff(begin)
-    loop = np.repeat(np.arange(len(length)), length)
-    half = half[begin[loop] + begin[loop + 1] - 1 - np.arange(len(half))]
-    return Loops(surface.faces.ravel()[half], surface.source.ravel()[half], half // 3, begin)
-
-
 def fill_holes(surface: WeldedMesh) -> FilledMesh:
     """Close the holes of a mesh whose points have one fan each; leave sheets open."""
     mesh_edges = topology.edges(surface.faces)
@@ -92,7 +43,8 @@ def fill_holes(surface: WeldedMesh) -> FilledMesh:
         return FilledMesh(surface, 0, 0)
     loops = find_loops(surface, mesh_edges)
     patches = _triangulate_loops(surface, mesh_edges, loops)
-    chosen, sheets = _choose_loops(surface, loops, patches)
+    is_sheet = find_sheets(surface, loops, patches)
+    chosen, sheets = ~is_sheet[surface.shell[loops.neighbor[loops.begin[:-1]]]], int(is_sheet.sum())
     if not chosen.any():
         return FilledMesh(surface, 0, sheets)
     patches = Patches(*(values[chosen[patches.loop]] for values in patches))
@@ -170,10 +122,12 @@ def _triangulate_loops(surface: WeldedMesh, mesh_edges: topology.Edges, loops: L
     triangle, owner, done = triangulate_planar(points, loops.begin, is_free)
     all_triangles, owners = [triangle], [owner]
     by_length: dict[int, list[Index]] = {}
+    for part in _split_at_folds(points, loops, chords, done, limit):
+        by_length.setdefault(len(part), []).append(part[None])
     short = np.flatnonzero(~done & (length <= limit) & (length >= 3))
     for size in np.unique(length[short]):
         of_size = short[length[short] == size]
-        by_length[int(size)] = [loops.begin[of_size][:, None] + np.arange(size)]
+        by_length.setdefault(int(size), []).append(loops.begin[of_size][:, None] + np.arange(size))
     long_loops = np.flatnonzero(~done & (length > limit))
     for part in _split_loops([np.arange(loops.begin[loop], loops.begin[loop + 1]) for loop in long_loops], limit):
         by_length.setdefault(len(part), []).append(part[None])
@@ -185,6 +139,21 @@ def _triangulate_loops(surface: WeldedMesh, mesh_edges: topology.Edges, loops: L
         all_triangles.append(triangles)
         owners.append(loop_of[triangles[:, 0]])
     return Patches(np.concatenate(all_triangles), np.concatenate(owners))
+
+
+def _split_at_folds(points: Float64, loops: Loops, chords: Index, done: NDArray[np.bool_], limit: int) -> list[Index]:
+    """Divide the longest loops in several planes into flat ones, and mark them as done."""
+    length = np.diff(loops.begin)
+    parts: list[Index] = []
+    open_loops = np.flatnonzero(~done & (length > MIN_FOLDED_LENGTH))
+    for loop in open_loops[np.argsort(-length[open_loops], kind="stable")][:MAX_FOLDED_COUNT].tolist():
+        begin, end = loops.begin[loop], loops.begin[loop + 1]
+        own = np.sort(chords[(chords[:, 0] >= begin) & (chords[:, 0] < end)] - begin, axis=1)
+        split = split_at_folds(points[begin:end], set(map(tuple, own.tolist())))
+        if split and max(map(len, split)) <= limit:
+            parts += [begin + part for part in split]
+            done[loop] = True
+    return parts
 
 
 def _choose_length_limit(length: Index) -> int:
@@ -239,68 +208,3 @@ def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
         hit = (flat[at] == place_a) & (flat[near] == place_b) & (at // size == near // size)
         forbidden[at[hit] // size, at[hit] % size, near[hit] % size] = True
     return forbidden
-
-
-def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
-    """Return which loops to close, and the number of shells that stay open because they are sheets.
-
-    A shell encloses nothing if its patches are as large as the shell itself. A height field over a free rim encloses
-    nothing either; its patches are smaller than the shell, because its slopes are steep.
-    """
-    count, label = surface.shell_count, surface.shell
-    normal = face_normals(surface.points, surface.faces)
-    own_area = np.bincount(label, np.linalg.norm(normal, axis=1), minlength=count)
-    shell = label[loops.neighbor[loops.begin[:-1]]]
-    corners: Float64 = surface.points[loops.point[patches.triangle]]
-    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    patch_area = np.bincount(label[loops.neighbor[patches.triangle[:, 0]]], areas, minlength=count)
-    is_sheet = patch_area > MIN_SHEET_RATIO * own_area
-    for candidate in np.flatnonzero(~is_sheet & (patch_area > MIN_HEIGHT_FIELD_RATIO * own_area)).tolist():
-        is_sheet[candidate] = _is_height_field(surface, loops, np.flatnonzero(shell == candidate), normal)
-    is_sheet[own_area == 0] = False
-    if own_area[is_sheet].sum() <= MIN_SHEET_MAJORITY_RATIO * own_area.sum():
-        is_sheet[:] = False
-    return ~is_sheet[shell], int(is_sheet.sum())
-
-
-def _is_height_field(surface: WeldedMesh, loops: Loops, which: Index, normal: Float64) -> bool:
-    """Return whether a shell is a relief over a plane: seen from one side without overlap, with one large border.
-
-    A dome, a bowl and half a box also look like this, but they curve one way only.
-
-    Args:
-        which: Loops of the shell.
-        normal: (m, 3) normals of all faces, as long as their areas.
-    """
-    chosen = surface.shell == surface.shell[loops.neighbor[loops.begin[which[0]]]]
-    if chosen.sum() < MIN_RELIEF_FACES:
-        return False
-    total = normal[chosen].sum(axis=0)
-    length = float(np.linalg.norm(total))
-    if length < MIN_PROJECTION_RATIO * np.abs(normal[chosen] @ total / max(length, 1e-300)).sum():
-        return False
-    extents = np.array(
-        [
-            np.linalg.norm(np.ptp(surface.points[loops.point[loops.begin[loop] : loops.begin[loop + 1]]], axis=0))
-            for loop in which
-        ]
-    )
-    rim = int(extents.argmax())
-    if (np.delete(extents, rim) > MAX_HOLE_EXTENT_RATIO * extents[rim]).any():
-        return False
-    return _curves_both_ways(surface, chosen, normal)
-
-
-def _curves_both_ways(surface: WeldedMesh, chosen: NDArray[np.bool_], normal: Float64) -> bool:
-    """Return whether both ridges and valleys are a large share of a shell's bends."""
-    half_a, half_b = topology.edges(surface.faces).pairs()
-    kept = chosen[half_a // 3]
-    half_a, half_b = half_a[kept], half_b[kept]
-    begin, end = (points[half_a] for points in topology.half_edges(surface.faces))
-    unit = unit_vectors(normal)
-    across = surface.points[surface.faces.ravel()[topology.preceding(half_b)]] - surface.points[begin]
-    sine = np.linalg.norm(np.cross(unit[half_a // 3], unit[half_b // 3]), axis=1)
-    bend = sine * np.linalg.norm(surface.points[end] - surface.points[begin], axis=1)
-    is_valley = np.einsum("ij,ij->i", across, unit[half_a // 3]) > 0
-    share = float(bend[is_valley].sum()) / max(float(bend.sum()), 1e-300)
-    return MIN_BEND_RATIO < share < 1 - MIN_BEND_RATIO

@@ -18,6 +18,15 @@ MAX_PARALLEL_COSINE = -0.999
 MAX_LEAST_AREA_LENGTH = 24
 """Edges of a loop; up to here the triangulation of least area is as fast, and its triangles are better."""
 
+MAX_FOLD_CORNERS = 24
+"""Corners of a loop in several planes; bounds the time to search for the chords between them."""
+
+MAX_TWO_FOLD_CORNERS = 12
+"""Corners of a loop in three planes; each chord is tried with each other one."""
+
+STRAIGHT_COSINE = 1 - 1e-6
+"""Cosine of a turn above which a point is no corner; 0.08°."""
+
 MAX_FRAME_COUNT = 64
 """Largest loops that are tested as frames of other loops; bounds the time."""
 
@@ -42,7 +51,7 @@ def triangulate_planar(
     done = np.zeros(count, np.bool_)
     triangles: list[Index] = [np.empty((0, 3), np.intp)]
     owners: list[Index] = [np.empty(0, np.intp)]
-    normal, center, is_flat = _fit_planes(points, begin)
+    normal, center, is_flat = fit_planes(points, begin)
     groups = _group_by_frame(points, begin, normal, center, is_flat & is_free)
     grouped = {member for group in groups for member in group}
     long_loops = np.flatnonzero(is_flat & is_free & (length > MAX_LEAST_AREA_LENGTH))
@@ -57,8 +66,10 @@ def triangulate_planar(
     return np.concatenate(triangles), np.concatenate(owners), done
 
 
-def _fit_planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArray[np.bool_]]:
-    """Return the unit normal and the center of each loop, and whether it is flat."""
+def fit_planes(
+    points: Float64, begin: Index, flatness: float = FLATNESS_RATIO
+) -> tuple[Float64, Float64, NDArray[np.bool_]]:
+    """Return the unit normal and the center of each loop, and whether it is flat, relative to its size."""
     length = np.diff(begin)
     loop = np.repeat(np.arange(len(length)), length)
     center = np.add.reduceat(points, begin[:-1]) / length[:, None]
@@ -71,7 +82,48 @@ def _fit_planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArra
     has_area = doubled_area > FLATNESS_RATIO * size**2
     normal = np.divide(normal, doubled_area[:, None], out=np.zeros_like(normal), where=has_area[:, None])
     height = np.maximum.reduceat(np.abs(np.einsum("ij,ij->i", spread, normal[loop])), begin[:-1])
-    return normal, center, has_area & (height <= FLATNESS_RATIO * size)
+    return normal, center, has_area & (height <= flatness * size)
+
+
+def split_at_folds(points: Float64, chords: set[tuple[int, int]], folds: int = 2) -> list[Index]:
+    """Divide a loop in several planes, as that of two missing sides of a box, into flat loops.
+
+    Args:
+        points: (n, 3) corners of the loop.
+        chords: Pairs of positions, the lower first, that no fold may connect.
+        folds: Maximum number of folds.
+    Returns:
+        (k,) positions of each flat loop; of all divisions the one with the fewest folds, then of the least area. Empty
+        if there is none.
+    """
+    along = np.roll(points, -1, axis=0) - points
+    along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
+    corners = np.flatnonzero(np.einsum("ij,ij->i", along, np.roll(along, 1, axis=0)) < STRAIGHT_COSINE)
+    if folds == 0 or not 6 <= len(corners) <= MAX_FOLD_CORNERS:
+        return []
+    first, second = np.triu_indices(len(corners), 2)
+    first, second = corners[first], corners[second]
+    order = np.arange(len(points))
+    inner = [order[i : j + 1] for i, j in zip(first, second, strict=True)]
+    outer = [np.concatenate([order[j:], order[: i + 1]]) for i, j in zip(first, second, strict=True)]
+    begin = np.cumsum([0, *(len(side) for side in (*inner, *outer))])
+    is_flat = fit_planes(points[np.concatenate([*inner, *outer])], begin)[2].reshape(2, -1)
+    is_free = np.array([pair not in chords for pair in zip(first.tolist(), second.tolist(), strict=True)], np.bool_)
+    both = np.flatnonzero(is_flat.all(axis=0) & is_free)
+    divisions = [[inner[place], outer[place]] for place in both]
+    if not divisions and len(corners) <= MAX_TWO_FOLD_CORNERS:
+        for place in np.flatnonzero(is_flat.any(axis=0) & is_free).tolist():
+            flat, rest = (inner, outer) if is_flat[0, place] else (outer, inner)
+            split = split_at_folds(points[rest[place]], set(), folds - 1)
+            if split:
+                divisions.append([flat[place], *(rest[place][part] for part in split)])
+    return min(divisions, key=lambda parts: sum(_measure_area(points[part]) for part in parts), default=[])
+
+
+def _measure_area(loop: Float64) -> float:
+    """Return the area of a flat loop (n, 3)."""
+    spread = loop - loop.mean(axis=0)
+    return float(np.linalg.norm(np.cross(spread, np.roll(spread, -1, axis=0)).sum(axis=0)))
 
 
 def _group_by_frame(
