@@ -204,6 +204,7 @@ def make_damaged(seeds: int) -> Iterator[Case]:
                 )
     yield from make_touching(seeds)
     yield from make_lidless(seeds)
+    yield from make_open_boxes(seeds)
     yield from make_neighbors(seeds)
 
 
@@ -298,6 +299,25 @@ def make_lidless(seeds: int) -> Iterator[Case]:
             matrix, offset = rotation(rng) * 10 ** rng.uniform(0.5, 2), rng.uniform(-50, 50, 3)
             yield Case(f"{name} without base {seed}", "damaged", (_place(broken, matrix, offset),),
                        truth=_place(whole, matrix, offset), bodies=1)  # fmt: skip
+
+
+def make_open_boxes(seeds: int) -> Iterator[Case]:
+    """Yield boxes without some of their sides: trays, frames, and trays without a wall."""
+    missing = {"top": [(2, 1)], "wall": [(0, 1)], "top and wall": [(2, 1), (0, 1)], "top and base": [(2, 1), (2, -1)]}
+    for seed in range(seeds):
+        for height in (0.02, 0.1, 0.6):
+            whole = shapes.box(4, (2, 3, height))
+            for name, sides in missing.items():
+                rng = _seed("open box", name, height, seed)
+                end = whole[0][whole[1]]
+                kept = ~np.any(
+                    [(end[..., axis] * side > whole[0][:, axis].max() - 1e-9).all(axis=1) for axis, side in sides],
+                    axis=0,
+                )
+                matrix, offset = rotation(rng) * 10 ** rng.uniform(0.5, 2), rng.uniform(-50, 50, 3)
+                yield Case(f"box of height {height} without {name} {seed}", "damaged",
+                           (_place((whole[0], whole[1][kept]), matrix, offset),),
+                           truth=_place(whole, matrix, offset), bodies=1)  # fmt: skip
 
 
 def _stretch(soup: Soup) -> Soup:

@@ -670,3 +670,109 @@ def test_bodies_with_holes_beside_each_other_are_not_joined(gap: float, seed: in
     result, remarks = repair_scene(join_meshes(*broken))
     assert remarks.figures["bodies_after"] == 2
     assert_valid(result.meshes[0])
+
+
+def without_sides(solid: manifold3d.Manifold, *sides: tuple[float, float, float]) -> Mesh:
+    """Return a solid without its faces at the far end of directions."""
+    whole = solid.to_mesh64()
+    points, faces = np.asarray(whole.vert_properties)[:, :3], np.asarray(whole.tri_verts).astype(np.int32)
+    kept = np.ones(len(faces), np.bool_)
+    for side in sides:
+        height = points @ np.array(side)
+        kept &= ~(height[faces] > height.max() - 1e-6).all(axis=1)
+    return Mesh(points, faces[kept], name="open")
+
+
+TOP, BASE, WALL, OPPOSITE = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)
+DISK = manifold3d.CrossSection.circle(40, 96)
+ANGLE = manifold3d.CrossSection([[(0, 0), (60, 0), (60, 20), (20, 20), (20, 50), (0, 50)]])
+PERFORATED = manifold3d.CrossSection.square((80, 50)) - DISK.scale((0.1, 0.1)).translate((20, 20))
+ROUNDED = manifold3d.CrossSection.square((80, 50)).offset(8, manifold3d.JoinType.Round, 2, 32)
+
+
+@pytest.mark.parametrize("height", [0.4, 4, 40])
+@pytest.mark.parametrize("sides", [[TOP], [WALL], [TOP, WALL], [TOP, BASE], [WALL, OPPOSITE]], ids=str)
+def test_a_box_without_sides_becomes_whole(height: float, sides: list[tuple[float, float, float]]) -> None:
+    tray = without_sides(manifold3d.Manifold.cube((100, 150, height)), *sides)
+    result, remarks = repair_scene(tray)
+    assert_valid(result.meshes[0])
+    assert volume(result.meshes[0].vertices, result.meshes[0].faces) == pytest.approx(100 * 150 * height)
+    assert "open_surface" not in list_codes(remarks)
+
+
+@pytest.mark.parametrize("height", [1, 12])
+@pytest.mark.parametrize("outline", [DISK, ANGLE, PERFORATED, ROUNDED], ids=["disk", "angle", "perforated", "rounded"])
+@pytest.mark.parametrize("sides", [[TOP], [TOP, BASE]], ids=str)
+def test_a_flat_part_without_sides_becomes_whole(
+    outline: manifold3d.CrossSection, height: float, sides: list[tuple[float, float, float]]
+) -> None:
+    solid = outline.extrude(height)
+    result, _ = repair_scene(without_sides(solid, *sides))
+    assert_valid(result.meshes[0])
+    assert volume(result.meshes[0].vertices, result.meshes[0].faces) == pytest.approx(solid.volume(), rel=1e-6)
+
+
+def test_plates_with_rounded_edges_become_whole() -> None:
+    corners = [(x, y, z) for x in (2, 88) for y in (2, 58) for z in (2, 4)]
+    solid = manifold3d.Manifold.batch_hull([manifold3d.Manifold.sphere(2, 24).translate(corner) for corner in corners])
+    for sides in ([TOP], [TOP, BASE]):
+        result, _ = repair_scene(without_sides(solid, *sides))
+        assert_valid(result.meshes[0])
+        assert volume(result.meshes[0].vertices, result.meshes[0].faces) == pytest.approx(solid.volume(), rel=1e-6)
+
+
+def test_a_scanned_tray_becomes_whole() -> None:
+    solid = manifold3d.Manifold.cube((100, 150, 4)).refine_to_length(8)
+    tray = without_sides(solid, TOP)
+    noise = np.random.default_rng(3).normal(0, 0.2, tray.vertices.shape)
+    result, _ = repair_scene(replace(tray, vertices=tray.vertices + noise))
+    assert_valid(result.meshes[0])
+    assert volume(result.meshes[0].vertices, result.meshes[0].faces) == pytest.approx(60_000, rel=0.02)
+
+
+def bend(height: float, angle: float, columns: int = 24) -> Mesh:
+    """Return a part of the side of a cylinder."""
+    a, z = np.meshgrid(np.linspace(0, angle, columns + 1), np.linspace(0, height, 9))
+    return grid_mesh(np.cos(a), np.sin(a), z)
+
+
+def grid_mesh(x: Float64, y: Float64, z: Float64) -> Mesh:
+    rows, columns = x.shape
+    corner = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    a, b, c, d = corner, corner + 1, corner + columns + 1, corner + columns
+    faces = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)]).astype(np.int32)
+    return Mesh(np.stack([x, y, z], axis=-1).reshape(-1, 3), faces)
+
+
+def bent_sheet(wall: float) -> Mesh:
+    """Return a strip that is bent up at both ends."""
+    x, z = [0.0, 0, 1, 1], [wall, 0, 0, wall]
+    return grid_mesh(np.stack([x, x]), np.array([[0.0] * 4, [1.0] * 4]), np.stack([z, z]))
+
+
+def cushion(height: float) -> Mesh:
+    x, y = np.meshgrid(np.linspace(0, 1, 25), np.linspace(0, 1, 25))
+    return grid_mesh(x, y, height * np.sin(np.pi * x) * np.sin(np.pi * y))
+
+
+def emboss(width: float) -> Mesh:
+    """Return a flat sheet with a raised square."""
+    x, y = np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41))
+    return grid_mesh(x, y, 0.05 * (np.maximum(np.abs(x - 0.5), np.abs(y - 0.5)) < width))
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        *(bend(1, angle) for angle in (0.3, 1, 2, 3)),
+        *(bend(4, angle) for angle in (0.3, 1, 1.5)),
+        bend(1, 3, columns=4),
+        *(bent_sheet(wall) for wall in (0.1, 0.4, 1)),
+        *(cushion(height) for height in (0.05, 0.3)),
+        *(emboss(width) for width in (0.3, 0.45)),
+    ],
+)
+def test_labels_bent_sheets_cushions_and_reliefs_stay_open(mesh: Mesh) -> None:
+    result, remarks = repair_scene(mesh)
+    assert list_codes(remarks) == ["open_surface"]
+    assert result.meshes[0] is mesh
