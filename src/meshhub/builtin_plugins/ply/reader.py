@@ -98,7 +98,7 @@ def _read_points(vertex: ElementTable, *corners: Int32) -> Float64:
     for number, axis in enumerate("xyz"):
         points[:, number] = vertex.columns[axis]
     if not np.isfinite(points).all():
-        is_bad = ~np.isfinite(points).all(axis=1)
+        is_bad = np.logical_not(np.isfinite(points)).any(axis=1, keepdims=True).ravel()
         used = np.concatenate([each.ravel() for each in corners])
         if is_bad[used].any():
             place = vertex.row_name("vertex", int(used[is_bad[used]].min()))
