@@ -17,9 +17,9 @@ import pytest
 from builtin_formats import TARGETS
 from distributions import install
 from meshhub import Format, InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
-from meshhub.cli.paths import is_own_output
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
+from meshhub.pipeline.existing_files import is_own_result
 from test_cli import list_files, meshhub_cli, meshhub_process, write_stl
 
 RED = "newmtl red\nKd 1 0 0\n"
@@ -179,16 +179,20 @@ def test_the_same_command_runs_again_if_a_name_has_no_extension(tmp_path: Path, 
     assert (tmp_path / target[0]).read_bytes() != first
 
 
-def test_a_second_model_of_the_same_format_is_kept_if_the_first_has_no_extension(tmp_path: Path) -> None:
-    """The shell expands `convert * --force` to two models; meshhub has written the second one."""
-    write_stl(tmp_path / "a.stl")
-    assert meshhub_cli("convert", "a.stl", "b.stl", "--repair", cwd=tmp_path).returncode == 0
-    (tmp_path / "a.stl").rename(tmp_path / "part")
-    before = read_files(tmp_path)
-    result = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
-    assert result.returncode == 2
-    assert b"b.stl exists and may be an input" in result.stderr
-    assert read_files(tmp_path) == before
+@pytest.mark.parametrize("source", ["a.stl", "part"])
+def test_a_result_of_the_same_format_is_replaced_with_force(tmp_path: Path, source: str) -> None:
+    write_stl(tmp_path / "a.stl").rename(tmp_path / source)
+    command = ("convert", source, "b.stl", "--repair")
+    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
+    first = (tmp_path / "b.stl").read_bytes()
+    write_stl(tmp_path / "a.stl", (5, 5, 5)).rename(tmp_path / source)
+    kept = meshhub_cli(*command, cwd=tmp_path)
+    assert kept.returncode == 6
+    assert b"use --force to overwrite it" in kept.stderr
+    assert (tmp_path / "b.stl").read_bytes() == first
+    again = meshhub_cli(*command, "--force", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "b.stl").read_bytes() != first
 
 
 def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
@@ -196,7 +200,7 @@ def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
     with Registry() as registry:
         registry.convert(write_stl(tmp_path / "a.stl"), path)
         format_ = registry.formats["3mf"]
-    assert is_own_output(path, format_)
+    assert is_own_result(path, [format_])
     data = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         model = archive.getinfo("3D/3dmodel.model")
@@ -221,9 +225,9 @@ def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
     }
     for name, replacement in damaged.items():
         path.write_bytes(replacement)
-        assert not is_own_output(path, format_), name
-    assert not is_own_output(tmp_path, format_)
-    assert not is_own_output(tmp_path / "missing.3mf", format_)
+        assert not is_own_result(path, [format_]), name
+    assert not is_own_result(tmp_path, [format_])
+    assert not is_own_result(tmp_path / "missing.3mf", [format_])
 
 
 def test_a_format_declares_the_entry_that_names_its_program(tmp_path: Path) -> None:
@@ -232,10 +236,9 @@ def test_a_format_declares_the_entry_that_names_its_program(tmp_path: Path) -> N
     for name, is_own in {"about.txt": True, "other.txt": False}.items():
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr(name, "by meshhub")
-        assert is_own_output(tmp_path / name, packed) is is_own
+        assert is_own_result(tmp_path / name, [plain, packed]) is is_own
     (tmp_path / "plain").write_bytes(b"# meshhub")
-    assert is_own_output(tmp_path / "plain", plain)
-    assert not is_own_output(tmp_path / "plain", packed)
+    assert is_own_result(tmp_path / "plain", [])
 
 
 def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:
@@ -422,7 +425,7 @@ def test_an_unwritable_folder_is_reported_with_the_name_of_the_output(
     source = write_stl(tmp_path / "a.stl")
     monkeypatch.setattr(failing, refuse)
     with pytest.raises(PermissionError) as error:
-        Registry(entry_points=False).convert(source, tmp_path / "b.ply")
+        Registry(entry_points=False).convert(source, tmp_path / "b.ply", overwrite=True)
     assert error.value.filename == str(tmp_path / "b.ply")
     assert list_files(tmp_path) == ["a.stl"]
 
@@ -560,3 +563,18 @@ def test_a_closed_output_pipe_ends_the_command_without_a_message(tmp_path: Path,
     os.close(write)
     assert result.returncode == 128 + 13
     assert result.stderr == b""
+
+
+def test_a_batch_with_force_keeps_models_of_other_programs(tmp_path: Path) -> None:
+    for name in ("a.obj", "b.obj"):
+        (tmp_path / name).write_text(OBJ)
+    foreign = write_stl(tmp_path / "a.stl").read_bytes()
+    command = ("convert", "a.obj", "b.obj", "--to", "stl", "-o", ".", "--json", "--force")
+    for _ in range(2):
+        result = meshhub_cli(*command, cwd=tmp_path)
+        assert result.returncode == 1
+        outcomes = json.loads(result.stdout)
+        assert outcomes[0]["error_code"] == "output_exists"
+        assert "--output a.stl --force" in outcomes[0]["error"]
+        assert "report" in outcomes[1]
+        assert (tmp_path / "a.stl").read_bytes() == foreign

@@ -70,8 +70,11 @@ def test_no_bed_replaces_a_file_unasked(registry: Registry, tmp_path: Path) -> N
     (tmp_path / "a-bed2.stl").write_text("mine")
     with pytest.raises(OutputExists, match=r"a-bed2\.stl"):
         registry.convert(plate(), tmp_path / "a.stl", overwrite=False, options=BEDS)
+    with pytest.raises(OutputExists, match=r"a-bed2\.stl is not a result of meshhub"):
+        registry.convert(plate(), tmp_path / "a.stl", options=BEDS)
     assert list_files(tmp_path) == ["a-bed2.stl"]
-    registry.convert(plate(), tmp_path / "a.stl", options=BEDS)
+    for overwrite in (True, None):
+        registry.convert(plate(), tmp_path / "a.stl", overwrite=overwrite, options=BEDS)
     assert len(registry.read(tmp_path / "a-bed2.stl").parts) == 1
 
 

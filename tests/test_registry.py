@@ -686,13 +686,13 @@ def test_a_target_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     target.write_text("before")
     registry = build_registry(toys)
     with pytest.raises(EmptyModel):
-        registry.convert(source, target)
+        registry.convert(source, target, overwrite=True)
     assert target.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toy", "b.toy"]
     source.write_text("toy!")
     with pytest.raises(OutputExists):
         registry.convert(source, target, overwrite=False)
-    registry.convert(source, target)
+    registry.convert(source, target, overwrite=True)
     assert target.read_text().startswith("plain")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toy", "b.toy"]
 

@@ -37,6 +37,7 @@ from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.disabled import read_disabled
+from meshhub.pipeline.existing_files import Overwrite, Replacing
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, Inputs
@@ -199,7 +200,7 @@ class Registry(PluginIndex):
         target: Output,
         *,
         to: str | None = None,
-        overwrite: bool = True,
+        overwrite: Overwrite = None,
         **keywords: Unpack[RunOptions],
     ) -> Report:
         """Convert one model.
@@ -214,8 +215,9 @@ class Registry(PluginIndex):
             target: Path, address of a storage, binary file, or a target in memory or in a folder. With `each_bed`, a
                 path "NAME.EXT" stands for the files "NAME-bed1.EXT", "NAME-bed2.EXT", ….
             to: Target format (default: the target's extension).
-            overwrite: Whether to replace an existing target. An existing file that has the name of a companion and
-                other content is never replaced.
+            overwrite: Which existing target to replace: any (True), none (False), or only a result of meshhub or an
+                empty file (None). An input, its companions, and a file that has the name of a companion of the result
+                and other content, are never replaced.
             keywords: Those of `RunOptions`: caller, timeout, cancel, progress, options, and every built-in option.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
@@ -253,7 +255,7 @@ class Registry(PluginIndex):
         target: Output,
         *,
         to: str | None = None,
-        overwrite: bool = True,
+        overwrite: Overwrite = None,
         **keywords: Unpack[RunOptions],
     ) -> Report:
         """Write a scene. Takes the keywords of `convert`, and returns its report."""
@@ -273,7 +275,7 @@ class Registry(PluginIndex):
         source: Inputs,
         *,
         marked: Output | None = None,
-        overwrite: bool = True,
+        overwrite: Overwrite = None,
         **keywords: Unpack[CheckRunOptions],
     ) -> Verdict:
         """Check whether one model prints: what is wrong with it, where, and what to do.
@@ -284,7 +286,7 @@ class Registry(PluginIndex):
             source: As for `convert`.
             marked: Where to write the model with the findings as colors and its places as balls, as for `convert`.
                 Default: nowhere.
-            overwrite: Whether to replace an existing file.
+            overwrite: As for `convert`.
             keywords: As for `convert`; also the options of checks.
         """
         run, options = split_keywords(**keywords)
@@ -326,7 +328,7 @@ class Registry(PluginIndex):
         return make_quote(verdict, card, options)
 
     def render(
-        self, source: Inputs, target: Output, *, overwrite: bool = True, **keywords: Unpack[RenderRunOptions]
+        self, source: Inputs, target: Output, *, overwrite: Overwrite = None, **keywords: Unpack[RenderRunOptions]
     ) -> Report:
         """Draw a picture of one model, as PNG.
 
@@ -335,7 +337,7 @@ class Registry(PluginIndex):
         Args:
             source: As for `convert`.
             target: Path or address with the extension .png, binary file, or a target in memory or in a folder.
-            overwrite: Whether to replace an existing file.
+            overwrite: As for `convert`.
             keywords: As for `convert`; also the options of the picture (`toolkit.rendering.options`).
         Raises:
             MeshhubError: The request is invalid, or the file cannot be read.
@@ -352,16 +354,18 @@ class Registry(PluginIndex):
         source: Source,
         target: Target | None = None,
         *,
+        overwrite: Overwrite = None,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Listener | None = None,
     ) -> Result:
         """Run a resolved chain, and return its report, inspection or verdict. Raises MeshhubError.
 
-        A chain that writes needs a target. Listeners receive the report of a conversion.
+        A chain that writes needs a target; `overwrite` is as for `convert`. Listeners receive the report of a
+        conversion.
         """
         task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
-        return self._run(task, timeout, cancel)
+        return self._run_to(task, source, task.target, overwrite, timeout, cancel)
 
     convert_async = async_twin(convert)
     convert_bytes_async = async_twin(convert_bytes)
@@ -385,14 +389,29 @@ class Registry(PluginIndex):
             yield Task(chain=self.resolve(request, opened, run.caller), source=opened, progress=run.progress)
 
     def _run_to_output(
-        self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: bool
+        self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: Overwrite
     ) -> Result:
         """Run a request, and write its result to an output."""
         with self._resolved(source, request, run) as task:
             if isinstance(task.chain.ending, Write) and task.chain.ending.each_bed:
                 output = place_first_bed(output)
-            with open_output(output, self.declarations.storages, overwrite=overwrite) as target:
-                return self._run(structs.replace(task, target=target), run.timeout, run.cancel)
+            return self._run_to(task, source, output, overwrite, run.timeout, run.cancel)
+
+    def _run_to(
+        self,
+        task: Task,
+        source: Inputs,
+        output: Output,
+        overwrite: Overwrite,
+        timeout: float | None,
+        cancel: Cancel | None,
+    ) -> Result:
+        """Run a task, and write its result, if it has one, to an output that is none of the files of `source`."""
+        if not task.chain.writes:
+            return self._run(task, timeout, cancel)
+        replacing = Replacing(overwrite, source, self.declarations.formats.values)
+        with open_output(output, self.declarations.storages, replacing) as target:
+            return self._run(structs.replace(task, target=target), timeout, cancel)
 
     def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Result:
         return run_task(self._engine, self._hooks, task, self.options, timeout, cancel)

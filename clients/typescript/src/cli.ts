@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `meshhub-client`: convert, inspect, check and quote models with a service. */
 
-import { writeFile } from "node:fs/promises";
+import { stat, writeFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { UsageError, findServer, listSwitches, readWords, type CommandLine } from "./flags.js";
 import { Client, MeshhubError, type Report, type Result, type Summary, type Verdict } from "./index.js";
@@ -45,6 +45,7 @@ const COMMANDS: Record<string, (client: Client, line: CommandLine) => Promise<nu
     const output = line.paths.pop();
     if (output === undefined || line.paths.length === 0) throw new UsageError("convert needs an INPUT and an OUTPUT");
     const { target = extname(output).slice(1), ...options } = line.options;
+    await checkDistinct(line.paths, output);
     const models = await Promise.all(line.paths.map(openModel));
     const [model] = models;
     if (models.length > 1 && line.options.target === undefined)
@@ -82,6 +83,17 @@ const COMMANDS: Record<string, (client: Client, line: CommandLine) => Promise<nu
     return 0;
   },
 };
+
+/** Reject an output that is one of the inputs; no flag replaces an input. */
+async function checkDistinct(inputs: string[], output: string): Promise<void> {
+  const identify = async (path: string): Promise<string | undefined> => {
+    const status = await stat(path, { bigint: true }).catch(() => undefined);
+    return status === undefined ? undefined : `${status.dev}:${status.ino}`;
+  };
+  const existing = await identify(output);
+  if (existing !== undefined && (await Promise.all(inputs.map(identify))).includes(existing))
+    throw new UsageError(`${output} is an input, which is never replaced; give another OUTPUT`);
+}
 
 async function openOne(line: CommandLine): Promise<ReturnType<typeof openModel>> {
   const [path, ...others] = line.paths;

@@ -59,7 +59,7 @@ def test_the_command_line_converts_off(tmp_path: Path, brick: Path) -> None:
     command = [sys.executable, "-m", "meshhub", "convert", str(stl), str(back), "--off-fractions"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert back.read_bytes().startswith(b"OFF\n8 12 0\n")
+    assert back.read_bytes().startswith(b"OFF\n# meshhub\n8 12 0\n")
 
 
 def test_the_service_converts_off(brick: Path, tmp_path: Path) -> None:
@@ -86,6 +86,6 @@ def test_the_service_converts_off(brick: Path, tmp_path: Path) -> None:
     assert len(to_stl.content) == 84 + 50 * 12
     assert to_off.status_code == 200
     assert to_off.headers["content-type"] == "model/vnd.off"
-    assert to_off.content.startswith(b"OFF\n8 12 0\n")
+    assert to_off.content.startswith(b"OFF\n# meshhub\n8 12 0\n")
     assert cut.status_code == 422
     assert cut.json()["error_code"] == "unreadable_file"

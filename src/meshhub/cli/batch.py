@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match, match_origin, recording_origin
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
-from meshhub.cli.target_checks import find_format, preview, suggesting_overwrite
+from meshhub.cli.target_checks import find_format, is_foreign_model, preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_verbose
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
@@ -118,6 +119,12 @@ class Batch(msgspec.Struct, frozen=True):
             raise RequestError(
                 f"{target} is a link to another file, or in a linked folder; remove the link, or name another "
                 "--output-dir",
+                code=OutputExists.code,
+            )
+        if target.is_file() and is_foreign_model(self.registry, target):
+            raise RequestError(
+                f"{target} exists and is not a result of meshhub; to replace it: --output {shlex.quote(str(target))} "
+                "--force",
                 code=OutputExists.code,
             )
 

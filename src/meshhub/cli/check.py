@@ -29,8 +29,10 @@ from meshhub.errors import format_number, printable
 from meshhub.model.chain import Request
 from meshhub.model.options import OptionField, flag_of, option_fields
 from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
+from meshhub.pipeline.existing_files import Replacing
 from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.outputs import check_output, open_output, target_format
+from meshhub.pipeline.storages import is_address
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel, collect_model, describe_fix, read_as_checked, without_checks
@@ -129,7 +131,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
         Path(report) if report is not None else None, Path(marked) if marked is not None else None, language, force
     )
     with terminal.errors_as_json(as_json):
-        outputs.check(registry, server, is_several=is_several)
+        outputs.check(registry, server, files, is_several=is_several)
         check_model = (
             _open_service(ctx, registry, files, server, options)
             if server
@@ -179,7 +181,7 @@ class _Outputs:
     force: bool
     models: list[CheckedModel] = field(default_factory=list)
 
-    def check(self, registry: Registry, server: str | None, *, is_several: bool) -> None:
+    def check(self, registry: Registry, server: str | None, files: Sequence[str], *, is_several: bool) -> None:
         """Check that the files can be written, before models are read. Raises click.UsageError, MeshhubError."""
         paths = [path for path in (self.report, self.marked) if path is not None]
         if paths and server is not None:
@@ -190,9 +192,10 @@ class _Outputs:
             if is_several:
                 raise click.UsageError("--marked writes one model; name one FILE")
             registry.check_request(Request(target=target_format(self.marked, None)))
+        inputs = [0 if file == STREAM else Path(file) for file in files if not is_address(file)]
         with suggesting_overwrite("--force"):
             for path in paths:
-                check_output(path, overwrite=self.force)
+                check_output(path, Replacing(self.force, inputs))
 
     def run(self, registry: Registry, path: str, options: dict[str, Any], timeout_s: float | None) -> Verdict:
         """Check a model, write it with its findings, and add it to the report. Raises MeshhubError, OSError."""
@@ -214,7 +217,7 @@ class _Outputs:
         data = render_report(self.models, self.report.name, registry, self.language, date.today())
         with (
             suggesting_overwrite("--force"),
-            open_output(self.report, {}, overwrite=self.force) as target,
+            open_output(self.report, {}, Replacing(self.force)) as target,
             target.open() as file,
         ):
             file.write(data)

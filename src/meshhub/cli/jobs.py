@@ -15,8 +15,9 @@ from meshhub.cli.loading import load_registry
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress
 from meshhub.cli.server_flags import server_option
+from meshhub.cli.target_checks import is_foreign_model, suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
-from meshhub.errors import OutputExists, printable
+from meshhub.errors import printable
 from meshhub.model.options import OptionField
 from meshhub.registry import Registry
 from meshhub.reporting.texts import Language
@@ -134,15 +135,16 @@ def wait(job_id: str, as_json: bool, server: str | None) -> None:
 @verbosity
 def result(job_id: str, output: str | None, force: bool, server: str | None) -> None:
     """Download the result of a job. Default: under its name, into this folder."""
-    with open_client(server) as client:
+    registry = load_registry(probe=False)
+    with open_client(server) as client, suggesting_overwrite("--force"):
         job = client.get(job_id)
         # the service chooses the name, which is never a path
         name = Path(job.result.name).name if job.result is not None else job_id
         target = Path(output or name)
-        if target.exists() and not force:
-            raise OutputExists(f"{target} exists; use --force to overwrite it")
-        client.download(job_id, target)
-    print_result(target, job, load_registry(probe=False))
+        if force and output is None and is_foreign_model(registry, target):
+            raise click.UsageError(f"{target} is not a result of meshhub; to replace it, name it: OUTPUT {target}")
+        client.download(job_id, target, overwrite=force)
+    print_result(target, job, registry)
 
 
 @jobs.command()

@@ -11,18 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from msgspec import structs
 
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.naming import derive_name
 from meshhub.cli.origins import recording_origin
-from meshhub.cli.paths import STREAM, identity, is_folder, is_own_output, leads_elsewhere
-from meshhub.cli.target_checks import find_format
-from meshhub.errors import MeshhubError
-from meshhub.model.capabilities import Format
-from meshhub.model.chain import BUILT_IN
-from meshhub.model.source import Source
-from meshhub.pipeline.identify import identify
+from meshhub.cli.paths import STREAM, identity, is_folder, leads_elsewhere
+from meshhub.cli.target_checks import find_content_format, find_format, is_foreign_model, is_result
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
@@ -165,7 +159,7 @@ def _name_in_folder(registry: Registry, source: str, folder: str, flags: Convert
 def _keep_original(registry: Registry, output: Output, flags: ConvertFlags) -> Output:
     """Reject, even with --force, a derived output that is a model of another program."""
     path = Path(output.path)
-    if output.path == STREAM or not path.is_file() or path.stat().st_size == 0 or not _is_original(registry, path):
+    if output.path == STREAM or not path.is_file() or not is_foreign_model(registry, path):
         return output
     replacing = f"--output {shlex.quote(output.path)} --force"
     if flags.force:
@@ -191,42 +185,18 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
     is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))
     if not is_named or not path.is_file() or path.stat().st_size == 0:
         return Output(target, flags.to)
+    if is_result(registry, path):
+        return Output(target, flags.to)
     declarations = registry.declarations
     by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
     replacing = f"--output {shlex.quote(target)} --force"
     is_original = is_input = False
     if by_extension is None:
-        is_input = flags.to is not None and not (flags.force and _is_result(registry, path))
+        is_input = flags.to is not None
     elif declarations.readers_of(by_extension):
-        is_original = _is_original(registry, path)
-        source_format = source_format or _find_format(registry, Path(source))
+        is_original = is_foreign_model(registry, path)
+        source_format = source_format or find_content_format(registry, Path(source))
         is_input = source_format == by_extension or (flags.force and is_original)
     if is_input:
         raise click.UsageError(f"{target} exists and may be an input; to replace it: {replacing}; {_SEVERAL_HINT}")
     return Output(target, flags.to, replacing if is_original else "--force")
-
-
-def _is_original(registry: Registry, path: Path) -> bool:
-    """Return whether a file contains a model that meshhub did not write, judging by its content.
-
-    The same command may be repeated, because an output of meshhub is not an original.
-    """
-    file_format = _find_format(registry, path)
-    return file_format is not None and not is_own_output(path, file_format)
-
-
-def _is_result(registry: Registry, path: Path) -> bool:
-    """Return whether a file contains a model that meshhub wrote, judging by its content."""
-    file_format = _find_format(registry, path)
-    return file_format is not None and is_own_output(path, file_format)
-
-
-def _find_format(registry: Registry, path: Path) -> Format | None:
-    """Return the format of a file by its content; None if no built-in reader reads it."""
-    declarations = registry.declarations
-    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
-    try:
-        reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
-    except (MeshhubError, OSError):
-        return None
-    return reader.capability.format

@@ -9,18 +9,14 @@ from pathlib import Path, PurePath
 
 import click
 
-from meshhub.errors import MeshhubError
-from meshhub.model.capabilities import Format
-from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.model.source import Source
+from meshhub.pipeline import existing_files
 from meshhub.pipeline.archived_models import ZIP_SIGNATURES
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 STREAM = "-"
 """The path that stands for standard input or output."""
-
-_UNLIMITED_BYTES = 1 << 62
-"""Limit of the sizes in an archive of which only the head of one entry is inflated."""
 
 
 def read_from(path: str) -> Source | str:
@@ -34,12 +30,7 @@ def read_from(path: str) -> Source | str:
 
 def identity(path: str | Path) -> tuple[int, int] | None:
     """Return the device and number of the file behind a path or `-`; None without a file."""
-    try:
-        status = os.fstat(0) if path == STREAM else Path(path).stat()
-    except (OSError, ValueError):
-        # ValueError: a path with a null byte, from a record
-        return None
-    return status.st_dev, status.st_ino
+    return existing_files.identity(0 if path == STREAM else path)
 
 
 def is_folder(name: str) -> bool:
@@ -99,29 +90,6 @@ def list_models(folder: Path, extensions: frozenset[str], output_dir: Path | Non
 def _is_visible(file: Path, folder: Path) -> bool:
     """Return whether a file is not hidden; macOS leaves a `._part.stl` beside each `part.stl` that it copies."""
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
-
-
-def is_own_output(path: Path, file_format: Format) -> bool:
-    """Return whether meshhub wrote a file of a format, because its writers put the name near the beginning.
-
-    A file that cannot be read, or a damaged archive, counts as written by another program.
-    """
-    try:
-        if file_format.generator_entry:
-            from meshhub.toolkit.archive import Archive, ArchiveLimits
-
-            limits = ArchiveLimits(
-                max_total_bytes=_UNLIMITED_BYTES, max_entry_bytes=_UNLIMITED_BYTES, ratio_after=_UNLIMITED_BYTES
-            )
-            with Archive(path, limits) as archive:
-                entry = archive.find(file_format.generator_entry)
-                head = archive.read_head(entry, HEAD_BYTES) if entry is not None else b""
-        else:
-            with path.open("rb") as file:
-                head = file.read(HEAD_BYTES)
-    except (OSError, MeshhubError):
-        return False
-    return b"meshhub" in head
 
 
 def leads_elsewhere(target: Path, folder: Path) -> bool:

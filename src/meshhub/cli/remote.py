@@ -21,8 +21,9 @@ from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
 from meshhub.cli.server_flags import KEY, KEY_FILE
 from meshhub.cli.single import Inputs, print_report
+from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
+from meshhub.errors import MeshhubError, MissingDependency, printable
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Report
 from meshhub.registry import Registry
@@ -83,10 +84,10 @@ def convert_remote(
     if flags.skip_existing and target.is_file():
         terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return
-    _check_output(target, flags, output.overwrite)
     # a log and a bar would overwrite each other
     with (
         terminal.errors_as_json(flags.as_json),
+        suggesting_overwrite(output.overwrite),
         open_client(flags.server) as client,
         show_progress(is_silent=flags.as_json or is_quiet() or is_verbose()) as progress,
     ):
@@ -94,7 +95,14 @@ def convert_remote(
             output.folder.mkdir(parents=True, exist_ok=True)
         source = list(inputs.paths) if flags.combine else inputs.paths[0]
         with output.recording_origin(str(inputs), options):
-            job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
+            job = client.convert(
+                source,
+                target,
+                to=output.to,
+                overwrite=flags.force,
+                on_change=relay_progress(progress),
+                options=options,
+            )
     if flags.as_json:
         terminal.as_json(job.report)
         return
@@ -140,13 +148,18 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
 
     def convert(self, conversion: Conversion) -> None:
         """Convert a file on the service; at the rate limit of the plan, wait. Raises MeshhubError, OSError."""
-        _check_output(conversion.target, self.flags, "--force")
-        conversion.job = waiting_at_limits(
-            lambda: self.client.convert(
-                conversion.source, conversion.target, to=self.to, on_change=self.running.watch, options=self.options
-            ),
-            self.running.pause,
-        )
+        with suggesting_overwrite("--force"):
+            conversion.job = waiting_at_limits(
+                lambda: self.client.convert(
+                    conversion.source,
+                    conversion.target,
+                    to=self.to,
+                    overwrite=self.flags.force,
+                    on_change=self.running.watch,
+                    options=self.options,
+                ),
+                self.running.pause,
+            )
         conversion.report = read_report(conversion.job)
 
 
@@ -161,11 +174,6 @@ def convert_batch_remote(
         running = _RunningJobs(client)
         batch = _RemoteBatch(registry, to, output_dir, flags, options, inputs, client=client, running=running)
         return perform_all(batch, conversions, flags.jobs or _JOB_COUNT, running.cancel)
-
-
-def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:
-    if target.exists() and not flags.force:
-        raise OutputExists(f"{target} exists; use {overwrite} to overwrite it")
 
 
 def print_result(path: Path, job: JobDescription, registry: Registry) -> None:

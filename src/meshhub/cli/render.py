@@ -11,6 +11,7 @@ from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.outputs import check_distinct
 from meshhub.cli.paths import STREAM, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.target_checks import suggesting_overwrite
@@ -63,6 +64,7 @@ def render(
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
     registry = registry.using(create_engine(1), bounded_hooks(registry, limit))
     with terminal.errors_as_json(as_json), registry, suggesting_overwrite("--force"):
+        check_distinct(model, picture)
         target = Target() if picture == STREAM else picture
         report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     if isinstance(target, Target):

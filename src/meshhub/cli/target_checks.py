@@ -7,9 +7,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from meshhub.errors import OutputExists
+from msgspec import structs
+
+from meshhub.errors import MeshhubError, OutputExists
 from meshhub.model.capabilities import Format
-from meshhub.model.chain import Chain, Request
+from meshhub.model.chain import BUILT_IN, Chain, Request
+from meshhub.model.source import Source
+from meshhub.pipeline.existing_files import InputKept, Replacing, is_own_result
+from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
 from meshhub.pipeline.resolve import unsupported_target
@@ -37,7 +42,7 @@ def preview(
         chain = registry.resolve(request, opened)
     # the folders of derived outputs are created
     if not creates_folder or os.path.lexists(target.parent):
-        check_output(target, overwrite=overwrite)
+        check_output(target, Replacing(overwrite, model, registry.declarations.formats.values))
     return chain
 
 
@@ -46,5 +51,28 @@ def suggesting_overwrite(flags: str) -> Iterator[None]:
     """Add the names of the flags that overwrite an existing output to the error about it."""
     try:
         yield
+    except InputKept:
+        raise
     except OutputExists as error:
         raise OutputExists(f"{error.message}; use {flags} to overwrite it") from error
+
+
+def is_foreign_model(registry: Registry, path: Path) -> bool:
+    """Return whether a file contains a model that meshhub did not write, judging by its content."""
+    return find_content_format(registry, path) is not None and not is_result(registry, path)
+
+
+def is_result(registry: Registry, path: Path) -> bool:
+    """Return whether meshhub wrote a file."""
+    return is_own_result(path, registry.declarations.formats.values())
+
+
+def find_content_format(registry: Registry, path: Path) -> Format | None:
+    """Return the format of a file by its content; None if no built-in reader reads it."""
+    declarations = registry.declarations
+    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
+    try:
+        reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
+    except (MeshhubError, OSError):
+        return None
+    return reader.capability.format

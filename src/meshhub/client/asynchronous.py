@@ -19,6 +19,8 @@ from meshhub.errors import MeshhubError
 from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.existing_files import Overwrite, Replacing
+from meshhub.pipeline.outputs import check_output
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind, ReportKind
 
@@ -57,21 +59,24 @@ class AsyncClient:
         target: str | Path,
         *,
         to: str | None = None,
+        overwrite: Overwrite = None,
         on_change: OnChange | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
         """Convert models to one file; see `Client.convert`. asyncio.CancelledError cancels the job, too."""
         to = protocol.choose_target(target, to)
+        replacing = protocol.choose_replacing(overwrite, source)
+        await asyncio.to_thread(check_output, Path(target), replacing)
         call, is_archive = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
         job = await self._wait_or_cancel((await self._submit(call)).id, on_change)
         if not is_archive:
-            await self.download(job.id, target)
+            await self._download(job.id, target, replacing)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
             archive = Path(folder, "result.zip")
             await self.download(job.id, archive)
-            return await asyncio.to_thread(protocol.unpack_archive, archive, target, job)
+            return await asyncio.to_thread(protocol.unpack_archive, archive, target, job, replacing)
 
     async def inspect(
         self,
@@ -168,13 +173,15 @@ class AsyncClient:
                 await self.cancel(job_id)
             raise
 
-    async def download(self, job_id: str, target: str | Path) -> None:
-        """Write the result of a job to a file, which appears when it is complete."""
-        with protocol.replacing(target) as partial:
+    async def download(self, job_id: str, target: str | Path, *, overwrite: Overwrite = None) -> None:
+        """Write the result of a job to a file, which appears when it is complete; see `Client.download`."""
+        await self._download(job_id, target, protocol.choose_replacing(overwrite))
+
+    async def _download(self, job_id: str, target: str | Path, replacing: Replacing) -> None:
+        with protocol.writing(target, replacing) as file:
             async with self._stream(job_id, "result") as response:
-                with await asyncio.to_thread(partial.open, "wb") as file:
-                    async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
-                        await asyncio.to_thread(file.write, chunk)
+                async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
+                    await asyncio.to_thread(file.write, chunk)
 
     async def cancel(self, job_id: str) -> JobDescription:
         """Cancel a job, or delete the result of a finished one."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-import itertools
-import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard, cast
 
@@ -16,9 +14,9 @@ from msgspec import Struct
 
 from meshhub.errors import RequestError, ServerBusy, quote
 from meshhub.model.report import Report
-from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
+from meshhub.pipeline.companion_mentions import find_companions
+from meshhub.pipeline.existing_files import Replacing
 from meshhub.pipeline.outputs import open_output
-from meshhub.pipeline.storages import COMPANION_EXTENSIONS
 from meshhub.service.jobs.job import UploadField
 
 ModelInput = str | Path | tuple[str, bytes]
@@ -29,9 +27,6 @@ ModelInputs = ModelInput | Sequence[ModelInput]
 
 _TARGETS = frozenset(("obj", "dae"))
 """Extensions of the formats that store materials or textures in separate files."""
-
-_MAX_LISTED_COUNT = 10_000
-"""Maximum files to list in the folder of a model and below, because it may be the home of a user."""
 
 _REPORT_NAME = "report.json"
 """Entry of a result with the report of each file."""
@@ -113,42 +108,15 @@ def _read(source: ModelInput) -> tuple[str, bytes]:
     return source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
 
 
-def find_companions(model: Path) -> dict[str, Path]:
-    """Return the files beside a model and below that it or another companion mentions, by their relative names."""
-    if not has_mention(model, COMPANION_EXTENSIONS):
-        return {}
-    listed: dict[str, dict[str, Path]] = {}
-    for path in itertools.islice(_list_files(model.parent), _MAX_LISTED_COUNT):
-        if extension_of(path.name) in COMPANION_EXTENSIONS:
-            listed.setdefault(base_name(path.name), {})[path.relative_to(model.parent).as_posix()] = path
-    companions: dict[str, Path] = {}
-    unread = [model]
-    while unread:
-        mentions, _ = find_mentions(unread.pop(), listed, MAX_HIT_COUNT)
-        for mention in sorted(mentions):
-            files = listed.pop(mention)
-            companions |= files
-            unread += files.values()
-    return companions
-
-
-def _list_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder and below; links may lead out of it."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if not path.is_symlink():
-                yield path
-
-
-def unpack_result(archive: Path, target: Path) -> Report:
+def unpack_result(archive: Path, target: Path, replacing: Replacing) -> Report:
     """Write the converted model of an archive to a path, with its companions beside it; return its report.
 
     Raises:
+        OutputExists: The file exists and must stay.
         FileExistsError: A companion has the name of another file, which stays.
     """
     try:
-        with zipfile.ZipFile(archive) as result, open_output(target, {}, overwrite=True) as output:
+        with zipfile.ZipFile(archive) as result, open_output(target, {}, replacing) as output:
             rows = msgspec.json.decode(result.read(_REPORT_NAME), type=_ArchiveReport).files
             converted = msgspec.json.decode(rows[0], type=_Converted)
             with result.open(converted.output) as source, output.open() as file:

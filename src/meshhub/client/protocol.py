@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, BinaryIO, Generic, TypeVar, cast
 from urllib.parse import quote as quote_url
 
 import httpx
@@ -39,10 +40,14 @@ from meshhub.errors import (
     SourceError,
     quote,
 )
+from meshhub.model.capabilities import Format
 from meshhub.model.convert_options import CheckOptions, ConvertOptions, QuoteOptions
 from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.existing_files import Overwrite, Replacing
+from meshhub.pipeline.fork_lock import IMPORTING
+from meshhub.pipeline.outputs import open_output
 from meshhub.service.jobs.description import JobDescription, summarize_report
 from meshhub.service.jobs.job import JobKind, ReportKind
 
@@ -271,9 +276,9 @@ def job_path(job_id: str, *names: str) -> str:
     return "/".join(("/jobs", quote_url(job_id, safe="").replace(".", "%2E"), *names))
 
 
-def unpack_archive(archive: Path, target: str | Path, job: JobDescription) -> JobDescription:
+def unpack_archive(archive: Path, target: str | Path, job: JobDescription, replacing: Replacing) -> JobDescription:
     """Write the model of a result with its companions; return the job with the report of the model."""
-    report = unpack_result(archive, Path(target))
+    report = unpack_result(archive, Path(target), replacing)
     return msgspec.structs.replace(job, report=summarize_report(report, report.notes))
 
 
@@ -370,15 +375,31 @@ def connecting(url: httpx.URL) -> Iterator[None]:
         ) from error
 
 
+def choose_replacing(overwrite: Overwrite, source: ModelInputs = ()) -> Replacing:
+    """Return the rule which existing files a result replaces; files of the source stay."""
+    models = source if is_several(source) else (cast(ModelInput, source),)
+    return Replacing(overwrite, [model for model in models if not isinstance(model, tuple)], _list_formats)
+
+
+def _list_formats() -> Iterable[Format]:
+    # loading plug-ins redirects standard output, which only one thread may do at a time
+    with IMPORTING.held():
+        return _load_formats()
+
+
+@functools.cache
+def _load_formats() -> tuple[Format, ...]:
+    # imported here, because only a result that exists already needs it
+    from meshhub.registry import Registry
+
+    return tuple(Registry().formats.values())
+
+
 @contextlib.contextmanager
-def replacing(target: str | Path) -> Iterator[Path]:
-    """Yield the path of a file beside the target, which replaces it at the end, and is removed after an error."""
-    partial = Path(target).with_name(f".{Path(target).name}.partial")
-    try:
-        yield partial
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+def writing(target: str | Path, replacing: Replacing) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of the target at the end. Raises OutputExists, OSError."""
+    with open_output(target, {}, replacing) as output, output.open() as file:
+        yield file
 
 
 def choose_pause(error: MeshhubError, attempt: int) -> float:

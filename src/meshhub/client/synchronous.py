@@ -19,6 +19,8 @@ from meshhub.errors import MeshhubError
 from meshhub.model.quote import Quote
 from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.existing_files import Overwrite, Replacing
+from meshhub.pipeline.outputs import check_output
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind, ReportKind
 
@@ -57,6 +59,7 @@ class Client:
         target: str | Path,
         *,
         to: str | None = None,
+        overwrite: Overwrite = None,
         on_change: OnChange | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
@@ -70,20 +73,24 @@ class Client:
             source: Path of the model, or its name and content; a list of these becomes one scene.
             target: File to write; it appears when it is complete.
             to: Target format; default: the target's extension.
+            overwrite: Which existing target to replace: any (True), none (False), or only a result of meshhub or an
+                empty file (None). An input is never replaced.
             on_change: Called with each change of the job: its place in the queue, its progress.
             options: Options by name, for options of the service's plug-ins and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         """
         to = protocol.choose_target(target, to)
+        replacing = protocol.choose_replacing(overwrite, source)
+        check_output(Path(target), replacing)
         call, is_archive = protocol.submit_conversion(source, to, {**options, **keywords})
         job = self._wait_or_cancel(self._submit(call).id, on_change)
         if not is_archive:
-            self.download(job.id, target)
+            self._download(job.id, target, replacing)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
             archive = Path(folder, "result.zip")
             self.download(job.id, archive)
-            return protocol.unpack_archive(archive, target, job)
+            return protocol.unpack_archive(archive, target, job, replacing)
 
     def inspect(
         self,
@@ -192,13 +199,12 @@ class Client:
                 self.cancel(job_id)
             raise
 
-    def download(self, job_id: str, target: str | Path) -> None:
-        """Write the result of a job to a file, which appears when it is complete."""
-        with (
-            protocol.replacing(target) as partial,
-            self._stream(job_id, "result") as response,
-            partial.open("wb") as file,
-        ):
+    def download(self, job_id: str, target: str | Path, *, overwrite: Overwrite = None) -> None:
+        """Write the result of a job to a file, which appears when it is complete; `overwrite` is as for `convert`."""
+        self._download(job_id, target, protocol.choose_replacing(overwrite))
+
+    def _download(self, job_id: str, target: str | Path, replacing: Replacing) -> None:
+        with protocol.writing(target, replacing) as file, self._stream(job_id, "result") as response:
             for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
                 file.write(chunk)
 

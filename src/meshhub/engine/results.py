@@ -11,7 +11,7 @@ from meshhub import errors
 from meshhub.engine.contract import Task
 from meshhub.engine.worker import Answer
 from meshhub.errors import MeshhubError, PluginError
-from meshhub.model.chain import Ending, Inspect, Judge
+from meshhub.model.chain import Inspect, Judge
 from meshhub.model.source import Target
 from meshhub.model.verdict import Result
 
@@ -42,20 +42,9 @@ def take_result(answer: Answer, task: Task, target: Target) -> Result:
             result = answer.report
     if result is None:
         raise _build_error(answer)
-    if writes(task.chain.ending):
+    if task.chain.writes:
         _move_files(task.target, answer, target)
     return result
-
-
-def writes(ending: Ending) -> bool:
-    """Return whether a chain with this ending writes files."""
-    match ending:
-        case Inspect():
-            return False
-        case Judge():
-            return ending.marks
-        case _:
-            return True
 
 
 def _move_files(staged: Target, answer: Answer, target: Target) -> None:

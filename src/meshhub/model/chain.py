@@ -203,6 +203,17 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The id of the target format; "" if the chain inspects, checks or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
 
+    @property
+    def writes(self) -> bool:
+        """Whether the chain writes files."""
+        match self.ending:
+            case Inspect():
+                return False
+            case Judge():
+                return self.ending.marks
+            case _:
+                return True
+
 
 class Position:
     """Position in a running chain, for messages.

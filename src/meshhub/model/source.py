@@ -138,6 +138,12 @@ class Source:
         head = self._read_raw(HEAD_BYTES)
         return self._path if as_utf8(head) == head else None
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths of the content and of the companions that were passed by path."""
+        files = (self._path, *self._companions.files.values())
+        return tuple(file for file in files if isinstance(file, Path))
+
     def read(self) -> bytes:
         """Return the content."""
         return as_utf8(self._read_raw())

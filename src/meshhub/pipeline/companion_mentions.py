@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from urllib.parse import unquote
+
+COMPANION_EXTENSIONS = frozenset(
+    ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),
+)
+"""Extensions of materials, buffers and images. Other models in the folder are not companions, however large the folder
+is.
+"""
+
+_MAX_LISTED_COUNT = 10_000
+"""Maximum files to list in the folder of a model and below, because it may be the home of a user."""
 
 _CHUNK_BYTES = 1 << 20
 """Bytes of a file to search at a time."""
@@ -20,6 +32,34 @@ _MAX_EXTENSION_COUNT = 32
 """Maximum different extensions to search for, because each one needs a pass over every file."""
 
 _NAME_DELIMITER = re.compile(r"[\s\"'=<>,;:()\[\]{}]")
+
+
+def find_companions(model: Path, extensions: frozenset[str] = COMPANION_EXTENSIONS) -> dict[str, Path]:
+    """Return the files beside a model and below that it or another companion mentions, by their relative names."""
+    if not has_mention(model, extensions):
+        return {}
+    listed: dict[str, dict[str, Path]] = {}
+    for path in itertools.islice(_list_files(model.parent), _MAX_LISTED_COUNT):
+        if extension_of(path.name) in extensions:
+            listed.setdefault(base_name(path.name), {})[path.relative_to(model.parent).as_posix()] = path
+    companions: dict[str, Path] = {}
+    unread = [model]
+    while unread:
+        mentions, _ = find_mentions(unread.pop(), listed, MAX_HIT_COUNT)
+        for mention in sorted(mentions):
+            files = listed.pop(mention)
+            companions |= files
+            unread += files.values()
+    return companions
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and below; links may lead out of it."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                yield path
 
 
 def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[set[str], int]:

@@ -1,4 +1,4 @@
-"""Output file with its companions: written completely or not at all, without overwriting a file that was not named."""
+"""Output file with its companions: written completely or not at all, without replacing a file that must stay."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, Union
 
-from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget, quote
+from meshhub.errors import DiskFull, UnsupportedTarget, quote
 from meshhub.model.source import Target, name_bed
+from meshhub.pipeline.existing_files import Replacing, find_descriptor
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.storages import Storages, is_address, stored
 
@@ -53,51 +54,73 @@ def place_first_bed(output: Output) -> Output:
 
 
 @contextlib.contextmanager
-def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Iterator[Target]:
+def open_output(output: Output, storages: Storages, replacing: Replacing) -> Iterator[Target]:
     """Yield the target of an output; complete the output when the block ends without an error.
 
     Args:
-        output: A path is replaced as a whole. Text such as s3://bucket/key goes to its storage. A binary file gets the
-            content at its position.
+        output: A path is replaced as a whole, also that of a target in a folder. Text such as s3://bucket/key goes to
+            its storage. A binary file gets the content at its position.
         storages: Storages by scheme.
-        overwrite: Whether to replace an existing file; applies only to paths and addresses.
+        replacing: Which existing files to replace; binary files are never compared with results.
     Raises:
         OutputExists, OSError: See `_staged_output` and `pipeline.storages.stored`.
         UnsupportedTarget: A binary file cannot hold the companions of the result, or several beds.
         TypeError: The value is not an output.
     """
     if isinstance(output, Target):
-        yield output
+        with _filled_target(output, replacing) as target:
+            yield target
     elif is_address(output):
-        with stored(output, storages, overwrite=overwrite) as target:
+        with stored(output, storages, replacing) as target:
             yield target
     elif isinstance(output, str | os.PathLike):
-        with _staged_output(Path(output), overwrite=overwrite) as target:
+        with _staged_output(Path(output), replacing) as target:
             yield target
     elif hasattr(output, "write"):
-        target = Target()
-        yield target
-        if len(target.names) > 1:
-            raise UnsupportedTarget(
-                f"the result needs the companions {', '.join(target.names[1:])}, which one file cannot hold; "
-                "convert to a path or to a Target"
-            )
-        if target.beds:
-            raise UnsupportedTarget(
-                f"the objects are on {len(target.files)} beds, and one file cannot hold the files of '{{each_bed}}'; "
-                "convert to a path or to a Target",
-                options=("each_bed",),
-            )
-        output.write(target.read())
+        with _filled_file(output, replacing) as target:
+            yield target
     else:
         raise TypeError(f"the target must be a path, a binary file or a Target, not {type(output).__name__}")
 
 
-def check_output(path: Path, *, overwrite: bool) -> Path:
+@contextlib.contextmanager
+def _filled_target(output: Target, replacing: Replacing) -> Iterator[Target]:
+    """Yield a target whose files become those of the output when the block ends without an error."""
+    if output.folder is None:
+        yield output
+        return
+    with _staged_output(output.folder / output.name, replacing) as target:
+        yield target
+    output.found(target.names[1:], len(target.beds))
+
+
+@contextlib.contextmanager
+def _filled_file(output: BinaryIO, replacing: Replacing) -> Iterator[Target]:
+    """Yield a target in memory whose content is written to an open file when the block ends without an error."""
+    descriptor = find_descriptor(output)
+    if descriptor is not None:
+        replacing.check_inputs(descriptor)
+    target = Target()
+    yield target
+    if len(target.names) > 1:
+        raise UnsupportedTarget(
+            f"the result needs the companions {', '.join(target.names[1:])}, which one file cannot hold; "
+            "convert to a path or to a Target"
+        )
+    if target.beds:
+        raise UnsupportedTarget(
+            f"the objects are on {len(target.files)} beds, and one file cannot hold the files of '{{each_bed}}'; "
+            "convert to a path or to a Target",
+            options=("each_bed",),
+        )
+    output.write(target.read())
+
+
+def check_output(path: Path, replacing: Replacing) -> Path:
     """Return the path of an output that could be written now: the target of a symlink, or the path itself.
 
     Raises:
-        OutputExists: The file exists and `overwrite` is false.
+        OutputExists: The file exists and must stay.
         OSError: The path is not a file, or its folder does not exist.
     """
     if path.is_dir():
@@ -107,26 +130,25 @@ def check_output(path: Path, *, overwrite: bool) -> Path:
     place = path.resolve() if path.is_symlink() else path
     if not place.parent.is_dir():
         raise _no_folder(place)
-    if not overwrite and place.exists():
-        raise _exists(path)
+    replacing.check(place)
     return place
 
 
 @contextlib.contextmanager
-def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
+def _staged_output(path: Path, replacing: Replacing) -> Iterator[Target]:
     """Yield a target in a temporary folder beside `path`; move its files into place when the block ends without an
     error.
 
     Args:
         path: File to write. If the path is a symlink, the link stays and its target is written, as a shell redirect
             does.
-        overwrite: Whether to replace an existing file. An existing file that has the name of a companion and other
-            content is never replaced.
+        replacing: Which existing files to replace. An existing file that has the name of a companion and other content
+            is never replaced.
     Raises:
-        OutputExists: The file exists and `overwrite` is false.
+        OutputExists: The file exists and must stay.
         OSError: The file cannot be written; the error names `path`, not the temporary file.
     """
-    place = check_output(path, overwrite=overwrite)
+    place = check_output(path, replacing)
     with IMPORTING.held():
         import shutil
         import tempfile
@@ -137,7 +159,7 @@ def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
         target = Target(place.name, folder=folder)
         yield target
         with _naming(path):
-            _publish(target, folder, place, overwrite=overwrite)
+            _publish(target, folder, place, replacing)
     except DiskFull as error:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
     finally:
@@ -157,20 +179,15 @@ def _naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _exists(path: Path) -> OutputExists:
-    return OutputExists(f"{path} already exists and was not changed")
-
-
 def _no_folder(path: Path) -> NotADirectoryError:
     return NotADirectoryError(f"{path.parent} is not a folder; create it first")
 
 
-def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> None:
+def _publish(target: Target, folder: Path, place: Path, replacing: Replacing) -> None:
     """Move a finished target with its companions and further beds from its folder to its final place."""
     places = {folder / file.name: place.parent / file.name for file in target.files}
-    for taken in places.values():
-        if not overwrite and os.path.lexists(taken):
-            raise _exists(taken)
+    for end in places.values():
+        replacing.check(end)
     # all companions are checked before the first one is moved, so that a conflict leaves no files behind
     new = [name for name in target.names[1:] if not _has_companion(folder / name, place.parent / name)]
     for name in new:
@@ -180,13 +197,14 @@ def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> N
             # another conversion wrote it meanwhile
             _has_companion(folder / name, place.parent / name)
     for file, end in places.items():
-        if overwrite:
-            file.replace(end)
-            continue
-        try:
-            _move_new(file, end)
-        except FileExistsError:
-            raise _exists(end) from None
+        if not replacing.overwrite:
+            try:
+                _move_new(file, end)
+                continue
+            except FileExistsError:
+                # another program may have written it since the check above
+                replacing.check(end)
+        file.replace(end)
 
 
 def _has_companion(file: Path, place: Path) -> bool:

@@ -6,21 +6,33 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
-from meshhub.errors import MeshhubError, MissingDependency, PluginError, RequestError, describe_missing, quote
+from meshhub.errors import (
+    MeshhubError,
+    MissingDependency,
+    OutputExists,
+    PluginError,
+    RequestError,
+    describe_missing,
+    quote,
+)
 from meshhub.model.capabilities import SCHEME, Storage, StoredFile, StoredFolderFile
 from meshhub.model.source import Source, Target
-from meshhub.pipeline.companion_mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
+from meshhub.pipeline.companion_mentions import (
+    COMPANION_EXTENSIONS,
+    MAX_HIT_COUNT,
+    base_name,
+    extension_of,
+    find_mentions,
+    has_mention,
+)
 from meshhub.pipeline.declarations import Declared, load
 
-_ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
+if TYPE_CHECKING:
+    from meshhub.pipeline.existing_files import Replacing
 
-COMPANION_EXTENSIONS = frozenset(
-    ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),
-)
-"""Extensions of materials, buffers and images. Other models in the folder are not fetched, however large the folder is.
-"""
+_ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
 
 Storages = Mapping[str, Declared[Storage]]
 
@@ -74,14 +86,15 @@ def _fetch_companions(stored: StoredFile, model: Path) -> dict[str, Path]:
 
 
 @contextlib.contextmanager
-def stored(address: str, storages: Storages, *, overwrite: bool) -> Iterator[Target]:
+def stored(address: str, storages: Storages, replacing: Replacing) -> Iterator[Target]:
     """Yield a local target; put it at the address when the block ends without an error.
 
     Raises:
         RequestError: No storage opens the address, or it names no file.
-        OutputExists: The file exists and `overwrite` is false.
+        OutputExists: The file exists and must stay.
         MeshhubError, OSError: The storage cannot store the file.
     """
+    replacing.check_inputs(address)
     with _blaming(address, storages):
         place = _open_stored(address, storages)
     import tempfile
@@ -89,8 +102,27 @@ def stored(address: str, storages: Storages, *, overwrite: bool) -> Iterator[Tar
     with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
         target = Target(_name_of(address), folder=Path(folder))
         yield target
+        files = [Path(folder, name) for name in target.names]
         with _blaming(address, storages):
-            place.store([Path(folder, name) for name in target.names], overwrite=overwrite)
+            try:
+                place.store(files, overwrite=bool(replacing.overwrite))
+            except OutputExists:
+                if replacing.overwrite is not None:
+                    raise
+                _check_stored(address, place, replacing)
+                place.store(files, overwrite=True)
+
+
+def _check_stored(address: str, place: StoredFile, replacing: Replacing) -> None:
+    """Raise OutputExists unless the file at an address is a result of meshhub."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
+        copy = Path(folder, "existing")
+        with copy.open("wb") as file:
+            place.fetch(file)
+        if not replacing.may_replace(copy):
+            raise OutputExists(f"{address} is not a result of meshhub; name another file, or pass overwrite=True")
 
 
 def _open_stored(address: str, storages: Storages) -> StoredFile:

@@ -33,8 +33,14 @@ def encode_png(pixels: UInt8) -> bytes:
     filtered[1:, 1:] = rows[1:] - rows[:-1]
     header = struct.pack(">IIBBBBB", width, height, 8, 6 if channels == 4 else 2, 0, 0, 0)
     data = zlib.compress(filtered.tobytes(), COMPRESSION_LEVEL)
-    # rendering intent 0: perceptual
-    chunks = [(b"IHDR", header), (b"sRGB", b"\0"), (b"IDAT", data), (b"IEND", b"")]
+    # rendering intent 0: perceptual; the keyword Software of §11.3.3.3 names the program, as in models
+    chunks = [
+        (b"IHDR", header),
+        (b"sRGB", b"\0"),
+        (b"tEXt", b"Software\0meshhub"),
+        (b"IDAT", data),
+        (b"IEND", b""),
+    ]
     return SIGNATURE + b"".join(_chunk(kind, payload) for kind, payload in chunks)
 
 

@@ -14,6 +14,7 @@ AMF = Format(
     extensions=(".amf",),
     media_types=("application/x-amf", "model/amf"),
     specification="ISO/ASTM 52915:2020",
+    generator_entry="model.amf",
 )
 
 _CARRIES: frozenset[Feature] = frozenset({"names", "colors", "materials", "metadata", "units"})

@@ -47,7 +47,7 @@ def write(scene: Scene, target: Target, options: AmfWriterOptions) -> None:
 
 def _document(scene: Scene, options: AmfWriterOptions) -> Iterator[bytes | memoryview]:
     """Yield the pieces of the document."""
-    yield b'<?xml version="1.0" encoding="UTF-8"?>\n<amf unit="millimeter" version="1.1">\n'
+    yield b'<?xml version="1.0" encoding="UTF-8"?>\n<amf unit="millimeter" version="1.1">\n<!-- meshhub -->\n'
     yield _metadata({"name": scene.name, **scene.metadata})
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     objects, instances = _share_objects(scene, parts, options)

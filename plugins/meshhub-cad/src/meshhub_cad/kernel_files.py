@@ -81,7 +81,8 @@ def write_brep(scene: Scene, target: Target, options: BrepWriterOptions) -> None
         version = TopTools_FormatVersion.TopTools_FormatVersion_VERSION_1
         BRepTools.Write_s(_shape_of(_read_document(step)), stream, False, False, version)
     with target.open() as file:
-        file.write(stream.getvalue())
+        # readers skip the lines before the version
+        file.write(stream.getvalue().replace(b"\n", b"\nmeshhub\n", 1))
 
 
 @contextmanager

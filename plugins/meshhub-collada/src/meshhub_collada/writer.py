@@ -94,7 +94,9 @@ def _name(text: str) -> str:
 
 def _contributor(scene: Scene) -> str:
     metadata = {key.casefold(): value for key, value in scene.metadata.items()}
-    fields = [(key, _text(metadata.get(key, ""))) for key in ("author", "copyright")]
+    texts = {key: _text(metadata.get(key, "")) for key in ("author", "copyright")}
+    # in the order of the schema
+    fields = [("author", texts["author"]), ("authoring_tool", "meshhub"), ("copyright", texts["copyright"])]
     return f"<contributor>{''.join(f'<{key}>{text}</{key}>' for key, text in fields if text)}</contributor>\n"
 
 

@@ -41,7 +41,7 @@ def write(scene: Scene, target: Target, options: OffWriterOptions) -> None:
         face_columns += _color_columns(palette[np.concatenate(face_materials)] * 255, options)
     prefix = "ST" * has_uv + "C" * has_colors + "N" * has_normals
     with target.open() as file:
-        file.write(f"{prefix}OFF\n{offsets[-1]} {len(faces)} 0\n".encode())
+        file.write(f"{prefix}OFF\n# meshhub\n{offsets[-1]} {len(faces)} 0\n".encode())
         file.write(write_rows(["", *[" "] * (len(columns) - 1), "\n"], columns))
         file.write(write_rows(["3 ", *[" "] * (len(face_columns) - 1), "\n"], face_columns))
 

@@ -38,6 +38,7 @@ class _File:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.file = rhino3dm.File3dm()
+        self.file.StartSectionComments = "meshhub"
         self.file.Settings.ModelUnitSystem = rhino3dm.UnitSystem.Millimeters
         self._layers: dict[tuple[str, ...], int] = {}
         self._count = 0

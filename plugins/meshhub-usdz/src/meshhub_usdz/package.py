@@ -22,6 +22,9 @@ _MAX_LAYERS_COUNT = 1000
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
+_MARK = b"meshhub"
+"""Content of the padding, by which meshhub recognizes its results; readers skip it."""
+
 _VERSION, _DOS_DATE, _PADDING_ID = 20, 33, 0x1986
 """ZIP 2.0; 1980-01-01, so that the same scene gives the same bytes; id of the field that OpenUSD uses for padding."""
 
@@ -111,7 +114,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
         offset = len(body)
         # an extra field of at least four bytes moves the data to an aligned position
         padding = -(offset + _LOCAL.size + len(encoded) + 4) % _ALIGNMENT_BYTES
-        extra = struct.pack("<HH", _PADDING_ID, padding) + b"\0" * padding
+        extra = struct.pack("<HH", _PADDING_ID, padding) + _MARK.ljust(padding, b"\0")[:padding]
         common = (_VERSION, 0, 0, 0, _DOS_DATE, zlib.crc32(data), len(data), len(data), len(encoded))
         body += _LOCAL.pack(b"PK\3\4", *common, len(extra)) + encoded + extra + data
         directory += _CENTRAL.pack(b"PK\1\2", _VERSION, *common, 0, 0, 0, 0, 0, offset) + encoded
