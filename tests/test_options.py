@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
+from meshhub import Registry
 from meshhub.errors import InvalidOption, MeshhubError
 from meshhub.model.options import (
     OptionField,
@@ -21,6 +22,8 @@ from meshhub.model.options import (
     parse_options,
     schema,
 )
+from meshhub.toolkit.cut_planes import parse_planes
+from meshhub.toolkit.lengths import parse_lengths
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -59,7 +62,7 @@ def test_empty_text_is_absent(name: str, text: str) -> None:
         ("sample_count", "٥٠"), ("sample_count", "5e1"), ("sample_count", "9" * 5000),
         ("sample_length_mm", "0"), ("sample_length_mm", "-1"), ("sample_length_mm", "nan"),
         ("sample_length_mm", "inf"), ("sample_length_mm", "1e999"), ("sample_length_mm", "1,5"),
-        ("sample_length_mm", "1_0"), ("sample_length_mm", "0x10"), ("sample_length_mm", "10 mm"),
+        ("sample_length_mm", "1_0"), ("sample_length_mm", "0x10"), ("sample_length_mm", "10 yd"),
         ("sample_kind", "oval"),
     ],
 )  # fmt: skip
@@ -170,3 +173,55 @@ def test_an_error_without_options_keeps_its_braces(text: str) -> None:
     error = MeshhubError(f"{{sample}} {text!r}")
     assert error.spelled(flag_of) == error.message
     assert error.message.startswith("{sample}")
+
+
+@pytest.mark.parametrize(
+    ("text", "millimeters"),
+    [
+        ("40", 40),
+        ("4cm", 40),
+        ("40 mm", 40),
+        ("1.1in", 27.94),
+        ('1"', 25.4),
+        ("0.1 ft", 30.48),
+        ("0.04M", 40),
+        ("400µm", 0.4),
+    ],
+)
+def test_lengths_have_units(text: str, millimeters: float) -> None:
+    assert Registry(entry_points=False).options["target_height_mm"].parse(text) == millimeters
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [("rotate_x_deg", "45°", 45), ("rotate_x_deg", "45 deg", 45), ("scale_percent", "150 %", 150)],
+)
+def test_angles_and_percentages_have_units(name: str, text: str, value: float) -> None:
+    assert Registry(entry_points=False).options[name].parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("40,5", "such as 40.5"), ("4 yd", "in mm, um, cm"), ("1,500", "in mm"), ("45°", "in mm"), ("-4cm", "100000 mm")],
+)
+def test_a_wrong_length_says_what_it_must_be(text: str, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message) as caught:
+        Registry(entry_points=False).options["target_height_mm"].parse(text)
+    assert len(caught.value.message) <= 160
+
+
+@pytest.mark.parametrize("text", ["200x200x180mm", "20 x 20 x 18 cm", "200mmx200mmx180mm", "200x200x180"])
+def test_boxes_have_units(text: str) -> None:
+    assert parse_lengths("print_volume_mm", text, "220x220x250", 1) == (200, 200, 180)
+
+
+@pytest.mark.parametrize("text", ["200x200", "1e3x2x3", "200,5x200x180", "200x200x180 yd", "mmx2x3"])
+def test_a_wrong_box_is_rejected(text: str) -> None:
+    with pytest.raises(InvalidOption, match="or 220x220x250mm"):
+        parse_lengths("print_volume_mm", text, "220x220x250", 1)
+
+
+def test_planes_have_units() -> None:
+    assert [position.value for position in parse_planes("cut_plane", "z=4cm,x=10 mm,y=50%", 8)] == [40, 10, 50]
+    with pytest.raises(InvalidOption):
+        parse_planes("cut_plane", "z=4yd", 8)

@@ -981,3 +981,59 @@ def test_statements_of_other_programs_and_rulers_are_ignored() -> None:
 
 def test_a_vertex_of_no_face_may_have_no_position() -> None:
     assert parse_obj("v 0 0 0\nv nan nan nan\nv 1 0 0\nv 0 1 0\nf 1 3 4\n").face_count == 1
+
+
+@pytest.mark.parametrize(
+    ("kd", "color"),
+    [
+        ("1,0 0,0 0,0", (1, 0, 0)),
+        ("1.0, 0.5, 0.0", (1, 0.5, 0)),
+        ("0.5,0.2,0.1", (0.5, 0.2, 0.1)),
+        ("1,0,0", (1, 0, 0)),
+    ],
+)
+def test_colors_with_decimal_commas_are_read(kd: str, color: tuple[float, ...]) -> None:
+    mtl = f"newmtl a\nKd {kd}\nd 0,5\nKs 1,0 1,0 1,0\nNs 96,0\n".encode()
+    scene, notes = parse_with_notes(f"mtllib m.mtl\nusemtl a\n{TETRA}{FACES}", {"m.mtl": mtl})
+    (material,) = scene.materials
+    assert material.base_color == pytest.approx((*color, 0.5))
+    assert material.roughness < 1
+    assert not notes
+
+
+@pytest.mark.parametrize(
+    "statement", ["Kd spectral x.rfl 1", "Kd red", "Kd 1 0", "Ke nan 0 0", "d x", "Tr -", "Ns 1e999", "Pr ?"]
+)
+def test_optional_values_that_cannot_be_read_are_noted(statement: str) -> None:
+    mtl = f"newmtl a\n{statement}\n".encode()
+    scene, notes = parse_with_notes(f"mtllib m.mtl\nusemtl a\n{TETRA}{FACES}", {"m.mtl": mtl})
+    assert scene.materials[0].base_color == (1, 1, 1, 1)
+    assert statement.split()[0] in notes["value_ignored"]
+    assert len(notes["value_ignored"]) <= 160
+
+
+def test_decimal_commas_of_vertices_are_read() -> None:
+    text = TETRA.replace("1", "1,5").replace(" 0", " 0,0")
+    assert np.ptp(bounds(parse_obj(text + FACES)), axis=0) == pytest.approx((1.5, 1.5, 1.5))
+    assert_tetra(parse_obj(TETRA.replace(" 0 ", " 0.0, ").replace(" 1 ", " 1, ") + FACES))
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_backslash_ends_no_name_path_or_comment(line_end: str) -> None:
+    names = f"# from C:\\models\\\nmtllib m.mtl\no part\\\n{TETRA}usemtl a\\\ng group\\\n"
+    text = f"{names}{FACES[:8]} # C:\\x\\\n{FACES[8:-3]} \\\n 4\n"
+    mtl = "# C:\\\nnewmtl a\\\nmap_bump C:\\tex\\\nKd 1 \\\n 0 0\n"
+    scene, _ = parse_with_notes(text.replace("\n", line_end), {"m.mtl": mtl.replace("\n", line_end).encode()})
+    assert sum(len(mesh.faces) for mesh in scene.meshes) == 4
+    assert scene.materials[0].name == "a\\"
+    assert scene.materials[0].base_color == (1, 0, 0, 1)
+
+
+def test_normals_that_are_not_numbers_are_noted() -> None:
+    _, notes = parse_with_notes(f"{TETRA}vn nan 0 0\n{FACES}")
+    assert "1 normals" in notes["value_ignored"]
+
+
+def test_polypaint_of_another_number_of_vertices_is_noted() -> None:
+    _, notes = parse_with_notes(f"{TETRA}#MRGB ffff0000\n{FACES}")
+    assert "do not match 4 vertices" in notes["value_ignored"]

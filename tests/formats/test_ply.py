@@ -583,3 +583,20 @@ def test_corpus_files_agree_with_trimesh(corpus: Path, corpus_index: list[dict[s
         loaded = trimesh.load(path, force="mesh", process=False)
         assert scene.face_count == len(loaded.faces) == int(row["n_faces"]), row["file"]
         assert np.allclose(bounds(scene), loaded.bounds, rtol=1e-6, atol=1e-9), row["file"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "values"),
+    [
+        ("float red, float green, float blue", ["nan", 0, 1]),
+        ("int red, int green, int blue", [300, 0, -5]),
+        ("uchar red, uchar green", [1, 2]),
+        ("float nx, float ny, float nz", ["nan", 0, 1]),
+    ],
+)
+def test_colors_and_normals_that_cannot_be_read_are_noted(properties: str, values: list[object]) -> None:
+    vertex = [[*point, *values] for point in POINTS]
+    _, notes = load_with_notes(
+        ply("ascii", ("vertex", f"{XYZ}, {properties}", vertex), ("face", LIST, faces_of(QUADS)))
+    )
+    assert "value_ignored" in notes

@@ -451,3 +451,13 @@ def test_corpus_files_agree_with_trimesh(corpus: Path, corpus_index: list[dict[s
         assert scene.face_count == len(loaded.faces) == int(row["n_faces"]), row["file"]
         assert np.allclose(bounds(scene), loaded.bounds, rtol=1e-6, atol=1e-9), row["file"]
         assert sniff(path.read_bytes()[:65536], path.stat().st_size) >= 50, row["file"]
+
+
+@pytest.mark.parametrize("place", ["solid thing\n", "outer loop"])
+def test_color_lines_of_text_are_noted(place: str) -> None:
+    data = text(CORNERS).replace(
+        place, f"color 1 0 0\n{place}" if place != "solid thing\n" else f"{place}color 1 0 0\n"
+    )
+    scene, notes = load_with_notes(data.encode())
+    assert_is_the_brick(scene)
+    assert "value_ignored" in notes

@@ -88,10 +88,14 @@ export function listRows(supported: Supported): Record<string, Field> {
 
 export type Problem = "enterValue" | "wholeNumber" | "outOfBounds";
 
+/** Number with a unit, which the service converts: 4cm, 45°, 150 %. */
+const QUANTITY = /^[-+]?(\d+\.?\d*|\.\d+)\s*(mm|um|[µμ]m|cm|m|in|inch|"|ft|°|deg|degrees?|%|percent|mm\/s|g\/cm[3³])$/i;
+
 /** Return the problem of a value, or null if the service accepts it. */
 export function checkValue(field: Field, value: Value | undefined): Problem | null {
   if (field.type !== "integer" && field.type !== "number") return null;
   if (value === undefined || value === "") return null;
+  if (field.type === "number" && QUANTITY.test(String(value))) return null;
   const number = Number(value);
   if (!Number.isFinite(number)) return "enterValue";
   if (field.type === "integer" && !Number.isInteger(number)) return "wholeNumber";

@@ -24,6 +24,8 @@ const settings = { target: "3mf", options: { repair: true, target_height_mm: "40
 
 test("values are checked against the bounds of their field", () => {
   expect(checkValue(height, "40")).toBeNull();
+  expect(checkValue(height, "4 cm")).toBeNull();
+  expect(checkValue(height, "4 yards")).toBe("enterValue");
   expect(checkValue(height, "")).toBeNull();
   expect(checkValue(height, "0")).toBe("outOfBounds");
   expect(checkValue(height, "100001")).toBe("outOfBounds");

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fbx_files import (
     AXES_Y,
+    AXES_Z,
     LINKED,
     PAINTED,
     PLACE,
@@ -80,6 +81,12 @@ def test_units_and_axes(data: bytes, expected: list[list[float]]) -> None:
     scene = read(data)
     assert bounds(scene) == pytest.approx(np.array(expected), abs=1e-6)
     assert volume(scene) > 0
+
+
+@pytest.mark.parametrize(("axes", "up"), [(AXES_Y, "Y"), (AXES_Z, "Z")])
+def test_the_note_names_the_axis_of_the_file(axes: dict[str, int], up: str) -> None:
+    report = REGISTRY.convert(Source.from_bytes(fbx(axes=axes), "a.fbx"), Target(), to="stl")
+    assert [note.values["up"] for note in report.notes if note.code == "frame_converted"] == [up]
 
 
 def test_instances_colors_and_names() -> None:

@@ -30,6 +30,7 @@ from msgspec import inspect as shape
 
 from meshhub.errors import MAX_QUOTED_CHARS, ErrorValue, InvalidOption, format_number, quote
 from meshhub.model.capabilities import Unit, Up
+from meshhub.model.quantities import describe_number, parse_quantity, units_of
 
 Kind = Literal["flag", "integer", "number", "choice", "text"]
 """Kind of an option field."""
@@ -62,9 +63,6 @@ _RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday",
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 """Whole number of at most 18 digits, which always fits into a signed 64-bit integer."""
-
-_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-"""Decimal number; unlike `float`, it excludes underscores, infinity, NaN and digits of other scripts."""
 
 
 def flag_of(name: str) -> str:
@@ -258,9 +256,11 @@ class OptionField(Struct, frozen=True, kw_only=True):
                     raise self._error(text, "must be a whole number of at most 18 digits")
                 return int(text)
             case "number":
-                if not _NUMBER.fullmatch(text):
-                    raise self._error(text, "must be a finite number with a decimal point")
-                return float(text)
+                units = units_of(self.name)
+                number = parse_quantity(text, units)
+                if number is None:
+                    raise self._error(text, describe_number(text, units))
+                return number
             case "choice":
                 return text.lower()
             case "text":
@@ -293,8 +293,12 @@ class OptionField(Struct, frozen=True, kw_only=True):
             or (self.maximum is not None and value > self.maximum)
         ):
             bounds = {"min": self.minimum, "max": self.maximum}
+            has_unit = isinstance(requested, str) and not requested.strip()[-1:].isdigit()
+            unit = f" {next(iter(units_of(self.name)), '')}" if has_unit else ""
             raise self._error(
-                requested, f"must be {self.bounds()}", **{k: v for k, v in bounds.items() if v is not None}
+                requested,
+                f"must be {self.bounds()}{unit}".rstrip(),
+                **{k: v for k, v in bounds.items() if v is not None},
             )
 
     def _error(self, value: object, rule: str, **bounds: float) -> InvalidOption:

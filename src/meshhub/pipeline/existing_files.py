@@ -106,7 +106,7 @@ def is_own_result(path: Path, formats: Iterable[Format]) -> bool:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         if head.startswith(_ZIP_SIGNATURE):
-            # the archive itself, in which formats such as USDZ store files uncompressed, and entries that are compressed
+            # formats such as USDZ store files uncompressed; others name an entry that may be compressed
             entries = {format_.generator_entry for format_ in formats} - {""}
             head = b"".join((head, *_read_heads(path, entries)))
     except (OSError, MeshhubError):

@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from meshhub.errors import InvalidOption, quote
+from meshhub.model.quantities import parse_quantity, units_of
 
 if TYPE_CHECKING:
     from meshhub.model.scene import Float64
 
-_POSITION = re.compile(r"([xyz])=(-?\d{1,6}(?:\.\d{1,6})?)(%?)", re.ASCII)
-"""Axis, and millimeters or percent."""
+_POSITION = re.compile(r"([xyz])=(-?\d{1,6}(?:\.\d{1,6})?)([^\d.,]*)", re.ASCII)
+"""Axis, number, and a unit of length or the percent sign; without a unit, millimeters."""
 
 
 class Plane(NamedTuple):
@@ -57,12 +58,20 @@ def parse_planes(option: str, text: str, max_count: int) -> tuple[PlanePosition,
         InvalidOption: The value has another form, a percentage is not between 0 and 100, or there are too many planes.
     """
     texts = text.replace(" ", "").split(",")
-    matches = [match for each in texts if (match := _POSITION.fullmatch(each))]
-    positions = tuple(PlanePosition("xyz".index(match[1]), float(match[2]), bool(match[3])) for match in matches)
+    positions = [position for each in texts if (position := _parse_position(each))]
     is_inside = all(not position.is_percent or 0 < position.value < 100 for position in positions)
     if len(positions) < len(texts) or len(positions) > max_count or not is_inside:
         raise InvalidOption(
             f"option '{{{option}}}' must be 1 to {max_count} planes, such as z=40 or z=50%,x=0, got {quote(text)}",
             options=(option,),
         )
-    return positions
+    return tuple(positions)
+
+
+def _parse_position(text: str) -> PlanePosition | None:
+    match = _POSITION.fullmatch(text)
+    if match is None:
+        return None
+    is_percent = match[3] == "%"
+    value = parse_quantity(match[2] + match[3], units_of("_percent" if is_percent else "_mm"))
+    return None if value is None else PlanePosition("xyz".index(match[1]), value, is_percent)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 
 from meshhub.errors import InvalidOption, format_number, quote
+from meshhub.model.quantities import parse_quantity, units_of
 
-_LENGTH = r"\d{1,6}(?:\.\d{1,6})?"
+_LENGTH = re.compile(r"\d{1,6}(?:\.\d{1,6})?", re.ASCII)
+_UNIT = re.compile(r"[^\d\s.,]*\Z")
 
 _COUNTS = {2: "two", 3: "three"}
 
 
 def parse_lengths(option: str, text: str, example: str, low: float, high: float = 999_999.0) -> tuple[float, ...]:
     """Return the lengths in the value of an option, which are separated by "x" or "×", with or without blanks.
+
+    A unit at the end applies to the lengths without one: "20x20x25cm".
 
     Args:
         option: Name of the option, for the message.
@@ -24,13 +28,28 @@ def parse_lengths(option: str, text: str, example: str, low: float, high: float 
         InvalidOption: The value has another form, or a length is out of bounds.
     """
     count = example.count("x") + 1
-    plain = re.sub(r"\s*[xX×]\s*", "x", text.strip())
-    is_valid = re.fullmatch(f"{_LENGTH}(?:x{_LENGTH}){{{count - 1}}}", plain, re.ASCII)
-    lengths = tuple(map(float, plain.split("x"))) if is_valid else ()
+    words = re.split(r"\s*[xX×]\s*", text.strip())
+    lengths = _parse_words(words) if len(words) == count else ()
     if not lengths or not low <= min(lengths) <= max(lengths) <= high:
         raise InvalidOption(
             f"option '{{{option}}}' must be {_COUNTS[count]} lengths from {format_number(low)} to "
-            f"{format_number(high)} mm, such as {example}, got {quote(text)}",
+            f"{format_number(high)} mm, such as {example} or {example}mm, got {quote(text)}",
             options=(option,),
         )
     return lengths
+
+
+def _parse_words(words: list[str]) -> tuple[float, ...]:
+    """Return the lengths in mm; none if a word is not a length."""
+    units = units_of("_mm")
+    last = (_UNIT.search(words[-1]) or [""])[0]
+    lengths = []
+    for word in words:
+        number = _LENGTH.match(word)
+        unit = word[number.end() :].strip() if number else ""
+        is_length = number is not None and not re.search(r"[\d.,]", unit)
+        length = parse_quantity(f"{number[0]}{unit or last}", units) if number and is_length else None
+        if length is None:
+            return ()
+        lengths.append(length)
+    return tuple(lengths)

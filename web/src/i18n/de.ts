@@ -680,6 +680,7 @@ export const de: Catalog = {
     unknown_required_extension: "Die Datei verlangt die unbekannte Erweiterung {name}; nur Dreiecke wurden gelesen.",
     volume_settings_copied: "Einige Kopien ({count}) haben keine Einstellungen; sie wurden wie die erste gelesen.",
     animations_ignored: "Die Datei hat Animationen; gelesen wurde die Ruhelage.",
+    value_ignored: "Eine Angabe der Datei ist ungültig und fehlt, etwa eine Farbe.",
     attribute_ignored: "Eine Angabe zu den Punkten ist ungültig und fehlt.",
     buffer_cut_short: "Die Datei ist vielleicht abgeschnitten: Daten fehlen.",
     faces_dropped: "Dreiecke ohne Eckpunkte wurden weggelassen ({count}).",

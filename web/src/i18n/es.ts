@@ -665,6 +665,7 @@ export const es: Catalog = {
     unknown_required_extension: "El archivo exige la extensión desconocida {name}; solo se leyeron triángulos.",
     volume_settings_copied: "Algunas copias ({count}) no tienen ajustes; se leyeron como la primera.",
     animations_ignored: "El archivo tiene animaciones; se leyó la posición de reposo.",
+    value_ignored: "Un dato del archivo no es válido y falta, por ejemplo un color.",
     attribute_ignored: "Un dato de los vértices no es válido y falta.",
     buffer_cut_short: "El archivo quizá está cortado: faltan datos.",
     faces_dropped: "Se omitieron triángulos sin vértices ({count}).",

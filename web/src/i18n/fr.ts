@@ -672,6 +672,7 @@ export const fr: Catalog = {
     unknown_required_extension: "Le fichier exige l’extension inconnue {name} ; seuls les triangles ont été lus.",
     volume_settings_copied: "Des copies ({count}) sont sans réglages ; elles sont lues comme la première.",
     animations_ignored: "Le fichier a des animations ; la position de repos a été lue.",
+    value_ignored: "Une donnée du fichier est invalide et manque, par exemple une couleur.",
     attribute_ignored: "Une donnée des sommets est invalide et manque.",
     buffer_cut_short: "Le fichier est peut-être tronqué : des données manquent.",
     faces_dropped: "Des triangles sans sommets ont été omis ({count}).",

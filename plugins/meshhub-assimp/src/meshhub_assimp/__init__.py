@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meshhub import Feature, Format, Frame, Magic, Reader, Writer, hookimpl
-from meshhub.model.capabilities import Unit
+from meshhub.model.capabilities import Unit, Up
 
 MESHHUB_API = "1.0"
 
@@ -66,13 +66,14 @@ _NESTED = _BASE | {"hierarchy"}
 
 
 class Row(NamedTuple):
-    """Format, as assimp's reader gives it: Y up.
+    """Format, which assimp reads as Y up.
 
     format: declaration
     unit: unit of the format, or of the numbers of a format without one; None: each file states its own
     carries: features
     generated_names: regular expression of names of nodes that assimp makes up
     has_sniffer: whether some files have no signature
+    up: up axis of the files; without a unit of the format, each file states its own
     """
 
     format: Format
@@ -80,12 +81,13 @@ class Row(NamedTuple):
     carries: frozenset[Feature]
     generated_names: str = r"\Z"
     has_sniffer: bool = False
+    up: Up = "y"
 
 
 ROWS = (
     # assimp inserts nodes for pivots
     Row(FBX, None, _NESTED | {"instances", "colors", "units"}, r".*_\$AssimpFbx\$_", has_sniffer=True),
-    Row(_3DS, "mm", _NESTED, r"<3DS\w*Root>|3DSMesh_\d+\Z", has_sniffer=True),
+    Row(_3DS, "mm", _NESTED, r"<3DS\w*Root>|3DSMesh_\d+\Z", has_sniffer=True, up="z"),
     Row(_LWO, "m", _NESTED | {"colors"}, r"Pivot-|Layer_\d+\Z"),
     Row(_MS3D, "mm", _BASE - {"names"}, "<MS3DRoot>"),
     Row(_AC3D, "mm", _NESTED, r"ACWorld_\d+\Z"),
@@ -106,7 +108,7 @@ def meshhub_readers() -> list[Reader]:
             needs=("cmeel",),
             install="cmeel-assimp",
             carries=row.carries,
-            frame=None if row.unit is None else Frame(row.unit, "y"),
+            frame=None if row.unit is None else Frame(row.unit, row.up),
         )
         for row in ROWS
     ]

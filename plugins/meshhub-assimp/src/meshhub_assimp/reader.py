@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.model.capabilities import MILLIMETERS_PER
+from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
-from meshhub.toolkit.geometry import distinct, unit_vectors
+from meshhub.toolkit.geometry import distinct, frame_matrix, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
 from meshhub_assimp import ROWS, Row, fbx_rewriting
@@ -29,6 +29,9 @@ _MAX_DEPTH_COUNT = 1024
 
 _MAX_PARTS_COUNT = 100_000
 """Maximum placed meshes."""
+
+_Z_AXIS = 2
+"""Value of UpAxis for Z; 1 is Y."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
 """Relative difference up to which a unit counts as a known one, because files hold centimeters as float."""
@@ -52,7 +55,7 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
     """Read a file.
 
     Returns:
-        Scene in the unit of the file, Y up, in the bind pose.
+        Scene in the unit of the file, with its axis up, in the bind pose.
     Raises:
         UnreadableFile: The file is damaged, or of another format.
         EmptyModel: The file has no triangles.
@@ -60,9 +63,12 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
     """
     data = _PREPARATIONS.get(row.format.id, bytes)(source.read())
     with import_file(data, row.format.extensions[0], row.format.label) as (imported, reasons):
-        frame, matrix = (
-            _read_frame(read_numbers(imported.metadata)) if row.unit is None else (Frame(row.unit, "y"), np.eye(4))
-        )
+        if row.unit is None:
+            frame, matrix = _read_frame(read_numbers(imported.metadata))
+        else:
+            frame, matrix = Frame(row.unit, row.up), np.eye(4)
+        # assimp has turned the model to Y up
+        matrix = matrix @ frame_matrix(Frame(frame.unit, "y"), frame)
         builder = _Builder(imported, Appearance(imported, source))
         for name, path, placement, meshes in _placements(imported, re.compile(row.generated_names)):
             builder.add(name, path, matrix @ placement, meshes)
@@ -82,17 +88,18 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
 
 
 def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
-    """Return the frame of the scene, and the matrix from the unit of the file to it. Raises UnreadableFile.
+    """Return the frame of the file, and the matrix from the unit of the file to it. Raises UnreadableFile.
 
     The root node of assimp contains the rotation from the axes of the file to Y up, but not its unit.
     """
+    up: Up = "z" if settings.get("UpAxis") == _Z_AXIS else "y"
     mm = settings.get("UnitScaleFactor", 1.0) * _MILLIMETERS_PER_CENTIMETER
     if not (np.isfinite(mm) and mm > 0):
         raise UnreadableFile(f"UnitScaleFactor gives {mm:g} mm, not a positive number; correct it in the file")
     for name, millimeters in MILLIMETERS_PER.items():
         if abs(mm / millimeters - 1) < _UNIT_TOLERANCE_RATIO:
-            return Frame(name, "y"), np.eye(4)
-    return Frame("mm", "y"), np.diag([mm, mm, mm, 1.0])
+            return Frame(name, up), np.eye(4)
+    return Frame("mm", up), np.diag([mm, mm, mm, 1.0])
 
 
 def _placements(

@@ -51,6 +51,7 @@ def read(source: Source, options: ObjReaderOptions) -> Scene:
     colors, has_color = _read_colors(points)
     if colors is None:
         colors, has_color = _read_polypaint(lines, len(points.rows))
+    _note_non_finite({"texture coordinates": uv.rows[:, :2], "normals": normals.rows[:, :3]})
     data = VertexData(
         np.ascontiguousarray(points.rows[:, :3]),
         colors,
@@ -75,6 +76,14 @@ def read(source: Source, options: ObjReaderOptions) -> Scene:
         materials.materials,
         materials.images,
     )
+
+
+def _note_non_finite(tables: dict[str, Float32]) -> None:
+    """Note rows of optional tables that are read as 0 because they are not finite."""
+    for label, rows in tables.items():
+        count = int((~np.isfinite(rows).all(axis=1)).sum())
+        if count:
+            note("value_ignored", f"{count} {label} of the OBJ are not finite numbers: read as 0")
 
 
 def _check_keywords(lines: Lines) -> None:
@@ -144,7 +153,13 @@ def _read_polypaint(lines: Lines, count: int) -> tuple[UInt8 | None, NDArray[np.
     """
     text = bytes(lines.join(lines.find(statements.COMMENT_M)))
     digits = b"".join(_POLYPAINT.findall(text))
-    if len(digits) != 8 * count or len(lines.find(statements.MTLLIB)):
+    if len(lines.find(statements.MTLLIB)):
+        return None, None
+    if len(digits) != 8 * count:
+        if digits:
+            note(
+                "value_ignored", f"{len(digits) // 8} colors in comments (#MRGB) do not match {count} vertices: ignored"
+            )
         return None, None
     rows = np.frombuffer(bytes.fromhex(digits.decode()), np.uint8).reshape(-1, 4)
     colors = np.column_stack([rows[:, 1:], np.full(count, 255, np.uint8)])

@@ -26,6 +26,9 @@ _NORMAL = ("nx", "ny", "nz")
 COLOR_NAMES = frozenset(name for names in _CHANNELS for name in names)
 UV_NAMES = frozenset(name for names in _UV for name in names)
 
+_MAX_BYTE_LIKE = 1023.0
+"""Largest number of a color whose range is 255; larger ones range to 65535."""
+
 MAX_TEXTURES_COUNT = 256
 """Maximum textures to read; each is a file to look up, and real files name a few."""
 
@@ -36,7 +39,10 @@ MAX_TEXTURE_NAME_LENGTH = 80
 def read_colors(table: ElementTable) -> UInt8 | None:
     """Return the (n, 4) sRGB colors of an element's rows, or None."""
     for names in _CHANNELS:
-        if not all(name in table.columns for name in names[:3]):
+        present = [name for name in names[:3] if name in table.columns]
+        if len(present) < 3:
+            if len(present) > 1:
+                note("value_ignored", f"the PLY file has only {' and '.join(present)} of a color: ignored")
             continue
         colors = np.full((table.count, 4), 255, np.uint8)
         rgb = [table.columns[name] for name in names[:3]]
@@ -45,12 +51,27 @@ def read_colors(table: ElementTable) -> UInt8 | None:
                 values = table.columns[name]
                 # a dark channel has the range of the other channels of its type
                 peers = [column for column in rgb if column.dtype == values.dtype] or [values]
-                colors[:, channel] = _to_bytes(values, max(float(np.nanmax(peer, initial=0)) for peer in peers))
+                colors[:, channel] = _to_bytes(
+                    values, max(float(np.max(peer, where=np.isfinite(peer), initial=0)) for peer in peers)
+                )
+        if not all(_is_in_range(column) for column in rgb):
+            note(
+                "value_ignored",
+                "colors of the PLY file are not finite, or outside of 0 to 255 or 65535: read as the nearest",
+            )
         if table.count and not colors[:, 3].any():
             colors[:, 3] = 255
             note("alpha_zero", "all colors in the PLY file are fully transparent: read as opaque")
         return colors
     return None
+
+
+def _is_in_range(column: Column) -> bool:
+    """Return whether the numbers of a channel are finite, and inside of a range of colors."""
+    if column.dtype in (np.uint8, np.uint16) or not len(column):
+        return True
+    low, high = float(column.min()), float(column.max())
+    return low >= 0 and (high <= 255 or _MAX_BYTE_LIKE < high <= 65535)
 
 
 def _to_bytes(values: Column, largest: float) -> UInt8:
@@ -63,7 +84,7 @@ def _to_bytes(values: Column, largest: float) -> UInt8:
     scale = 1.0
     if values.dtype.kind == "f" and largest <= 1:
         scale = 255.0
-    elif values.dtype == np.uint16 and largest > 255:
+    elif largest > (255 if values.dtype == np.uint16 else _MAX_BYTE_LIKE):
         scale = 1 / 257
     scaled = np.nan_to_num(values.astype(np.float64), nan=0, posinf=255, neginf=0) * scale
     channel: UInt8 = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
@@ -91,7 +112,10 @@ def read_normals(table: ElementTable) -> Float32 | None:
     if not all(name in table.columns for name in _NORMAL):
         return None
     normals = np.stack([table.columns[name] for name in _NORMAL], axis=1).astype(np.float64)
-    if not np.isfinite(normals).all() or not normals.any():
+    if not np.isfinite(normals).all():
+        note("value_ignored", "normals of the PLY file are not finite numbers: read without normals")
+        return None
+    if not normals.any():
         return None
     return unit_vectors(normals).astype(np.float32)
 

@@ -14,7 +14,7 @@ from itertools import accumulate, islice, pairwise
 import numpy as np
 
 from meshhub.builtin_plugins.stl.token_parser import BadNumber, CutOff, Facets, parse_tokens
-from meshhub.errors import CUT_OFF, EmptyModel, ModelTooComplex, UnreadableFile, quote
+from meshhub.errors import CUT_OFF, EmptyModel, ModelTooComplex, UnreadableFile, format_count, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.columns import Irregular, blank_comments, read_rows
@@ -28,6 +28,7 @@ _FACET = re.compile(rb"(?:^|\s)facet(?=\s+normal\b)")
 _VERTEX = re.compile(rb"(?<!\S)vertex(?!\S)")
 _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
 _KEYWORD = b"solid"
+_COLOR = re.compile(rb"(?im)^ *colou?r +[-+.\d]")
 
 _MAX_LINE_BYTES = 4096
 """Maximum bytes searched for the start of a line, or for blank lines; bounds the work on hostile text."""
@@ -71,6 +72,8 @@ def parse_text(data: bytes) -> Scene:
         words = words.lower()
     solids, is_closed = _find_solids(text, words)
     facets = _parse_regular(words, [solid.spans for solid in solids])
+    # text with further lines is irregular
+    color_count = 0 if facets is not None else len(_COLOR.findall(words))
     if facets is None:
         if not is_lowered:  # keywords further down may be in upper case
             words = words.lower()
@@ -82,6 +85,12 @@ def parse_text(data: bytes) -> Scene:
             f"the file does not end with endsolid: read its {len(facets.corners)} triangles; "
             "check that the file is complete",
             count=len(facets.corners),
+        )
+    if color_count:
+        note(
+            "value_ignored",
+            f"the STL text has {format_count(color_count, 'line', 'lines')} with a color, which the format does not "
+            "have: read the shape alone",
         )
     return _build_scene(solids, facets)
 

@@ -110,7 +110,7 @@ class MaterialReader:
         if strength is not None:
             emissive *= strength.number("emissiveStrength", 1.0)
         red, green, blue = _encode_color(np.array(shading.color[:3]))
-        alpha_mode = _ALPHA_MODES.get(source.name("alphaMode"), "opaque")
+        alpha_mode = _read_alpha_mode(source)
         is_opaque = alpha_mode == "opaque"
         material = Material(
             name=source.name(),
@@ -250,6 +250,17 @@ class MaterialReader:
             self._image_by_content[id(data)] = len(self.images)
             self.images.append(Image(data, media_type, source.name()))
         return self._image_by_content[id(data)]
+
+
+def _read_alpha_mode(source: JsonObject) -> Literal["opaque", "mask", "blend"]:
+    stated = source.name("alphaMode") or "OPAQUE"
+    mode = _ALPHA_MODES.get(stated.upper())
+    if mode is None:
+        note(
+            "value_ignored",
+            f"{source.path_of('alphaMode')} is {quote(stated)}, not OPAQUE, MASK or BLEND: read as OPAQUE",
+        )
+    return mode or "opaque"
 
 
 def _clip(value: float) -> float:

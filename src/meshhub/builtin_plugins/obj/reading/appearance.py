@@ -13,10 +13,12 @@ from meshhub.builtin_plugins.obj.reading.mtl import (
     MAX_MTL_BYTES,
     Statements,
     TextureReference,
+    find_malformed,
     parse_color,
     parse_mtl,
     parse_number,
     parse_texture,
+    strip_halo,
 )
 from meshhub.builtin_plugins.obj.reading.parts import read_argument
 from meshhub.errors import format_number, printable, quote
@@ -174,6 +176,13 @@ def _build_material(
     name: str, statements: Statements, base: TextureReference | None, images: _TextureImages
 ) -> Material:
     """Build the material of the scene from MTL statements; `base` is the parsed `map_Kd`."""
+    malformed = find_malformed(statements)
+    if malformed:
+        listed = ", ".join(f"{key.capitalize()} {quote(statements[key])}" for key in malformed[:_MAX_LISTED_COUNT])
+        note(
+            "value_ignored",
+            f"material {quote(name)}: ignored what is not a number or a color: {listed}; export the material again",
+        )
     image = images.index(base)
     base_color = parse_color(statements.get("kd"))
     if image is not None and base_color is not None and not any(base_color):
@@ -252,7 +261,7 @@ def _read_alpha(name: str, statements: Statements) -> float:
     `Tr` is the transparency, but many programs write the opacity there, so `d` is preferred. A material with opacity 0
     would be invisible, so it is read as opaque.
     """
-    alpha = parse_number(statements.get("d", "").lower().removeprefix("-halo"))
+    alpha = parse_number(strip_halo(statements.get("d", "")))
     if alpha is None:
         transparency = parse_number(statements.get("tr"))
         alpha = 1.0 if transparency is None else 1.0 - transparency

@@ -41,7 +41,10 @@ _MAY_BE_NUMBERS = np.zeros(256, np.bool_)
 _MAY_BE_NUMBERS[list(b"v+-.0123456789")] = True
 
 _INDENT = re.compile(rb"(?m)^ +")
-_COMMENT_CONTINUED = re.compile(rb"(?m)^( *#[^\n]*)\\$")
+_NOT_CONTINUED = re.compile(
+    rb"(?m)^((?> *(?:#|(?:usemtl|mtllib|usemap|maplib|shadow_obj|trace_obj|call|csh|o|g|s) )|[^\n]*? #)[^\n]*\\)$"
+)
+"""Lines whose backslash at the end belongs to a name or a path; only lines of data are continued."""
 
 _MAX_SLICES_COUNT = 4096
 """Maximum runs of lines to join slice by slice; for more, a mask over all characters is faster."""
@@ -142,8 +145,7 @@ def split_lines(data: bytes) -> Lines:
         text += b"\n"
     physical_text = text
     if b"\\" in text and b"\\\n" in text:
-        # a backslash at the end of a comment, as in a path, does not continue the line
-        physical_text = _COMMENT_CONTINUED.sub(rb"\1", text)
+        physical_text = _NOT_CONTINUED.sub(rb"\1 ", text)
         text = physical_text.replace(b"\\\n", b" ")
         if not text.endswith(b"\n"):
             text += b"\n"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.obj.reading.lines import Index, Lines, remove_comments
 from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
 
-_BLANK = 32
-"""ASCII code of the space."""
+_BLANK, _NEWLINE, _COMMA, _POINT = 32, 10, 44, 46
+"""ASCII codes."""
 
 _MAX_NUMBERS_COUNT = 7
 """Maximum numbers kept per line: x y z and r g b a."""
@@ -58,7 +58,20 @@ def read_number_rows(lines: Lines, statement: int, dtype: str, min_count: int) -
     starts = np.append(0, np.cumsum(lines.lengths(chosen))[:-1])
     characters[starts] = _BLANK
     characters[starts + 1] = _BLANK
+    _replace_commas(characters)
     return _read_irregular(lines, chosen, characters, dtype, min_count)
+
+
+def _replace_commas(characters: NDArray[np.uint8]) -> None:
+    """Replace decimal commas by points if the text has no points, and commas before a space by spaces."""
+    commas = np.flatnonzero(characters == _COMMA)
+    if not len(commas):
+        return
+    if not (characters == _POINT).any():
+        characters[commas] = _POINT
+        return
+    is_separator = np.isin(characters[np.minimum(commas + 1, len(characters) - 1)], (_BLANK, _NEWLINE))
+    characters[commas[is_separator]] = _BLANK
 
 
 def _read_irregular(
