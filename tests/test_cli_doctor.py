@@ -67,7 +67,7 @@ def test_a_missing_optional_package_is_listed_with_its_purpose(light: pytest.Mon
     (check,) = find_checks(data, "draco")
     assert check["status"] == "missing"
     assert "glTF" in check["message"]
-    assert check["remedy"] == 'pip install "meshhub[draco]"'
+    assert check["remedy"] == 'pip install "dracopy>=1.4"'
     table = CliRunner().invoke(root, ["doctor"], env={"COLUMNS": "80"})
     assert "conversions run" in table.output
     assert max(map(len, table.output.splitlines())) <= 80

@@ -78,7 +78,8 @@ def test_a_missing_extra_ends_with_the_status_of_a_missing_dependency() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 7
-    assert done.stderr.endswith('litestar, which is not installed; pip install "meshhub[http]" [missing_dependency]\n')
+    assert 'litestar, which is not installed; pip install "' in done.stderr
+    assert done.stderr.endswith(" [missing_dependency]\n")
 
 
 @pytest.mark.parametrize(("arguments", "count"), [((), 3), (("--workers", "2"), 2)])

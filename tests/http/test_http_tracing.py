@@ -36,7 +36,7 @@ def test_a_missing_package_for_tracing_is_logged(
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     app = object()
     assert tracing.add_tracing(app, {tracing.ENDPOINT_VARIABLES[0]: "http://127.0.0.1:1"}) is app
-    assert 'pip install "meshhub[opentelemetry]"' in caplog.text
+    assert 'pip install "opentelemetry-' in caplog.text
 
 
 @pytest.fixture

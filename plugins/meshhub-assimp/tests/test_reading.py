@@ -85,7 +85,7 @@ def test_units_and_axes(data: bytes, expected: list[list[float]]) -> None:
 
 @pytest.mark.parametrize(("axes", "up"), [(AXES_Y, "Y"), (AXES_Z, "Z")])
 def test_the_note_names_the_axis_of_the_file(axes: dict[str, int], up: str) -> None:
-    report = REGISTRY.convert(Source.from_bytes(fbx(axes=axes), "a.fbx"), Target(), to="stl")
+    report = REGISTRY.convert(Source.from_bytes(fbx(axes=axes, unit_cm=1), "a.fbx"), Target(), to="stl")
     assert [note.values["up"] for note in report.notes if note.code == "frame_converted"] == [up]
 
 

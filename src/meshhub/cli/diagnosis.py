@@ -25,6 +25,7 @@ from meshhub.engine.isolated import Isolated
 from meshhub.engine.scratch import Scratch
 from meshhub.errors import MeshhubError, format_count
 from meshhub.model.chain import BUILT_IN
+from meshhub.model.installing import describe_install
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings, load
 
@@ -151,7 +152,7 @@ def run_checks() -> Iterator[Check]:
 def _check_packages() -> Iterator[Check]:
     for extra, packages in list_packages().items():
         missing = [name for name, version in packages.items() if version is None]
-        remedy = f'pip install "meshhub[{extra}]"' if extra else "pip install --force-reinstall meshhub"
+        remedy = describe_install(f"meshhub[{extra}]" if extra else "meshhub", missing)
         if not extra:
             message = f"missing: {', '.join(missing)}" if missing else f"{len(packages)} packages"
             yield Check(

@@ -9,7 +9,8 @@ import click
 
 from meshhub.cli.signals import Ended
 from meshhub.cli.verbosity import verbosity
-from meshhub.errors import MissingDependency
+from meshhub.errors import MissingDependency, describe_missing
+from meshhub.model.installing import describe_install
 
 
 @click.command()
@@ -49,7 +50,8 @@ def _import_serve() -> Callable[..., None]:
     try:
         from meshhub.http import serve
     except ImportError as error:
+        packages = [error.name or "a package"]
         raise MissingDependency(
-            f'the HTTP service needs {error.name or "a package"}, which is not installed; pip install "meshhub[http]"'
+            describe_missing("the HTTP service", packages, describe_install("meshhub[http]"))
         ) from error
     return serve

@@ -9,7 +9,8 @@ import click
 
 from meshhub.cli.signals import Ended
 from meshhub.cli.verbosity import verbosity
-from meshhub.errors import MissingDependency
+from meshhub.errors import MissingDependency, describe_missing
+from meshhub.model.installing import describe_install
 
 
 @click.command()
@@ -41,7 +42,8 @@ def _import_work() -> Callable[[], None]:
     try:
         from meshhub.http.server.working import work
     except ImportError as error:
+        packages = [error.name or "a package"]
         raise MissingDependency(
-            f'a worker needs {error.name or "a package"}, which is not installed; pip install "meshhub[http,cluster]"'
+            describe_missing("a worker", packages, describe_install("meshhub[http,cluster]"))
         ) from error
     return work

@@ -11,9 +11,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from meshhub.errors import describe_missing
+from meshhub.model.installing import describe_install
 
 if find_spec("httpx") is None:
-    raise ImportError(describe_missing("the client", ["httpx"], 'pip install "meshhub[client]"'), name="httpx")
+    raise ImportError(describe_missing("the client", ["httpx"], describe_install("meshhub[client]")), name="httpx")
 
 from meshhub.client.asynchronous import AsyncClient
 from meshhub.client.synchronous import Client

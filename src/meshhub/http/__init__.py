@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from meshhub.model.installing import describe_install
+
 _DEPENDENCIES = ("brotli", "limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
 
 _missing = [name for name in _DEPENDENCIES if find_spec(name) is None]
 if _missing:
     raise ImportError(
-        f'the HTTP service needs {", ".join(_missing)}, which is not installed; pip install "meshhub[http]"',
+        f"the HTTP service needs {', '.join(_missing)}, which is not installed; {describe_install('meshhub[http]')}",
         name=_missing[0],
     )
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from meshhub.errors import InvalidOption
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Capability, Check, Format, Operation, Reader, Storage, Writer
+from meshhub.model.installing import describe_install
 from meshhub.model.options import OptionField, Value
 from meshhub.model.recipes import Recipe
 from meshhub.pipeline.fork_lock import IMPORTING
@@ -35,7 +36,7 @@ class Declared(Struct, Generic[C], frozen=True):
     def remedy(self) -> str:
         """The command that installs the missing dependencies."""
         install = self.capability.install
-        return f'pip install "{install}"' if install else f"install {', '.join(self.missing)}"
+        return describe_install(install) if install else f"install {', '.join(self.missing)}"
 
 
 def declare(plugin: str, origin: str, capability: C) -> Declared[C]:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from msgspec import structs
 
 from meshhub.errors import MissingDependency, UnsupportedTarget, describe_missing, quote
+from meshhub.model.installing import describe_install
 from meshhub.model.sentences import translate_message
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel
@@ -28,7 +29,7 @@ def check_report_name(name: str) -> None:
     if extension not in (".html", ".htm", ".pdf"):
         raise UnsupportedTarget(f"reports are HTML or PDF files: name {quote(name)} with .html or .pdf")
     if extension == ".pdf" and importlib.util.find_spec("reportlab") is None:
-        remedy = "install it with `pip install 'meshhub[report]'`, or name an .html file and print that"
+        remedy = f"install it with `{describe_install('meshhub[report]')}`, or name an .html file and print that"
         raise MissingDependency(describe_missing("a report as PDF", ["reportlab"], remedy))
 
 

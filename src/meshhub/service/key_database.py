@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from meshhub.errors import InvalidKey, KeyStoreUnavailable, describe_missing
+from meshhub.model.installing import describe_install
 from meshhub.service.redaction import redact_error
 
 if find_spec("sqlalchemy") is None:
     raise ImportError(
-        describe_missing("the store of API keys", ["sqlalchemy"], 'pip install "meshhub[http]"'), name="sqlalchemy"
+        describe_missing("the store of API keys", ["sqlalchemy"], describe_install("meshhub[http]")), name="sqlalchemy"
     )
 
 import platformdirs
@@ -268,7 +269,7 @@ def _add_driver(url: URL) -> URL:
     if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         return url
     if find_spec("psycopg") is None:
-        raise ImportError(describe_missing("PostgreSQL", ["psycopg"], 'pip install "meshhub[postgres]"'))
+        raise ImportError(describe_missing("PostgreSQL", ["psycopg"], describe_install("meshhub[postgres]")))
     return url.set(drivername="postgresql+psycopg")
 
 

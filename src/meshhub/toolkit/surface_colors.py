@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.model.installing import describe_install
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Int32, Material, Scene, UInt8
 from meshhub.toolkit.colors import LINEAR_OF_BYTE, decode_srgb, encode_srgb
@@ -248,7 +249,8 @@ def _decode_textures(scene: Scene, images: Mapping[int, int | None]) -> dict[int
     if any(pixels is None for pixels in decoded.values()):
         note(
             "texture_not_decoded",
-            "a texture cannot be decoded, so its colors are missing; `pip install 'meshhub[textures]'` adds a decoder",
+            "a texture cannot be decoded, so its colors are missing; "
+            f"`{describe_install('meshhub[textures]')}` adds a decoder",
         )
     return {
         number: pixels

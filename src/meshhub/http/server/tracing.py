@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from meshhub.model.installing import describe_install
+
 log = logging.getLogger("meshhub.http")
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -26,7 +28,9 @@ def add_tracing(app: Any, environment: Mapping[str, str] = os.environ) -> Any:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        log.warning('requests are not traced: %s is not installed; pip install "meshhub[opentelemetry]"', error.name)
+        log.warning(
+            "requests are not traced: %s is not installed; %s", error.name, describe_install("meshhub[opentelemetry]")
+        )
         return app
     name = environment.get("OTEL_SERVICE_NAME") or "meshhub"
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), shutdown_on_exit=False)

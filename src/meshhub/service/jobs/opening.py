@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from meshhub.errors import InvalidSettings, describe_missing
+from meshhub.model.installing import describe_install
 from meshhub.service.jobs.files import JobFiles, LocalJobFiles
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from meshhub.service.jobs.store import JobStore
 from meshhub.service.key_database import data_folder
 from meshhub.service.settings import Settings
 
-INSTALL = 'pip install "meshhub[cluster]"'
+EXTRA = "meshhub[cluster]"
+"""Requirement of the stores of a cluster."""
 """Command that installs the packages of a cluster."""
 
 
@@ -25,7 +27,9 @@ def open_store(settings: Settings) -> JobStore:
         return PostgresJobStore(settings.jobs_database_url, root_path=settings.root_path)
     except ImportError as error:
         package = error.name or "psycopg"
-        raise InvalidSettings(f"jobs_database_url: {describe_missing('PostgreSQL', [package], INSTALL)}") from error
+        raise InvalidSettings(
+            f"jobs_database_url: {describe_missing('PostgreSQL', [package], describe_install(EXTRA))}"
+        ) from error
     except ValueError as error:
         raise InvalidSettings(f"jobs_database_url: {error}") from error
 
@@ -39,7 +43,9 @@ def open_files(settings: Settings) -> JobFiles:
             return ObjectJobFiles(settings.jobs_storage_url)
         except ImportError as error:
             package = error.name or "obstore"
-            raise InvalidSettings(f"jobs_storage_url: {describe_missing('S3', [package], INSTALL)}") from error
+            raise InvalidSettings(
+                f"jobs_storage_url: {describe_missing('S3', [package], describe_install(EXTRA))}"
+            ) from error
         except ValueError as error:
             raise InvalidSettings(f"jobs_storage_url: {error}") from error
     return LocalJobFiles(_folder(settings))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.model.installing import describe_install
 from meshhub.model.notes import note
 from meshhub.model.scene import Material, Mesh, Scene, UInt8
 from meshhub.toolkit.colors import multiply_colors
@@ -116,7 +117,8 @@ class _Textures:
                 self._failed.add(number)
                 note(
                     "texture_not_shown",
-                    "a texture cannot be decoded and is not shown; `pip install 'meshhub[textures]'` adds a decoder",
+                    "a texture cannot be decoded and is not shown; "
+                    f"`{describe_install('meshhub[textures]')}` adds a decoder",
                 )
                 return -1
             self.decoded[number] = Texture(pixels, material.wrap)

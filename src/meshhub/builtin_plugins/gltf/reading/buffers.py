@@ -10,6 +10,7 @@ import pybase64
 from meshhub.builtin_plugins.gltf.reading import meshopt
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
 from meshhub.errors import ExternalReference, ModelTooComplex, UnreadableFile
+from meshhub.model.installing import describe_install
 from meshhub.model.notes import note
 from meshhub.model.source import Source
 
@@ -129,7 +130,7 @@ class Buffers:
             if fallback is None:
                 raise UnreadableFile(
                     f"the model is compressed with {name}, whose decoder is not installed; "
-                    "run `pip install 'meshhub[meshopt]'`, or export the model uncompressed",
+                    f"run `{describe_install('meshhub[meshopt]')}`, or export the model uncompressed",
                     values={"extension": name},
                 )
             return fallback

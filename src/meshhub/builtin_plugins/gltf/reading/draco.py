@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.gltf.reading.accessors import Accessors, AttributeR
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
 from meshhub.errors import UnreadableFile
+from meshhub.model.installing import describe_install
 
 EXTENSION = "KHR_draco_mesh_compression"
 
@@ -38,7 +39,7 @@ def decode(
     if not is_available():
         raise UnreadableFile(
             f"the model is compressed with {EXTENSION}, whose decoder is not installed; "
-            "run `pip install 'meshhub[draco]'`, or export the model uncompressed",
+            f"run `{describe_install('meshhub[draco]')}`, or export the model uncompressed",
             values={"extension": EXTENSION},
         )
     import DracoPy
