@@ -148,9 +148,9 @@ PUBLIC_NAMES = """
     HoleStep Image InProcess Inspection InvalidOption Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError
     MissingDependency ModelInspection ModelTooComplex NoOptions Note Objection Operation OutputExists Part
     PartEstimate Place Plan Plugin PluginError PremiumRequired Price Progress Quote RadiusCount RateCard Reader
-    Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy ShuttingDown Source SourceError
-    Stage Step StepReport Storage StoredFile SurfaceCount Target UnreadableFile UnsafeArchive UnsupportedFormat
-    UnsupportedTarget Verdict WorkerCrashed Writer advance did hookimpl note track
+    Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy ServiceUnreachable ShuttingDown
+    Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target UnreadableFile UnsafeArchive
+    UnsupportedFormat UnsupportedTarget Verdict WorkerCrashed Writer advance did hookimpl note track
 """
 
 

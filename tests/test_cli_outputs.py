@@ -17,9 +17,11 @@ import pytest
 import trimesh
 from click.testing import CliRunner
 
+import toys
 from meshhub import Registry, Report
 from meshhub.cli import root
 from meshhub.cli.origins import CAN_RECORD
+from meshhub.cli.target_checks import is_foreign_model
 from models import brick
 from test_cli import EXAMPLE, list_files, meshhub_cli, meshhub_process, write_stl
 
@@ -120,6 +122,19 @@ def test_a_model_of_another_program_at_a_derived_name_is_kept(tmp_path: Path, ar
         assert (tmp_path / "a.ply").read_bytes() == before
     assert meshhub_cli("convert", "a.stl", "--output", "a.ply", "--force", cwd=tmp_path).returncode == 0
     assert meshhub_cli("convert", "a.stl", *arguments, "--force", cwd=tmp_path).returncode == 0
+
+
+def test_a_model_that_cannot_be_examined_is_kept(tmp_path: Path) -> None:
+    """The format of a plug-in, and one whose package is missing, count as models of another program."""
+    registry = Registry(plugins=[toys], entry_points=False)
+    (tmp_path / "a.toy").write_text("mine")
+    assert is_foreign_model(registry, tmp_path / "a.toy")
+    (tmp_path / "b.ply").write_text("no model")
+    assert not is_foreign_model(registry, tmp_path / "b.ply")
+    write_original_ply(tmp_path / "b.ply")
+    assert is_foreign_model(registry, tmp_path / "b.ply")
+    registry.write(registry.read(write_stl(tmp_path / "a.stl")), tmp_path / "c.ply")
+    assert not is_foreign_model(registry, tmp_path / "c.ply")
 
 
 @posix

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from meshhub.errors import RequestError as RequestError
     from meshhub.errors import RequestRefused as RequestRefused
     from meshhub.errors import ServerBusy as ServerBusy
+    from meshhub.errors import ServiceUnreachable as ServiceUnreachable
     from meshhub.errors import ShuttingDown as ShuttingDown
     from meshhub.errors import SourceError as SourceError
     from meshhub.errors import UnreadableFile as UnreadableFile
@@ -117,8 +118,8 @@ _NAMES_BY_MODULE = {
     "meshhub.errors": (
         "Canceled ConversionFailed ConversionTimeout EmptyModel EngineError ExternalReference InvalidOption "
         "MeshhubError MissingDependency ModelTooComplex OutputExists PluginError PremiumRequired RequestError "
-        "RequestRefused ServerBusy ShuttingDown SourceError UnreadableFile UnsafeArchive UnsupportedFormat "
-        "UnsupportedTarget WorkerCrashed"
+        "RequestRefused ServerBusy ServiceUnreachable ShuttingDown SourceError UnreadableFile UnsafeArchive "
+        "UnsupportedFormat UnsupportedTarget WorkerCrashed"
     ),
     "meshhub.hookspecs": "hookimpl",
     "meshhub.model.notes": "Note did note",

@@ -140,6 +140,11 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "conversion_timeout": ErrorCode(
         504, 5, "The conversion, or the whole request, took too long; fewer faces may help.", values=("seconds",)
     ),
+    "service_unreachable": ErrorCode(
+        None,
+        5,
+        "No service of meshhub responds at the address, or the connection fails.",
+    ),
     "canceled": ErrorCode(None, 5, "The caller canceled the conversion."),
     "missing_dependency": ErrorCode(
         None, 7, "A package is not installed; the message names the command that installs it."

@@ -330,6 +330,12 @@ class ServerBusy(EngineError):
     code = "server_busy"
 
 
+class ServiceUnreachable(EngineError):
+    """No service of meshhub responds at an address, or the connection fails."""
+
+    code = "service_unreachable"
+
+
 class ShuttingDown(EngineError):
     """The engine is closing and accepts no conversions."""
 

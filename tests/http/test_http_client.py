@@ -39,6 +39,7 @@ from meshhub.errors import (
     PremiumRequired,
     RequestError,
     ServerBusy,
+    ServiceUnreachable,
     UnreadableFile,
     UnsupportedTarget,
     exit_status_of,
@@ -185,9 +186,24 @@ def test_the_id_of_a_job_is_only_a_part_of_the_path(service: Running, job_id: st
             assert error.value.code == ("not_found" if "/" in job_id else "job_not_found")
 
 
+@pytest.mark.parametrize("name", ["nobody.invalid", "tls"])
+def test_hosts_that_cannot_be_reached_are_reported(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
+    with answering((200, b"no TLS")) as url:
+        address = url.replace("http:", "https:") if name == "tls" else f"http://{name}"
+        with Client(address) as client, pytest.raises(ServiceUnreachable) as error:
+            client.check(("a.toy", b"toy"))
+        assert error.value.code == "service_unreachable"
+        done = run("jobs", "status", "x", "--server", address, "--json")
+    assert isinstance(done.exception, ServiceUnreachable)
+    data = json.loads(done.stdout)
+    assert data["error_code"] == "service_unreachable"
+    assert "[service_unreachable]" not in data["error"]
+
+
 def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
-    with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy) as error:
+    with Client("http://127.0.0.1:1") as client, pytest.raises(ServiceUnreachable) as error:
         client.submit(("a.toy", b"toy"), to="toy")
     # the reason is that of the system, and not the name of a class
     assert "the service at 127.0.0.1:1 cannot be reached: " in str(error.value)
@@ -230,7 +246,7 @@ def test_a_server_of_another_kind_is_reported(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with answering((200, b"<html>")) as url, Client(url) as client:
         for method in (client.get, client.wait):
-            with pytest.raises(ServerBusy, match="check the address"):
+            with pytest.raises(ServiceUnreachable, match="check the address"):
                 method("x" * 43)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.exits import BATCH_FAILED, code_of, explained, explained_here
+from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here
 from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.origins import Match, match_origin, recording_origin
@@ -282,7 +282,7 @@ def as_data(conversion: Conversion) -> dict[str, object]:
     """Return a conversion as data for programs."""
     data: dict[str, object] = {"file": str(conversion.source), "output": str(conversion.target)}
     if conversion.error is not None:
-        return data | {"error": explained(conversion.error), "error_code": code_of(conversion.error)}
+        return data | error_data(conversion.error)
     if conversion.is_skipped:
         return data | terminal.skipped_data(conversion.match)
     if conversion.chain is not None:

@@ -14,7 +14,7 @@ import click
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, describe_error
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
@@ -144,7 +144,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
         try:
             verdict = check_model(path)
         except Exception as error:
-            outputs.models.append(CheckedModel(name=PurePath(path).name, error=explained(error)))
+            outputs.models.append(CheckedModel(name=PurePath(path).name, error=describe_error(error)))
             raise
         is_bad |= fail_on != "never" and verdict.worse_than(fail_on)  # type: ignore[arg-type]
         return verdict

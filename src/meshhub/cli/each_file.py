@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from meshhub.cli.exits import BATCH_FAILED, code_of, explained, explained_here, report_error
+from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here, report_error
 from meshhub.cli.locale import tr
 from meshhub.errors import printable
 
@@ -41,7 +41,7 @@ def examine_each(
             result = examine(path)
         except Exception as error:
             status = report_error(error) if not is_several else BATCH_FAILED
-            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
+            results.append({"file": path, **error_data(error)})
             if not as_json and is_several:
                 click.echo(printable(f"{tr('error')}: {path}: {explained_here(error)}"), err=True)
             continue

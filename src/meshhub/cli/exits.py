@@ -41,15 +41,25 @@ def exit_status(error: BaseException) -> int:
     return status
 
 
+def error_data(error: BaseException) -> dict[str, str]:
+    """Return an error as data for programs: its description, and its code."""
+    return {"error": describe_error(error), "error_code": code_of(error)}
+
+
 def explained(error: BaseException) -> str:
-    """Describe an error in one line, with its code."""
+    """Describe an error in one line, with its code if meshhub raised it on purpose."""
+    return describe_error(error, f" [{error.code}]" if isinstance(error, MeshhubError) else "")
+
+
+def describe_error(error: BaseException, mark: str = "") -> str:
+    """Describe an error in one line; a mark follows the message of an error that meshhub raised on purpose."""
     if isinstance(error, SeveralModels):
         summary = error.message.removesuffix(SeveralModels.REMEDY)
-        return f"{summary}unpack it, or convert all of them with --to FORMAT --output-dir DIR [{error.code}]"
+        return f"{summary}unpack it, or convert all of them with --to FORMAT --output-dir DIR{mark}"
     if isinstance(error, MeshhubError):
         # the text of a plug-in's exception, which the message for the service leaves out
         notes = error.details if isinstance(error, PluginError) else "; ".join(getattr(error, "__notes__", ()))
-        return f"{error.spelled(flag_of)} [{error.code}]" + (f": {notes}" if notes else "")
+        return f"{error.spelled(flag_of)}{mark}" + (f": {notes}" if notes else "")
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return f"{error.filename}: {reason}" if error.filename else reason

@@ -181,6 +181,8 @@ def print_result(path: Path, job: JobDescription, registry: Registry) -> None:
     report = read_report(job)
     if report is None:
         terminal.inform(printable(f"{path}: {report_text.format_bytes(path.stat().st_size)}"))
+        if job.report and "target" in job.report:
+            terminal.inform("note: the report of the service cannot be read, so its notes are missing; update meshhub")
     else:
         print_report(str(path), report, registry)
 

@@ -13,7 +13,7 @@ import click
 
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.exits import code_of, explained
+from meshhub.cli.exits import error_data
 from meshhub.cli.locale import tr
 from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
@@ -79,7 +79,7 @@ def convert_single(
             terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
-            terminal.as_json({"error": explained(error), "error_code": code_of(error)})
+            terminal.as_json(error_data(error))
         raise
     if flags.as_json:
         terminal.as_json(report)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from meshhub.errors import MeshhubError, OutputExists
+from meshhub.errors import EmptyModel, MeshhubError, OutputExists, UnsupportedFormat
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN, Chain, Request
 from meshhub.model.source import Source
@@ -58,8 +58,23 @@ def suggesting_overwrite(flags: str) -> Iterator[None]:
 
 
 def is_foreign_model(registry: Registry, path: Path) -> bool:
-    """Return whether a file contains a model that meshhub did not write, judging by its content."""
-    return find_content_format(registry, path) is not None and not is_result(registry, path)
+    """Return whether a file contains a model that meshhub did not write, judging by its content.
+
+    A file counts as a model if only its content is not examined: that of a format which a plug-in reads, or one whose
+    package is missing.
+    """
+    if not path.is_file() or path.stat().st_size == 0 or is_result(registry, path):
+        return False
+    readers = registry.declarations.readers_of(registry.declarations.format_of(path.suffix))
+    if readers and all(reader.origin != BUILT_IN for reader in readers):
+        return True
+    try:
+        _identify(registry, path)
+    except (UnsupportedFormat, EmptyModel):
+        return False
+    except (MeshhubError, OSError):
+        return True
+    return True
 
 
 def is_result(registry: Registry, path: Path) -> bool:
@@ -69,10 +84,14 @@ def is_result(registry: Registry, path: Path) -> bool:
 
 def find_content_format(registry: Registry, path: Path) -> Format | None:
     """Return the format of a file by its content; None if no built-in reader reads it."""
-    declarations = registry.declarations
-    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
     try:
-        reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
+        return _identify(registry, path)
     except (MeshhubError, OSError):
         return None
+
+
+def _identify(registry: Registry, path: Path) -> Format:
+    declarations = registry.declarations
+    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
+    reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
     return reader.capability.format

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from meshhub.cli.exits import code_of, explained
+from meshhub.cli.exits import error_data
 from meshhub.cli.locale import tr
 from meshhub.cli.origins import Match, match_origin
 from meshhub.cli.verbosity import is_quiet, is_verbose
@@ -55,7 +55,7 @@ def errors_as_json(is_json: bool) -> Iterator[None]:
         yield
     except (MeshhubError, OSError) as error:
         if is_json:
-            as_json({"error": explained(error), "error_code": code_of(error)})
+            as_json(error_data(error))
         raise
 
 

@@ -42,8 +42,6 @@ def _import_work() -> Callable[[], None]:
     try:
         from meshhub.http.server.working import work
     except ImportError as error:
-        packages = [error.name or "a package"]
-        raise MissingDependency(
-            describe_missing("a worker", packages, describe_install("meshhub[http,cluster]"))
-        ) from error
+        remedy = describe_install("meshhub[http,cluster]")
+        raise MissingDependency(describe_missing("a worker", [error.name or "a package"], remedy)) from error
     return work

@@ -3,7 +3,7 @@
 with Client("https://meshhub.example", key=key) as client:
     job = client.convert("bracket.stl", "bracket.3mf", repair=True)
 
-It needs httpx: `pip install "meshhub[client]"`.
+It needs httpx: `pip install httpx`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TypeGuard, cast
 import msgspec
 from msgspec import Struct
 
-from meshhub.errors import RequestError, ServerBusy, quote
+from meshhub.errors import RequestError, ServiceUnreachable, quote
 from meshhub.model.report import Report
 from meshhub.pipeline.companion_mentions import find_companions
 from meshhub.pipeline.existing_files import Replacing
@@ -125,5 +125,5 @@ def unpack_result(archive: Path, target: Path, replacing: Replacing) -> Report:
                 if name not in (converted.output, _REPORT_NAME):
                     output.companion(PurePosixPath(name).name, result.read(name))
     except (zipfile.BadZipFile, LookupError, msgspec.MsgspecError) as error:
-        raise ServerBusy(f"the archive of the result cannot be read: {error}; check the address") from error
+        raise ServiceUnreachable(f"the archive of the result cannot be read: {error}; check the address") from error
     return converted.report

@@ -37,6 +37,7 @@ from meshhub.errors import (
     MeshhubError,
     RequestError,
     ServerBusy,
+    ServiceUnreachable,
     SourceError,
     quote,
 )
@@ -99,7 +100,7 @@ _CLASSES: Mapping[int | None, type[MeshhubError]] = {
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 """Number of a system error, before its text."""
 
-_TEMPORARY = ("server_busy", "shutting_down")
+_TEMPORARY = ("server_busy", "service_unreachable", "shutting_down")
 """Codes of temporary errors, for example while the service restarts."""
 
 
@@ -162,7 +163,7 @@ class Following:
         """
         job, self._job = self._job, None
         if error is None and job is None:
-            error = ServerBusy(f"{self._url.host} sent no events of the job; check the address")
+            error = ServiceUnreachable(f"{self._url.host} sent no events of the job; check the address")
         if error is not None and not (self._lost < MAX_LOST_COUNT and error.code in _TEMPORARY):
             raise error
         if job is not None and job.is_finished:
@@ -315,11 +316,11 @@ def read_quote(response: httpx.Response) -> Quote:
 
 
 def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
-    """Return the JSON object in the body of a response. Raises ServerBusy."""
+    """Return the JSON object in the body of a response. Raises ServiceUnreachable."""
     try:
         return decoder.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServerBusy(
+        raise ServiceUnreachable(
             f"{response.url.host} answered with status {response.status_code}, not as meshhub; check the address"
         ) from None
 
@@ -365,12 +366,12 @@ def _find_class(code: str, http_status: int) -> type[MeshhubError]:
 
 @contextlib.contextmanager
 def connecting(url: httpx.URL) -> Iterator[None]:
-    """Raise ServerBusy if the service does not respond."""
+    """Raise ServiceUnreachable if the service does not respond."""
     try:
         yield
     except httpx.TransportError as error:
         reason = _ERRNO.sub("", str(error)) or type(error).__name__
-        raise ServerBusy(
+        raise ServiceUnreachable(
             f"the service at {url.netloc.decode()} cannot be reached: {reason}; check the address, or try again"
         ) from error
 

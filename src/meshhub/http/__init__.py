@@ -1,6 +1,6 @@
 """The HTTP service: `create_app()` for any ASGI server, `serve()` for the command line.
 
-Requires the extra `http`: `pip install "meshhub[http]"`.
+Requires the packages of the extra `http`.
 """
 
 from __future__ import annotations

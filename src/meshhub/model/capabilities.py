@@ -195,7 +195,7 @@ class Capability(Struct, frozen=True, kw_only=True):
     """Top-level modules that `run` needs. The capability is disabled if one is missing; none is imported."""
 
     install: str = ""
-    """Requirement to pass to `pip install` if a module is missing, such as "meshhub[step]"."""
+    """Requirement that provides the modules, such as "meshhub[step]"; messages name the packages that it adds."""
 
     preload: tuple[str, ...] = ()
     """Modules that `run` imports late, such as submodules of `needs`; a service imports them once for all workers.

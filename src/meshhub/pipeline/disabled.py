@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
+
+log = logging.getLogger(__name__)
 
 VARIABLE = "MESHHUB_DISABLED_PLUGINS"
 """Variable of the environment with names of plug-ins, separated by commas."""
@@ -19,7 +22,7 @@ def list_path() -> Path:
 
 
 def read_disabled() -> frozenset[str]:
-    """Return the names of the disabled plug-ins. A file that cannot be read disables no plug-in."""
+    """Return the names of the disabled plug-ins. A file that cannot be read disables no plug-in, with a warning."""
     return split_names(os.environ.get(VARIABLE, "")) | read_list()
 
 
@@ -27,7 +30,10 @@ def read_list() -> frozenset[str]:
     """Return the names in the file."""
     try:
         return split_names(list_path().read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, UnicodeDecodeError) as error:
+        log.warning("the list of disabled plug-ins cannot be read, so it disables none: %s: %s", list_path(), error)
         return frozenset()
 
 

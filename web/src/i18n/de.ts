@@ -538,6 +538,7 @@ export const de: Catalog = {
     ],
     internal_error: "Der Dienst hat einen Fehler gemacht.",
     server_busy: "Der Dienst ist ausgelastet.",
+    service_unreachable: "Der Dienst ist nicht erreichbar.",
     shutting_down: "Der Dienst startet neu.",
     conversion_timeout: [
       "Die Umwandlung hat länger als {seconds} s gedauert.",

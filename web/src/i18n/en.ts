@@ -530,6 +530,7 @@ export const en = {
     ],
     internal_error: "The service has made a mistake.",
     server_busy: "The service is busy.",
+    service_unreachable: "The service cannot be reached.",
     shutting_down: "The service is starting again.",
     conversion_timeout: ["The conversion took longer than {seconds} s.", "The conversion took too long."],
     expired: "The service has deleted this result.",

@@ -532,6 +532,7 @@ export const es: Catalog = {
     ],
     internal_error: "El servicio cometió un error.",
     server_busy: "El servicio está ocupado.",
+    service_unreachable: "No se puede acceder al servicio.",
     shutting_down: "El servicio se está reiniciando.",
     conversion_timeout: ["La conversión tardó más de {seconds} s.", "La conversión tardó demasiado."],
     expired: "El servicio borró este resultado.",

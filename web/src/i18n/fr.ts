@@ -534,6 +534,7 @@ export const fr: Catalog = {
     ],
     internal_error: "Le service a fait une erreur.",
     server_busy: "Le service est occupé.",
+    service_unreachable: "Le service est inaccessible.",
     shutting_down: "Le service redémarre.",
     conversion_timeout: ["La conversion a pris plus de {seconds} s.", "La conversion a pris trop de temps."],
     expired: "Le service a supprimé ce résultat.",
