@@ -238,6 +238,9 @@ class OutputExists(RequestError):
 
     code = "output_exists"
 
+    is_input = False
+    """Whether the file is an input of the run, which no option replaces."""
+
 
 CUT_OFF: Mapping[str, ErrorValue] = {"defect": "cut_off"}
 """Values of the error for a file that ends early, such as after an interrupted download."""

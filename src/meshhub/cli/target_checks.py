@@ -13,7 +13,7 @@ from meshhub.errors import EmptyModel, MeshhubError, OutputExists, UnsupportedFo
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN, Chain, Request
 from meshhub.model.source import Source
-from meshhub.pipeline.existing_files import InputKept, Replacing, is_own_result
+from meshhub.pipeline.existing_files import Replacing, is_own_result
 from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
@@ -51,9 +51,9 @@ def suggesting_overwrite(flags: str) -> Iterator[None]:
     """Add the names of the flags that overwrite an existing output to the error about it."""
     try:
         yield
-    except InputKept:
-        raise
     except OutputExists as error:
+        if error.is_input:
+            raise
         raise OutputExists(f"{error.message}; use {flags} to overwrite it") from error
 
 

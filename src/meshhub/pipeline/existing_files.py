@@ -30,10 +30,6 @@ _UNLIMITED_BYTES = 1 << 62
 """Limit of the sizes in an archive of which only the head of one entry is inflated."""
 
 
-class InputKept(OutputExists):
-    """The output is an input of the run, which no option replaces."""
-
-
 class Replacing(NamedTuple):
     """Rule which existing files the output of a run replaces."""
 
@@ -46,7 +42,7 @@ class Replacing(NamedTuple):
     """Returns the known formats, which say where a result has the name of its program."""
 
     def check(self, path: Path) -> None:
-        """Raise InputKept or OutputExists if a file exists and must stay."""
+        """Raise OutputExists if a file exists and must stay."""
         if not os.path.lexists(path):
             return
         self.check_inputs(path)
@@ -58,10 +54,12 @@ class Replacing(NamedTuple):
             raise OutputExists(f"{path} is not a result of meshhub; name another file, or pass overwrite=True")
 
     def check_inputs(self, output: Path | int | str) -> None:
-        """Raise InputKept if an output (a path, a descriptor or an address) is an input, or a companion of one."""
+        """Raise OutputExists if an output (a path, a descriptor or an address) is an input, or a companion of one."""
         if self._is_input(output):
             name = "the open file" if isinstance(output, int) else output
-            raise InputKept(f"{name} is an input or its companion, which is never replaced; name another output")
+            error = OutputExists(f"{name} is an input or its companion, which is never replaced; name another output")
+            error.is_input = True
+            raise error
 
     def may_replace(self, path: Path) -> bool:
         """Return whether a file is a result of meshhub, or empty."""
