@@ -453,11 +453,15 @@ def test_corpus_files_agree_with_trimesh(corpus: Path, corpus_index: list[dict[s
         assert sniff(path.read_bytes()[:65536], path.stat().st_size) >= 50, row["file"]
 
 
-@pytest.mark.parametrize("place", ["solid thing\n", "outer loop"])
-def test_color_lines_of_text_are_noted(place: str) -> None:
-    data = text(CORNERS).replace(
-        place, f"color 1 0 0\n{place}" if place != "solid thing\n" else f"{place}color 1 0 0\n"
-    )
-    scene, notes = load_with_notes(data.encode())
+@pytest.mark.parametrize(
+    ("place", "text_with_color"),
+    [
+        ("solid thing\n", "solid thing\ncolor 0.5 0.5 0.5\n"),
+        (" outer loop", "color 1 0 0\n outer loop"),
+        ("endfacet", "endfacet color 31"),
+    ],
+)
+def test_color_lines_of_text_are_noted(place: str, text_with_color: str) -> None:
+    scene, notes = load_with_notes(text(CORNERS).replace(place, text_with_color).encode())
     assert_is_the_brick(scene)
     assert "value_ignored" in notes

@@ -28,7 +28,7 @@ _FACET = re.compile(rb"(?:^|\s)facet(?=\s+normal\b)")
 _VERTEX = re.compile(rb"(?<!\S)vertex(?!\S)")
 _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
 _KEYWORD = b"solid"
-_COLOR = re.compile(rb"(?im)^ *colou?r +[-+.\d]")
+_COLOR = re.compile(rb"(?im)(?:^ *|endfacet +)colou?r +[-+.\d]")
 
 _MAX_LINE_BYTES = 4096
 """Maximum bytes searched for the start of a line, or for blank lines; bounds the work on hostile text."""
@@ -72,8 +72,9 @@ def parse_text(data: bytes) -> Scene:
         words = words.lower()
     solids, is_closed = _find_solids(text, words)
     facets = _parse_regular(words, [solid.spans for solid in solids])
-    # text with further lines is irregular
-    color_count = 0 if facets is not None else len(_COLOR.findall(words))
+    # a plain search is fast where a pattern is not
+    has_color = any(word in words for word in (b"color", b"COLOR", b"colour"))
+    color_count = len(_COLOR.findall(words)) if has_color else 0
     if facets is None:
         if not is_lowered:  # keywords further down may be in upper case
             words = words.lower()
