@@ -205,9 +205,14 @@ def test_an_existing_object_stays_without_overwrite(
     monkeypatch.setattr(objects, "_exists", lambda *_: False)
     with pytest.raises(OutputExists, match=r"s3://models/mine\.stl already exists"):
         registry.convert(brick, "s3://models/mine.stl", overwrite=False)
+    with pytest.raises(OutputExists, match="not a result of meshhub"):
+        registry.convert(brick, "s3://models/mine.stl")
     assert content(client, "mine.stl") == b"mine"
-    registry.convert(brick, "s3://models/mine.stl")
+    for overwrite in (True, None):
+        registry.convert(brick, "s3://models/mine.stl", overwrite=overwrite)
     assert content(client, "mine.stl") != b"mine"
+    with pytest.raises(OutputExists, match="is an input"):
+        registry.convert("s3://models/mine.stl", "S3://models/mine.stl", overwrite=True)
 
 
 def test_large_objects_go_in_parts_and_come_back(registry: Registry, client: Any, tmp_path: Path) -> None:
