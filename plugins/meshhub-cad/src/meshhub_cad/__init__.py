@@ -201,12 +201,21 @@ class SvgOptions(Struct, frozen=True, kw_only=True):
         ),
     ] = 96.0
     svg_overlaps: Annotated[
-        Literal["holes", "union"],
+        Literal["union", "holes"],
         Meta(
-            title="Shapes inside other shapes",
-            description="holes cuts a shape out of the one around it; union merges all shapes.",
+            title="Shapes over other shapes",
+            description="union merges all shapes, whatever their color; holes cuts a shape out of the one below it.",
         ),
-    ] = "holes"
+    ] = "union"
+    svg_strokes: Annotated[
+        Literal["area", "outlines"],
+        Meta(
+            title="Lines",
+            description=(
+                "area extrudes lines with their width; outlines fills closed lines without fill, and ignores the width."
+            ),
+        ),
+    ] = "area"
 
 
 @hookimpl
@@ -245,7 +254,7 @@ def meshhub_readers() -> list[Reader]:
             format=SVG,
             run="meshhub_cad.svg:read",
             sniff="meshhub_cad.sniff:sniff_svg",
-            needs=("svgelements",),
+            needs=("manifold3d",),
             install="meshhub-cad",
             options=SvgOptions,
             frame=None,

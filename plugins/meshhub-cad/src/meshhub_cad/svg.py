@@ -1,102 +1,64 @@
-"""SVG reader: closed outlines in physical size, extruded to a solid.
-
-svgelements applies transforms, view boxes, units, styles and `use`; curves are flattened here.
-"""
+"""SVG reader: the area that a drawing paints in physical size, extruded to a solid."""
 
 from __future__ import annotations
 
-import io
-import itertools
 import re
-import warnings
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
-from typing import Any
 
 import manifold3d
 import numpy as np
 
-from meshhub import EmptyModel, ModelTooComplex, Scene, Source, UnreadableFile
+from meshhub import EmptyModel, ModelTooComplex, Scene, Source, UnreadableFile, note
+from meshhub.errors import format_count
 from meshhub_cad import SvgOptions
-from meshhub_cad.profiles import (
-    MAX_SEGMENTS,
-    Outlines,
-    Points,
-    arc_segments,
-    check_outlines,
-    cross_section,
-    extrude,
-    join_curves,
-)
+from meshhub_cad.profiles import Points, cross_section, extrude, join_curves
+from meshhub_cad.svg_drawing import Drawing, Layer, Shape, unite
+from meshhub_cad.svg_styles import is_physical
 
-MAX_ELEMENTS = 100_000
-"""Maximum elements after the expansion of `use`, which may nest."""
+_OLD_DPI = {
+    re.compile(rb"Adobe Illustrator|Adobe_Illustrator"): 72,
+    # Inkscape changed to 96 with 0.92
+    re.compile(rb"inkscape:version=\"0\.(?:[0-8]\d?|9|91)[^\d]"): 90,
+}
+"""Pixels per inch of programs that do not follow the standard, by what their files contain."""
 
-MAX_DEPTH = 200
-"""Maximum levels of nested elements, because svgelements and the expansion of `use` recurse."""
-
-MM_PER_INCH = 25.4
-
-_NAMESPACE = "{http://www.w3.org/2000/svg}"
-
-_LENGTH = re.compile(r"\s*([+]?[\d.]+(?:[eE][+-]?\d+)?)\s*(mm|cm|in|pt|pc|Q)\s*", re.ASCII)
-"""A physical length, parsed here: svgelements takes a millimeter for 0.0393701 inches, wrong by a millionth. """
-
-_PER_INCH = {"mm": 25.4, "cm": 2.54, "in": 1.0, "pt": 72.0, "pc": 6.0, "Q": 101.6}
-
-_LINK = "{http://www.w3.org/1999/xlink}href"
+_VISIBLE_RATIO = 1e-6
+"""Share of the area from which a difference is reported; less is rounding."""
 
 
 def read(source: Source, options: SvgOptions) -> Scene:
-    """Read an SVG drawing and extrude its closed outlines.
+    """Read an SVG drawing and extrude what it paints.
 
     Returns:
         Scene in millimeters with the profile at Z = 0; Y up, as seen on the screen.
     Raises:
         UnreadableFile: The file is truncated, damaged or not SVG.
-        EmptyModel: The drawing has no closed outline.
+        EmptyModel: The drawing paints nothing.
         ModelTooComplex: The drawing has too many elements or points.
     """
-    data = _prepare(source.read(), options.svg_dpi)
-    scale = MM_PER_INCH / options.svg_dpi
-    tolerance = options.svg_tolerance_mm / scale
-    left_out: Counter[str] = Counter()
-    shapes: list[tuple[list[Points], manifold3d.FillRule]] = []
-    open_curves: list[Points] = []
-    for path, is_filled, fill_rule in _list_paths(data, options.svg_dpi, left_out):
-        curves = _flatten_path(path, tolerance)
-        # millimeters, and Y up
-        curves = [curve * (scale, -scale) for curve in curves]
-        own = join_curves([_close(curve) for curve in curves] if is_filled else curves, options.svg_tolerance_mm)
-        shapes.append((own.closed, fill_rule))
-        if own.open_count:
-            open_curves += [curve for curve in curves if np.hypot(*(curve[0] - curve[-1])) > options.svg_tolerance_mm]
-    joined = join_curves(open_curves, options.svg_tolerance_mm)
-    shapes.append((joined.closed, manifold3d.FillRule.EvenOdd))
-    outlines = Outlines([outline for closed, _ in shapes for outline in closed], joined.open_count)
-    ignored = ", ".join(f"{count} {kind}" for kind, count in left_out.most_common())
-    check_outlines(outlines, ignored, "SVG")
-    if options.svg_overlaps == "holes":
-        section = cross_section(outlines.closed, manifold3d.FillRule.EvenOdd)
-    else:
-        sections = [cross_section(closed, fill_rule) for closed, fill_rule in shapes if closed]
-        section = manifold3d.CrossSection.batch_boolean(sections, manifold3d.OpType.Add)
-    return extrude(section, len(outlines.closed), options.svg_height_mm, "SVG")
+    data = source.read()
+    root = _parse(data)
+    drawing = Drawing(root, options.svg_dpi, options.svg_tolerance_mm, options.svg_strokes)
+    try:
+        shapes, page = drawing.draw()
+    except RecursionError:
+        raise ModelTooComplex("the SVG drawing has too many levels; simplify it") from None
+    if re.search(rb"<\?xml-stylesheet|@import", data):
+        drawing.ignored["style sheet of another file"] += 1
+    shapes = [shape for shape in shapes if shape.layers]
+    shapes += _join_open_curves(drawing, options.svg_tolerance_mm)
+    _note_content(drawing)
+    if not shapes:
+        raise _explain_empty(drawing)
+    profile = _combine(shapes, options.svg_overlaps)
+    if page is not None:
+        profile = _cut_page(profile, page)
+    _note_unit(root, data, options.svg_dpi)
+    return extrude(profile, profile.num_contour(), options.svg_height_mm, "SVG")
 
 
-def _close(curve: Points) -> Points:
-    """Return a curve that ends where it begins, because a fill closes open curves (SVG 2 §13.3)."""
-    return np.concatenate([curve, curve[:1]])
-
-
-def _prepare(data: bytes, dpi: float) -> bytes:
-    """Return the drawing as svgelements reads it correctly: with exact lengths, and without templates as content.
-
-    Raises:
-        UnreadableFile: The file is not SVG.
-        EmptyModel: The file is empty.
-        ModelTooComplex: The drawing expands to too many elements, or has too many levels.
-    """
+def _parse(data: bytes) -> ElementTree.Element:
+    """Return the root of a drawing. Raises EmptyModel and UnreadableFile."""
     if not data.strip():
         raise EmptyModel("the file is empty; export it again")
     try:
@@ -105,117 +67,89 @@ def _prepare(data: bytes, dpi: float) -> bytes:
         raise UnreadableFile(f"the SVG file is not well-formed XML ({error}); export it again") from None
     if root.tag.rpartition("}")[2] != "svg":
         raise UnreadableFile("the file is XML, but its first element is not svg; check its format")
-    _check_size(root)
-    for name in ("width", "height"):
-        match = _LENGTH.fullmatch(root.get(name, ""))
-        if match is not None:
-            root.set(name, repr(float(match[1]) / _PER_INCH[match[2]] * dpi))
-    for parent in list(root.iter()):
-        # only `use` draws a symbol, wherever it is
-        for symbol in [child for child in parent if child.tag == f"{_NAMESPACE}symbol"]:
-            parent.remove(symbol)
-            ElementTree.SubElement(root, f"{_NAMESPACE}defs").append(symbol)
-    return ElementTree.tostring(root)
+    return root
 
 
-def _check_size(root: ElementTree.Element) -> None:
-    """Check how many elements a drawing expands to, without expanding it. Raises ModelTooComplex."""
-    by_id = {element.get("id", ""): element for element in root.iter()}
-    sizes: dict[int, int] = {}
-
-    def count(element: ElementTree.Element, depth: int) -> int:
-        """Return the number of elements that an element expands to."""
-        if depth > MAX_DEPTH:
-            raise ModelTooComplex(f"the SVG drawing has over {MAX_DEPTH} levels, or a 'use' of itself; simplify it")
-        if id(element) not in sizes:
-            total = 1 + sum(count(child, depth + 1) for child in element)
-            target = by_id.get((element.get("href") or element.get(_LINK) or "").removeprefix("#"))
-            if element.tag.rpartition("}")[2] == "use" and target is not None:
-                total += count(target, depth + 1)
-            sizes[id(element)] = total
-        return sizes[id(element)]
-
-    if count(root, 0) > MAX_ELEMENTS:
-        raise ModelTooComplex(f"the SVG drawing expands to over {MAX_ELEMENTS} elements; simplify it")
+def _join_open_curves(drawing: Drawing, tolerance_mm: float) -> list[Shape]:
+    """Return what open curves enclose together, and report those that enclose nothing."""
+    joined = join_curves(drawing.open_curves, tolerance_mm)
+    if joined.open_count:
+        note(
+            "open_curves_left_out",
+            f"left out {format_count(joined.open_count, 'curve', 'curves')} without a closed outline; close the gaps",
+        )
+    if not joined.closed:
+        return []
+    area = cross_section(joined.closed, manifold3d.FillRule.EvenOdd)
+    return [Shape([Layer(area, "")], np.concatenate(joined.closed))]
 
 
-def _list_paths(data: bytes, dpi: float, left_out: Counter[str]) -> list[tuple[Any, bool, manifold3d.FillRule]]:
-    """Return the visible paths in pixels, whether each is filled, and its fill rule."""
-    import svgelements  # type: ignore[import-untyped]
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            drawing = svgelements.SVG.parse(io.BytesIO(data), reify=True, ppi=dpi)
-            elements = list(drawing.elements())
-            paths = []
-            for element in elements:
-                if isinstance(element, svgelements.Text | svgelements.Image):
-                    left_out["text" if isinstance(element, svgelements.Text) else "image"] += 1
-                elif isinstance(element, svgelements.Shape) and element.values.get("visibility") != "hidden":
-                    is_filled = element.fill is not None and element.fill.value is not None
-                    is_even_odd = element.values.get("fill-rule") == "evenodd"
-                    rule = manifold3d.FillRule.EvenOdd if is_even_odd else manifold3d.FillRule.NonZero
-                    paths.append((abs(svgelements.Path(element)), is_filled, rule))
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise UnreadableFile(
-            f"a shape of the SVG drawing is damaged ({type(error).__name__}); export it again"
-        ) from error
-    return paths
+def _list_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
 
 
-def _flatten_path(path: Any, tolerance: float) -> list[Points]:
-    """Return the points (n, 2) of each subpath of a path."""
-    import svgelements
-
-    curves: list[Points] = []
-    parts: list[Points] = []
-
-    def end_subpath() -> None:
-        if parts:
-            curves.append(np.concatenate(parts))
-        parts.clear()
-
-    for segment in path:
-        if isinstance(segment, svgelements.Move):
-            end_subpath()
-            parts.append(_points(segment.end))
-        elif isinstance(segment, svgelements.QuadraticBezier):
-            parts.append(_bezier(_points(segment.start, segment.control, segment.end), tolerance))
-        elif isinstance(segment, svgelements.CubicBezier):
-            parts.append(_bezier(_points(segment.start, segment.control1, segment.control2, segment.end), tolerance))
-        elif isinstance(segment, svgelements.Arc):
-            count = int(arc_segments(max(segment.rx, segment.ry), float(segment.sweep), tolerance))
-            inner = np.asarray(segment.npoint(np.linspace(0, 1, count + 1)[1:-1]), np.float64).reshape(-1, 2)
-            parts.append(np.concatenate([inner, _points(segment.end)]))
-        elif segment.end is not None:
-            parts.append(_points(segment.end))
-            if isinstance(segment, svgelements.Close):
-                end = segment.end
-                end_subpath()
-                parts.append(_points(end))
-    end_subpath()
-    return [curve for curve in curves if len(curve) > 1]
+def _note_content(drawing: Drawing) -> None:
+    """Report what the solid lacks, and strokes that may be meant as outlines."""
+    if left_out := _list_counts(drawing.left_out):
+        note("entities_left_out", f"only shapes are extruded; left out: {left_out}; convert text to paths"[:300])
+    if ignored := _list_counts(drawing.ignored):
+        note("effects_ignored", f"the solid differs from the picture, because it ignores: {ignored}"[:300])
+    if drawing.outline_count and drawing.strokes == "area":
+        count = format_count(drawing.outline_count, "line", "lines")
+        note(
+            "strokes_extruded",
+            f"{count} without fill became walls of the line width; 'svg_strokes=outlines' fills closed lines instead",
+        )
 
 
-def _points(*points: Any) -> Points:
-    return np.array([(point.x, point.y) for point in points], np.float64)
+def _explain_empty(drawing: Drawing) -> EmptyModel:
+    left_out = _list_counts(drawing.left_out)
+    if drawing.open_curves:
+        count = format_count(len(drawing.open_curves), "curve", "curves")
+        return EmptyModel(
+            f"none of the {count} of the SVG drawing form a closed outline; close the gaps, or set a larger tolerance"
+        )
+    if drawing.unpainted_count:
+        count = format_count(drawing.unpainted_count, "shape", "shapes")
+        return EmptyModel(f"the SVG drawing paints nothing: {count} without fill and stroke; fill closed outlines")
+    return EmptyModel("the SVG drawing has no outline" + (f", only {left_out}; convert text to paths" if left_out else ""))
 
 
-def _bezier(control: Points, tolerance: float) -> Points:
-    """Return the points of a Bézier curve after its start.
+def _combine(shapes: list[Shape], overlaps: str) -> manifold3d.CrossSection:
+    """Return the profile of shapes that merge, or that cut each other in turn."""
+    merged = unite(layer.area for shape in shapes for layer in shape.layers)
+    if len(shapes) < 2 or (overlaps == "union" and len({layer.paint for s in shapes for layer in s.layers}) < 2):
+        return merged
+    areas = [shape.layers[0].area if len(shape.layers) == 1 else unite(l.area for l in shape.layers) for shape in shapes]
+    outlines: list[Points] = [outline for area in areas for outline in area.to_polygons()]
+    cut = cross_section(outlines, manifold3d.FillRule.EvenOdd)
+    if overlaps == "holes":
+        return cut
+    if merged.area() - cut.area() > _VISIBLE_RATIO * merged.area():
+        note(
+            "shapes_merged",
+            "shapes of different colors, white ones included, overlap and merge; 'svg_overlaps=holes' makes inner ones holes",
+        )
+    return merged
 
-    The number of edges bounds the second derivative (Wang, "Subdivision of parametric curves", 1984).
-    """
-    degree = len(control) - 1
-    bend = np.linalg.norm(control[:-2] - 2 * control[1:-1] + control[2:], axis=1).max()
-    with np.errstate(all="ignore"):
-        count = np.ceil(np.sqrt(degree * (degree - 1) * bend / (8 * tolerance)))
-    count = int(np.clip(np.nan_to_num(count, nan=1), 1, MAX_SEGMENTS))
-    at = (np.arange(1, count + 1) / count)[:, None]
-    level = [np.broadcast_to(point, (count, 2)) for point in control]
-    while len(level) > 1:
-        level = [(1 - at) * first + at * second for first, second in itertools.pairwise(level)]
-    return level[0]
+
+def _cut_page(profile: manifold3d.CrossSection, page: manifold3d.CrossSection) -> manifold3d.CrossSection:
+    """Return the part of a profile on the page, and report the rest. Raises EmptyModel."""
+    inside = profile ^ page
+    if not profile.is_empty() and inside.is_empty():
+        raise EmptyModel("all shapes of the SVG drawing lie outside of its page; set its viewBox to the shapes")
+    if profile.area() - inside.area() > _VISIBLE_RATIO * profile.area():
+        note("outside_page", "left out what lies outside of the page of the SVG drawing; set its viewBox to the shapes")
+    return inside
+
+
+def _note_unit(root: ElementTree.Element, data: bytes, dpi: float) -> None:
+    """Report the scale of a drawing whose size has no physical unit."""
+    if is_physical(root.get("width", "")) or is_physical(root.get("height", "")) or dpi != 96:
+        return
+    hint = next((f"its program uses {value}" for pattern, value in _OLD_DPI.items() if pattern.search(data)), "")
+    note(
+        "unit_assumed",
+        f"the SVG drawing has no physical size; 96 pixels per inch were assumed{', but ' + hint if hint else ''}; "
+        "'svg_dpi' sets another number",
+    )
