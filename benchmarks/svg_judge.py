@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.ndimage import maximum_filter
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from meshhub import MeshhubError, Registry, Scene
 from meshhub.toolkit.geometry import soup
@@ -42,8 +42,9 @@ DEADLINE_S = 120
 
 _CODE = """
 import sys, resvg_py
-kind, source, zoom, target = sys.argv[1:]
-open(target, "wb").write(bytes(resvg_py.svg_to_bytes(**{kind: source}, zoom=float(zoom), skip_system_fonts=True)))
+source, zoom, target = sys.argv[1:]
+picture = resvg_py.svg_to_bytes(svg_path=source, zoom=float(zoom), dpi=96, skip_system_fonts=True)
+open(target, "wb").write(bytes(picture))
 """
 
 
@@ -83,12 +84,17 @@ def measure_difference(path: Path, scene: Scene) -> Difference | None:
         solid = _render(Path(file.name), 1.0)
     if solid is None:
         return None
-    # a translucent area counts as a painted one
-    strongest = maximum_filter(picture, 3)
-    painted = np.where(strongest > 2 / 255, picture / np.maximum(strongest, 1e-3), 0.0)
+    painted = _binarize(picture)
     pixel = (MM_PER_PX / zoom) ** 2
     only_picture = np.maximum(painted - solid, 0).sum() * pixel
     return Difference(painted.sum() * pixel, only_picture, np.maximum(solid - painted, 0).sum() * pixel)
+
+
+def _binarize(alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much of each pixel is painted: a translucent area counts as a painted one, a soft edge in part."""
+    is_even = (maximum_filter(alpha, 3) - minimum_filter(alpha, 3) < 0.1) & (alpha > 2 / 255)
+    level = maximum_filter(np.where(is_even, alpha, 0.0), 3)
+    return np.where(is_even, 1.0, np.minimum(alpha / np.where(level > 0, level, 1.0), 1.0))
 
 
 def _draw(triangles: NDArray[np.float64], shape: tuple[int, ...]) -> str:
@@ -102,7 +108,7 @@ def _render(path: Path, zoom: float) -> NDArray[np.float64] | None:
     """Return the alpha of a picture, from 0 to 1; None if the drawing is rejected."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "picture.png"
-        command = [RESVG_PYTHON, "-c", _CODE, "svg_path", str(path), repr(zoom), str(target)]
+        command = [RESVG_PYTHON, "-c", _CODE, str(path), repr(zoom), str(target)]
         try:
             subprocess.run(command, timeout=DEADLINE_S, capture_output=True, check=True)
         except (subprocess.TimeoutExpired, subprocess.CalledProcessError):

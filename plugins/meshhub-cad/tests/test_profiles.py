@@ -141,8 +141,11 @@ def test_the_resolution_of_svg() -> None:
 @pytest.mark.parametrize(
     ("body", "area_mm2"),
     [
-        ('<rect width="100" height="50"/><circle cx="20" cy="25" r="10" fill="none" stroke="red"/>', 5000 - 100 * DISC),
-        ('<path d="M0 0h40v40h-40z M10 10h20v20h-20z"/>', 1200),
+        ('<rect width="100" height="50"/><circle cx="20" cy="25" r="10" fill="none" stroke="red"/>', 5000),
+        ('<path d="M0 0h40v40h-40z M10 10h20v20h-20z"/>', 1600),
+        ('<path d="M0 0h40v40h-40z M10 10v20h20v-20z"/>', 1200),
+        ('<path fill-rule="evenodd" d="M0 0h40v40h-40z M10 10h20v20h-20z"/>', 1200),
+        ('<rect width="20" height="20"/><rect x="10" width="20" height="20" fill="white"/>', 600),
         ('<ellipse cx="50" cy="25" rx="20" ry="10"/>', 200 * DISC),
         ('<path d="M10 25 A 15 10 0 0 1 40 25 Z"/>', 75 * DISC),
         # 3/20 of the cross products of the control points
@@ -150,10 +153,9 @@ def test_the_resolution_of_svg() -> None:
         ('<path d="M0 0 Q 15 30 30 0 Z"/>', 300),
         ('<polygon points="0,0 10,0 10,10"/>', 50),
         ('<polyline points="0,0 10,0 10,10"/>', 50),
-        ('<rect width="10" height="10" transform="rotate(30) scale(2 3)"/>', 600),
+        ('<rect width="10" height="10" transform="translate(40 5) rotate(30) scale(2 .5)"/>', 100),
         ('<defs><rect id="a" width="10" height="10"/></defs><use xlink:href="#a"/><use href="#a" x="20"/>', 200),
         ('<symbol id="a"><rect width="10" height="10"/></symbol><use href="#a"/>', 100),
-        ('<g fill="none" stroke="red"><path d="M0 0 L10 0"/><path d="M10 0 L10 10 L0 0"/></g>', 50),
         ('<rect width="3" height="3"/><rect x="9" width="30" height="3" display="none"/>', 9),
         ('<rect width="3" height="3"/><clipPath id="c"><rect width="99" height="9"/></clipPath>', 9),
     ],
@@ -186,8 +188,144 @@ def test_outlines_that_touch_at_a_point_give_a_valid_solid(data: bytes, name: st
 
 @pytest.mark.parametrize(("overlaps", "area_mm2"), [("holes", 1200), ("union", 1600)])
 def test_shapes_inside_shapes_are_holes_or_merge(overlaps: str, area_mm2: float) -> None:
-    body = '<rect width="40" height="40"/><rect x="10" y="10" width="20" height="20"/>'
-    assert inspect(svg(body), "a.svg", svg_overlaps=overlaps).model.volume_mm3 == pytest.approx(3 * area_mm2)
+    body = '<rect width="40" height="40"/><rect x="10" y="10" width="20" height="20" fill="white"/>'
+    inspection = inspect(svg(body), "a.svg", svg_overlaps=overlaps)
+    assert inspection.model.volume_mm3 == pytest.approx(3 * area_mm2)
+    assert ("shapes_merged" in codes(inspection)) == (overlaps == "union")
+
+
+@pytest.mark.parametrize(("strokes", "area_mm2"), [("area", 78), ("outlines", 10 * 10)])
+def test_lines_are_walls_or_outlines(strokes: str, area_mm2: float) -> None:
+    body = '<g fill="none" stroke="red" stroke-width="2"><path d="M10 10 H20 V20"/><path d="M20 20 H10 V10"/></g>'
+    inspection = inspect(svg(body), "a.svg", svg_strokes=strokes)
+    assert inspection.model.volume_mm3 == pytest.approx(3 * area_mm2)
+    assert ("strokes_extruded" in codes(inspection)) == (strokes == "area")
+
+
+LINE = '<path fill="none" stroke="red" stroke-width="4" d="M10 10 H30" {}/>'
+ANGLE = '<path fill="none" stroke="red" stroke-width="4" d="M10 10 H30 V30" {}/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "area_mm2"),
+    [
+        (LINE.format(""), 80),
+        (LINE.format('stroke-linecap="square"'), 96),
+        (LINE.format('stroke-linecap="round"'), 80 + 4 * DISC),
+        (LINE.format('stroke-dasharray="3 2"'), 48),
+        (LINE.format('stroke-dasharray="3"  stroke-dashoffset="3"'), 36),
+        (LINE.format('transform="scale(1 2)"'), 160),
+        (LINE.format('transform="scale(1 2)" vector-effect="non-scaling-stroke"'), 20 * 4 * 25.4 / 96),
+        (LINE.format('stroke-opacity="0"') + "<rect width='3' height='3'/>", 9),
+        (ANGLE.format(""), 160),
+        (ANGLE.format('stroke-linejoin="bevel"'), 160 - 2),
+        (ANGLE.format('stroke-linejoin="round"'), 160 - 4 + DISC),
+        (ANGLE.format('stroke-miterlimit="1"'), 160 - 2),
+        ('<circle cx="20" cy="20" r="10" fill="none" stroke="red" stroke-width="2"/>', 40 * DISC),
+        ('<path d="M20 20h0" stroke="red" stroke-width="8" stroke-linecap="round"/>', 16 * DISC),
+        ('<line x1="1mm" y1="9mm" x2="11mm" y2="9mm" style="stroke:red;stroke-width:1mm"/>', 10),
+    ],
+)
+def test_strokes(body: str, area_mm2: float) -> None:
+    attributes = ('width="100mm" height="50mm"',) if "mm" in body else ()
+    model = inspect(svg(body, *attributes), "a.svg", svg_height_mm=2, svg_tolerance_mm=0.0005).model
+    assert model.volume_mm3 == pytest.approx(2 * area_mm2, rel=4e-4)
+    assert model.watertight
+
+
+SQUARE = '<rect id="s" width="10" height="10"/>'
+LINK = '<marker id="m" markerWidth="2" markerHeight="2" refX="1" refY="1"><rect width="9" height="9"/></marker>'
+
+
+@pytest.mark.parametrize(
+    ("body", "area_mm2"),
+    [
+        *((f"<{tag} id='x'>{SQUARE}</{tag}><rect width='3' height='3'/>", 9)
+          for tag in ("mask", "pattern", "marker", "clipPath", "symbol", "defs", "linearGradient", "unknown")),
+        ('<g display="none"><rect width="9" height="9"/></g><rect width="5" height="5"/>', 25),
+        ('<g opacity="0"><rect width="9" height="9"/></g><rect width="5" height="5"/>', 25),
+        ('<g visibility="hidden"><rect width="9" height="9"/><rect visibility="visible" width="5" height="5"/>'
+         '</g>', 25),
+        ('<style>.a{fill:none} #s{fill:red} g > .b{fill:none}</style><g><rect class="b" width="40" height="40"/></g>'
+         '<rect class="a" width="30" height="30"/><rect id="s" class="a" width="5" height="5"/>', 25),
+        ('<style>rect{fill:none}</style><rect width="5" height="5" fill="red" style="fill:blue"/>', 25),
+        ('<style>rect{fill:none!important}</style><rect width="9" height="9" style="fill:red"/>'
+         '<path d="M0 0h5v5H0"/>', 25),
+        ('<g style="--a:none"><rect width="9" height="9" fill="var(--a, red)"/></g>'
+         '<rect width="5" height="5" fill="var(--a,red)"/>', 25),
+        ('<g fill="none"><rect width="9" height="9"/><rect width="5" height="5" fill="#123"/></g>', 25),
+        ('<rect width="9" height="9" fill="#12340000"/><rect width="5" height="5" fill="rgb(0 0 0/50%)"/>', 25),
+        ('<linearGradient id="g"><stop stop-color="red"/></linearGradient>'
+         '<rect width="5" height="5" fill="url(#g)"/>', 25),
+        ('<rect width="9" height="9" fill="url(#none)"/><rect width="5" height="5" fill="url(#none) red"/>', 25),
+        ('<svg x="10" y="10" width="20" height="10" viewBox="0 0 10 10"><rect width="10" height="10"/></svg>', 100),
+        ('<svg width="20" height="10" viewBox="0 0 10 10" preserveAspectRatio="none">'
+         '<rect width="5" height="10"/></svg>', 100),
+        ('<svg width="20" height="10" viewBox="0 0 10 10" preserveAspectRatio="xMinYMin slice">'
+         '<rect width="9" height="9"/></svg>', 180),
+        ('<svg width="5" height="5"><rect width="10" height="10"/></svg>', 25),
+        ('<svg width="5" height="5" overflow="visible"><rect width="10" height="10"/></svg>', 100),
+        ('<symbol id="y" viewBox="0 0 10 10"><rect width="10" height="10"/></symbol>'
+         '<use href="#y" width="30" height="20"/>', 400),
+        (f'<defs>{SQUARE}<use id="t" href="#s" x="20"/></defs><use xlink:href="#t" y="10"/><use href="#s"/>', 200),
+        ('<switch><rect systemLanguage="xx" width="9" height="9"/><rect width="5" height="5"/>'
+         '<rect width="7" height="7"/></switch>', 25),
+        ('<rect width="10" height="10" style="transform:translate(20px,5px) scale(150%)"/>', 225),
+        ('<rect x="20" y="20" width="10" height="10" transform="scale(2)" style="transform-origin:25px 25px"/>', 400),
+        ('<rect x="20" y="20" width="10" height="10" style="transform:scale(2);'
+         'transform-box:fill-box;transform-origin:center"/>', 400),
+        ('<clipPath id="c"><circle cx="10" cy="10" r="5"/></clipPath>'
+         '<rect width="40" height="40" clip-path="url(#c)"/>', 25 * DISC),
+        ('<clipPath id="c" clipPathUnits="objectBoundingBox"><rect width=".5" height="1"/></clipPath>'
+         '<g clip-path="url(#c)"><rect width="20" height="10"/></g>', 100),
+        ('<mask id="m"><rect width="40" height="40" fill="white"/><rect width="5" height="5" fill="black"/></mask>'
+         '<rect width="10" height="10" mask="url(#m)"/>', 75),
+        (f'{LINK}<path fill="none" d="M10 10h20v20" style="marker:url(#m)" stroke="red" stroke-width="2"/>',
+         80 + 48 - 16),
+        ('<rect x="-10" width="20" height="10"/>', 100),
+        ('<path d="M0 0h10v10h-10z M20 0 a 5 5 0 7 1 9 9 z"/>', 100),
+        ('<path d="M10 10a5 5 0 1110 0 5 5 0 11-10 0z"/>', 25 * DISC),
+        ('<path d="M0 0 m5 5 l10,0 0,10-10,0z m20 0h5v5h-5z"/>', 125),
+        ('<rect width="20" height="20" rx="5"/>', 400 - 100 + 25 * DISC),
+        ('<rect width="50%" height="20%"/>', 500),
+        ('<rect width="1cm" height="5mm"/>', 50),
+    ],
+)  # fmt: skip
+def test_the_solid_is_what_a_browser_paints(body: str, area_mm2: float) -> None:
+    attributes = 'width="100mm" height="50mm" viewBox="0 0 100 50"'
+    if 'cm"' in body:
+        attributes = 'width="100mm" height="50mm"'
+    model = inspect(svg(body, attributes), "a.svg", svg_height_mm=2, svg_tolerance_mm=0.0005).model
+    assert model.volume_mm3 == pytest.approx(2 * area_mm2, rel=2e-4)
+    assert model.watertight
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("<text>x</text>", "entities_left_out"),
+        ('<image href="a.png" width="9" height="9"/>', "entities_left_out"),
+        ('<use href="b.svg#a"/>', "entities_left_out"),
+        ('<rect width="9" height="9" filter="url(#f)"/>', "effects_ignored"),
+        ('<rect width="9" height="9" clip-path="circle(3px)"/>', "effects_ignored"),
+        (
+            '<pattern id="p" width="9" height="9"><path/></pattern><path fill="url(#p)" d="M0 0h9v9"/>',
+            "effects_ignored",
+        ),
+        ('<rect x="-5" width="9" height="9"/>', "outside_page"),
+        ('<path d="M1e12 0h9v9z"/>', "outside_page"),
+    ],
+)
+def test_what_the_solid_lacks_is_noted(body: str, code: str) -> None:
+    rest = '<rect x="20" width="9" height="9"/>'
+    assert codes(inspect(svg(rest), "a.svg")) == set()
+    assert code in codes(inspect(svg(rest + body), "a.svg"))
+
+
+def test_a_drawing_without_physical_size_is_noted() -> None:
+    drawing = svg('<rect width="9" height="9"/>', 'width="90" height="90"')
+    assert codes(inspect(drawing, "a.svg")) == {"unit_assumed"}
+    assert codes(inspect(drawing, "a.svg", svg_dpi=72)) == set()
 
 
 def test_the_fill_rule_of_merged_shapes() -> None:
@@ -217,7 +355,8 @@ def test_content_that_is_not_an_outline_is_noted() -> None:
     assert "entities_left_out" in codes(inspect(dxf(draw_plate), "a.dxf"))
     text = inspect(svg('<text>hello</text><rect width="30" height="30"/>'), "a.svg")
     assert "entities_left_out" in codes(text)
-    opened = inspect(svg('<rect width="30" height="30"/><path fill="none" d="M0 40 L10 40"/>'), "a.svg")
+    drawing = svg('<rect width="30" height="30"/><path fill="none" stroke="red" d="M0 40 L10 40"/>')
+    opened = inspect(drawing, "a.svg", svg_strokes="outlines")
     assert "open_curves_left_out" in codes(opened)
 
 
@@ -260,9 +399,10 @@ SVG_BOMB = '<g id="a0"><rect width="1" height="1"/></g>' + "".join(
         (dxf(draw_grid), "a.dxf", "model_too_complex", "over 100000 entities"),
         (b"AutoCAD Binary DXF\r\n\x1a\0rubbish", "a.dxf", "unreadable_file", "not a readable DXF"),
         (b"  0\nSECTION\n", "a.dxf", None, "."),
-        (svg('<path fill="none" d="M0 0 L10 0 L10 10"/>'), "a.svg", "empty_model", "form a closed outline"),
+        (svg('<path fill="none" d="M0 0 L10 0 L10 10"/>'), "a.svg", "empty_model", "without fill and stroke"),
+        (svg('<rect x="-9" width="9" height="9"/>'), "a.svg", "empty_model", "outside of its page"),
         (svg("<text>x</text>"), "a.svg", "empty_model", "no outline, only 1 text"),
-        (svg('<rect width="9" height="9"/>' * 2), "a.svg", "empty_model", "no area"),
+        (svg('<path d="M0 0 L10 0"/>'), "a.svg", "empty_model", "no area"),
         (svg("<g>"), "a.svg", "unreadable_file", "not well-formed"),
         (b"<html></html>", "a.svg", "unreadable_file", "not svg"),
         (svg('<g id="a"><use href="#a"/></g>'), "a.svg", "model_too_complex", "'use' of itself"),

@@ -52,7 +52,7 @@ def read(source: Source, options: SvgOptions) -> Scene:
         raise _explain_empty(drawing)
     profile = _combine(shapes, options.svg_overlaps)
     if page is not None:
-        profile = _cut_page(profile, page)
+        profile = _cut_page(profile, page, drawing.far_count)
     _note_unit(root, data, options.svg_dpi)
     return extrude(profile, profile.num_contour(), options.svg_height_mm, "SVG")
 
@@ -112,7 +112,9 @@ def _explain_empty(drawing: Drawing) -> EmptyModel:
     if drawing.unpainted_count:
         count = format_count(drawing.unpainted_count, "shape", "shapes")
         return EmptyModel(f"the SVG drawing paints nothing: {count} without fill and stroke; fill closed outlines")
-    return EmptyModel("the SVG drawing has no outline" + (f", only {left_out}; convert text to paths" if left_out else ""))
+    return EmptyModel(
+        "the SVG drawing has no outline" + (f", only {left_out}; convert text to paths" if left_out else "")
+    )
 
 
 def _combine(shapes: list[Shape], overlaps: str) -> manifold3d.CrossSection:
@@ -120,7 +122,7 @@ def _combine(shapes: list[Shape], overlaps: str) -> manifold3d.CrossSection:
     merged = unite(layer.area for shape in shapes for layer in shape.layers)
     if len(shapes) < 2 or (overlaps == "union" and len({layer.paint for s in shapes for layer in s.layers}) < 2):
         return merged
-    areas = [shape.layers[0].area if len(shape.layers) == 1 else unite(l.area for l in shape.layers) for shape in shapes]
+    areas = [unite(layer.area for layer in shape.layers) for shape in shapes]
     outlines: list[Points] = [outline for area in areas for outline in area.to_polygons()]
     cut = cross_section(outlines, manifold3d.FillRule.EvenOdd)
     if overlaps == "holes":
@@ -128,17 +130,19 @@ def _combine(shapes: list[Shape], overlaps: str) -> manifold3d.CrossSection:
     if merged.area() - cut.area() > _VISIBLE_RATIO * merged.area():
         note(
             "shapes_merged",
-            "shapes of different colors, white ones included, overlap and merge; 'svg_overlaps=holes' makes inner ones holes",
+            "shapes of different colors (white is one) overlap and merge; 'svg_overlaps=holes' makes inner ones holes",
         )
     return merged
 
 
-def _cut_page(profile: manifold3d.CrossSection, page: manifold3d.CrossSection) -> manifold3d.CrossSection:
+def _cut_page(
+    profile: manifold3d.CrossSection, page: manifold3d.CrossSection, far_count: int
+) -> manifold3d.CrossSection:
     """Return the part of a profile on the page, and report the rest. Raises EmptyModel."""
     inside = profile ^ page
     if not profile.is_empty() and inside.is_empty():
         raise EmptyModel("all shapes of the SVG drawing lie outside of its page; set its viewBox to the shapes")
-    if profile.area() - inside.area() > _VISIBLE_RATIO * profile.area():
+    if far_count or profile.area() - inside.area() > _VISIBLE_RATIO * profile.area():
         note("outside_page", "left out what lies outside of the page of the SVG drawing; set its viewBox to the shapes")
     return inside
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import manifold3d
 import numpy as np
@@ -108,6 +108,7 @@ class Drawing:
         open_curves: Curves without fill whose ends do not meet, if strokes are outlines.
         outline_count: Subpaths of shapes that have a stroke and no fill.
         unpainted_count: Shapes without fill and stroke.
+        far_count: Shapes far from the page.
     """
 
     def __init__(self, root: Element, dpi: float, tolerance_mm: float, strokes: Literal["area", "outlines"]) -> None:
@@ -128,7 +129,8 @@ class Drawing:
         self.left_out: Counter[str] = Counter()
         self.ignored: Counter[str] = Counter()
         self.open_curves: list[Points] = []
-        self.outline_count = self.unpainted_count = 0
+        self.outline_count = self.unpainted_count = self.far_count = 0
+        self._page: manifold3d.CrossSection | None = None
         if self._sheet.unsupported_count:
             self.ignored["style rule"] = self._sheet.unsupported_count
 
@@ -142,18 +144,8 @@ class Drawing:
         root = self._root
         box = parse_view_box(root)
         units = Units(self._dpi, 16.0, 0.0, 0.0)
-        width, height = (
-            None if "%" in root.get(name, "") else units.parse(root.get(name, "")) for name in ("width", "height")
-        )
-        if box is None:
-            size = (width or 0.0, height or 0.0)
-        elif width is None and height is None:
-            size = (box[2], box[3])
-        elif width is None or height is None:
-            size = (width or (height or 0.0) * box[2] / box[3], height or (width or 0.0) * box[3] / box[2])
-        else:
-            size = (width, height)
-        if 0.0 in (width, height):
+        size = _page_size(root, box, units)
+        if size is None:
             return [], None
         style = self._sheet.resolve(root, {})
         if style.get("display") == "none" or parse_ratio(style.get("opacity", "1")) <= 0:
@@ -162,9 +154,9 @@ class Drawing:
         matrix = self._base @ self._own_matrix(root, style, Place(self._base, {}, units, 0))
         place = Place(matrix, style, units, 0)
         has_page = min(size) > 0 and style.get("overflow") != "visible"
-        page = _area(rectangle(0, 0, *size), matrix) if has_page else None
+        page = self._page = _area(rectangle(0, 0, *size), matrix) if has_page else None
         shapes = self._draw_content(root, place, size if box is not None else None)
-        return self._apply_effects(root, style, place, shapes), page
+        return self._apply_effects(style, place, shapes), page
 
     def _visit(self, element: Element, place: Place) -> list[Shape]:
         """Return the shapes of an element that may be drawn where it is."""
@@ -184,7 +176,7 @@ class Drawing:
             return []
         place = place._replace(units=place.units.with_font(style), style=style, depth=place.depth + 1)
         place = place._replace(matrix=place.matrix @ self._own_matrix(element, style, place))
-        return self._apply_effects(element, style, place, draw(self, element, place))
+        return self._apply_effects(style, place, draw(self, element, place))
 
     def _own_matrix(self, element: Element, style: Style, place: Place) -> Points:
         """Return the transform of an element about its origin."""
@@ -234,7 +226,7 @@ class Drawing:
             place = place._replace(matrix=place.matrix @ self._own_matrix(target, own, place))
             sizes = {name: element.get(name, own.get(name, "100%")) for name in ("width", "height")}
             shapes = self._draw_viewport(target, place, sizes)
-            return self._apply_effects(target, own, place, shapes)
+            return self._apply_effects(own, place, shapes)
         finally:
             self._used.pop()
 
@@ -285,8 +277,11 @@ class Drawing:
             return []
         lines = flatten(curves, self._tolerance_mm / scale)
         outlines = [transform(line.points, place.matrix) for line in lines]
-        self._count_points(outlines)
         points = np.concatenate(outlines)
+        if self._is_far(points):
+            self.far_count += 1
+            return []
+        self._count_points(outlines)
         if style.get("visibility", "visible") != "visible":
             return [Shape([], points)]
         if place.is_clip:
@@ -431,17 +426,24 @@ class Drawing:
             chain.append(element)
             if tag_of(element) == "pattern" and len(element):
                 self.ignored["pattern"] += 1
-                return True
+                sizes = [
+                    next((each.get(name, "") for each in chain if name in each.attrib), "")
+                    for name in ("width", "height")
+                ]
+                return all(any(number > 0 for number in parse_numbers(size)) for size in sizes)
             stops = [self._style_of(child) for child in element if tag_of(child) == "stop"]
             if stops:
-                return any(
-                    parse_ratio(stop.get("stop-opacity", "1")) > 0 and not is_transparent(stop.get("stop-color", "black"))
+                shown = [
+                    parse_ratio(stop.get("stop-opacity", "1")) > 0
+                    and not is_transparent(stop.get("stop-color", "black"))
                     for stop in stops
-                )
+                ]
+                self.ignored["transparent end of a gradient"] += any(shown) and not all(shown)
+                return any(shown)
             element = self._by_id.get((element.get("href") or element.get(_LINK) or " ").removeprefix("#"))
         return False
 
-    def _apply_effects(self, element: Element, style: Style, place: Place, shapes: list[Shape]) -> list[Shape]:
+    def _apply_effects(self, style: Style, place: Place, shapes: list[Shape]) -> list[Shape]:
         """Clip and mask the shapes of an element."""
         for name in ("clip-path", "mask", "filter"):
             value = style.get(name, "none")
@@ -491,7 +493,7 @@ class Drawing:
         if reference_of(style.get("clip-path", "none")) is not None:
             if inner.depth > MAX_DEPTH:
                 raise ModelTooComplex(f"the SVG drawing has over {MAX_DEPTH} levels; simplify it")
-            content = self._apply_effects(element, {"clip-path": style["clip-path"]}, inner, content)
+            content = self._apply_effects({"clip-path": style["clip-path"]}, inner, content)
         area = unite(layer.area for shape in content for layer in shape.layers)
         self._clips[key] = area
         return area
@@ -514,6 +516,14 @@ class Drawing:
         frame_matrix = place.matrix if is_user else place.matrix @ box
         return area ^ _area(rectangle(frame[0], frame[1], frame[2], frame[3]), frame_matrix)
 
+    def _is_far(self, points: Points) -> bool:
+        """Return whether points beyond MAX_COORDINATE_MM are all on one side of the page, where nothing shows."""
+        if self._page is None or not np.isfinite(points).all() or np.abs(points).max() < MAX_COORDINATE_MM:
+            return False
+        low_x, low_y, high_x, high_y = self._page.bounds()
+        low, high = points.min(axis=0), points.max(axis=0)
+        return bool(low[0] > high_x or low[1] > high_y or high[0] < low_x or high[1] < low_y)
+
     def _count_points(self, outlines: list[Points]) -> None:
         """Check the number and position of points."""
         self._point_count += sum(map(len, outlines))
@@ -524,7 +534,7 @@ class Drawing:
             if not np.abs(outline).max() < MAX_COORDINATE_MM:
                 raise UnreadableFile("the SVG drawing is larger than 1 km, or damaged; check its unit")
 
-    _DRAW: dict[str, Callable[[Drawing, Element, Place], list[Shape]]] = {
+    _DRAW: ClassVar[dict[str, Callable[[Drawing, Element, Place], list[Shape]]]] = {
         "g": _draw_children,
         "a": _draw_children,
         "switch": _draw_switch,
@@ -533,6 +543,20 @@ class Drawing:
         **dict.fromkeys(_LEFT_OUT, _leave_out),
         **dict.fromkeys(_SHAPES, _draw_shape),
     }
+
+
+def _page_size(root: Element, box: list[float] | None, units: Units) -> tuple[float, float] | None:
+    """Return width and height of the page in pixels, 0 for an unknown one; None if it has no area."""
+    texts = [root.get(name, "") for name in ("width", "height")]
+    # a percentage is one of a window
+    width, height = (None if "%" in text else units.parse(text) for text in texts)
+    if any(side is not None and side <= 0 for side in (width, height)):
+        return None
+    if box is None:
+        return width or 0.0, height or 0.0
+    if width is None:
+        width = box[2] if height is None else height * box[2] / box[3]
+    return width, width * box[3] / box[2] if height is None else height
 
 
 def unite(areas: Iterable[manifold3d.CrossSection]) -> manifold3d.CrossSection:
@@ -564,7 +588,9 @@ def _bounds(shapes: list[Shape], matrix: Points) -> tuple[Points, Points]:
     """Return the corners of the box of shapes in user space."""
     if not shapes:
         return np.zeros(2), np.zeros(2)
-    points = transform(np.concatenate([shape.points for shape in shapes]), np.linalg.inv(matrix))
+    points = transform(
+        np.concatenate([shape.points for shape in shapes]), np.asarray(np.linalg.inv(matrix), np.float64)
+    )
     return points.min(axis=0), points.max(axis=0)
 
 
@@ -597,10 +623,7 @@ def _read_geometry(element: Element, tag: str, style: Style, units: Units) -> Cu
         return polygon(parse_numbers(element.get("points", "")), tag == "polygon")
     if tag == "rect":
         return _read_rectangle(style, units, length)
-    if tag == "circle":
-        radii = (length("r", "d"),) * 2
-    else:
-        radii = _read_radii(style, units)
+    radii = (length("r", "d"),) * 2 if tag == "circle" else _read_radii(style, units)
     if min(radii) <= 0:
         return polygon([], False)
     return ellipse(length("cx", "x"), length("cy", "y"), radii)

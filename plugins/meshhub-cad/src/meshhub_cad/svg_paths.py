@@ -16,10 +16,13 @@ from meshhub_cad.profiles import MAX_POINTS, MAX_SEGMENTS, Points
 
 Bools = NDArray[np.bool_]
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+NUMBER = r"(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+"""A number, which a pattern never splits into two."""
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _COMMAND = re.compile(r"[\s,]*([MZLHVCSQTAmzlhvcsqta])([\s\d.,+\-eE]*)", re.ASCII)
-_ARC = re.compile(rf"({NUMBER})[\s,]*" * 3 + r"([01])[\s,]*([01])[\s,]*" + rf"({NUMBER})[\s,]*({NUMBER})", re.ASCII)
+_ARC = re.compile(
+    rf"({NUMBER})[\s,]*" * 3 + r"([01])[\s,]*([01])[\s,]*" + rf"({NUMBER})[\s,]*({NUMBER})[\s,]*", re.ASCII
+)
 _SIZES = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2}
 """Numbers of a segment by its command (SVG 2 §9.3)."""
 
@@ -78,28 +81,34 @@ class Pen:
         return Curves(control, np.array(self._starts, np.intp), np.array(self._closed, np.bool_), ends)
 
     def move(self, x: float, y: float) -> None:
+        """Begin a subpath."""
         self.at = self._origin = (x, y)
         self._is_drawing = False
         self._handle = ("", x, y)
 
     def line(self, x: float, y: float) -> None:
+        """Draw a straight line."""
         x0, y0 = self.at
         dx, dy = (x - x0) / 3, (y - y0) / 3
         self._draw("", x0 + dx, y0 + dy, x - dx, y - dy, x, y)
 
     def cubic(self, x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> None:
+        """Draw a cubic Bézier curve."""
         self._draw("C", x1, y1, x2, y2, x, y)
         self._handle = ("C", x2, y2)
 
     def smooth_cubic(self, x2: float, y2: float, x: float, y: float) -> None:
+        """Draw a cubic curve that continues the last one smoothly."""
         self.cubic(*self._reflect("C"), x2, y2, x, y)
 
     def quadratic(self, x1: float, y1: float, x: float, y: float) -> None:
+        """Draw a quadratic Bézier curve."""
         x0, y0 = self.at
         self._draw("Q", x0 + (x1 - x0) / 1.5, y0 + (y1 - y0) / 1.5, x + (x1 - x) / 1.5, y + (y1 - y) / 1.5, x, y)
         self._handle = ("Q", x1, y1)
 
     def smooth_quadratic(self, x: float, y: float) -> None:
+        """Draw a quadratic curve that continues the last one smoothly."""
         self.quadratic(*self._reflect("Q"), x, y)
 
     def arc(self, radii: tuple[float, float], tilt: float, flags: tuple[bool, bool], x: float, y: float) -> None:
@@ -151,6 +160,7 @@ class Pen:
         self._inner.pop()
 
     def close(self) -> None:
+        """Close the subpath with a straight line."""
         if self.at != self._origin or not self._is_drawing:
             self.line(*self._origin)
         self._closed[-1] = True
@@ -192,12 +202,7 @@ def _draw_command(pen: Pen, letter: str, arguments: str) -> bool:
         pen.close()
         return not arguments.strip(" ,\t\r\n")
     if command == "A":
-        rows = _ARC.findall(arguments)
-        for rx, ry, tilt, large, sweep, x, y in rows:
-            x0, y0 = pen.at if is_relative else (0.0, 0.0)
-            flags = (large == "1", sweep == "1")
-            pen.arc((float(rx), float(ry)), float(tilt), flags, x0 + float(x), y0 + float(y))
-        return bool(rows)
+        return _draw_arcs(pen, arguments.strip(), is_relative)
     values = [float(number) for number in _NUMBER.findall(arguments)]
     size = _SIZES[command]
     draw = _DRAW[command]
@@ -209,13 +214,24 @@ def _draw_command(pen: Pen, letter: str, arguments: str) -> bool:
     return bool(values) and len(values) % size == 0
 
 
+def _draw_arcs(pen: Pen, arguments: str, is_relative: bool) -> bool:
+    """Draw arcs up to the first with invalid arguments, and return whether all are valid."""
+    position = 0
+    while (match := _ARC.match(arguments, position)) is not None:
+        position = match.end()
+        rx, ry, tilt, large, sweep, x, y = match.groups()
+        x0, y0 = pen.at if is_relative else (0.0, 0.0)
+        pen.arc((float(rx), float(ry)), float(tilt), (large == "1", sweep == "1"), x0 + float(x), y0 + float(y))
+    return position == len(arguments) > 0
+
+
 _Draw = Callable[[Pen, list[float], float, float, bool], None]
 
 _DRAW: dict[str, _Draw] = {
     "M": lambda pen, v, x, y, _: pen.move(v[0] + x, v[1] + y),
     "L": lambda pen, v, x, y, _: pen.line(v[0] + x, v[1] + y),
-    "H": lambda pen, v, x, y, _: pen.line(v[0] + x, pen.at[1]),
-    "V": lambda pen, v, x, y, _: pen.line(pen.at[0], v[0] + y),
+    "H": lambda pen, v, x, _y, _: pen.line(v[0] + x, pen.at[1]),
+    "V": lambda pen, v, _x, y, _: pen.line(pen.at[0], v[0] + y),
     "C": lambda pen, v, x, y, _: pen.cubic(v[0] + x, v[1] + y, v[2] + x, v[3] + y, v[4] + x, v[5] + y),
     "S": lambda pen, v, x, y, _: pen.smooth_cubic(v[0] + x, v[1] + y, v[2] + x, v[3] + y),
     "Q": lambda pen, v, x, y, _: pen.quadratic(v[0] + x, v[1] + y, v[2] + x, v[3] + y),

@@ -95,7 +95,7 @@ def _cap(edge: Points, cap: str, half: float, tolerance: float) -> Points:
     ahead = (edge[1] - edge[0]) * (half / np.hypot(*(edge[1] - edge[0])))
     left = np.array([-ahead[1], ahead[0]])
     if cap == "square":
-        return edge[1] + np.array([left + ahead, ahead - left])
+        return np.asarray(edge[1] + np.array([left + ahead, ahead - left]))
     if cap == "round":
         turn = np.linspace(0, np.pi, int(arc_segments(half, np.pi, tolerance)) + 1)[1:-1, None]
         return np.asarray(edge[1] + np.cos(turn) * left + np.sin(turn) * ahead)
@@ -145,7 +145,7 @@ def _joins(
 
     Args:
         at: (n, 2) corners.
-        spokes: (n, 2) from the corner to the side of the edge before it, of that after it, and to where both sides meet.
+        spokes: (n, 2) from the corner to the side of the edge before it, of that after it, and to where both meet.
         angle: (n,) turn at the corner.
         steps: (n,) edges of the join; 0 for the point where both sides meet.
         is_inner: (n,) whether the join is inside of the turn, where two edges pass the corner.

@@ -104,9 +104,7 @@ class StyleSheet:
         declarations = [each for rule in rules for each in rule.declarations]
         declarations += _parse_declarations(_COMMENT.sub(" ", element.get("style", "")))
         # important declarations come last
-        for name, value, _ in sorted(declarations, key=lambda each: each[2]):
-            own[name] = value
-        return own
+        return own | {name: value for name, value, _ in sorted(declarations, key=lambda each: each[2])}
 
     def _add_rule(self, selector: str, declarations: list[tuple[str, str, bool]], count: int) -> None:
         pieces = re.split(r"\s*([>+~])\s*|\s+", selector)
@@ -129,10 +127,7 @@ class StyleSheet:
         if -at == len(rule.parts):
             return True
         combinator = rule.combinators[at]
-        if combinator in "> ":
-            candidates = self._list_parents(element)
-        else:
-            candidates = self._list_before(element)
+        candidates = self._list_parents(element) if combinator in "> " else self._list_before(element)
         found = candidates[:1] if combinator in ">+" else candidates
         return any(self._matches(rule, candidate, at - 1) for candidate in found)
 
@@ -165,7 +160,10 @@ class StyleSheet:
             parent = self._parents.get(element)
             return (simple == ":root" and parent is None) or (
                 parent is not None
-                and ((simple == ":first-child" and parent[0] is element) or (simple == ":last-child" and parent[-1] is element))
+                and (
+                    (simple == ":first-child" and parent[0] is element)
+                    or (simple == ":last-child" and parent[-1] is element)
+                )
             )
         return simple in ("*", tag_of(element))
 
@@ -270,7 +268,7 @@ class Units(NamedTuple):
         return value * {"px": 1.0, "em": self.em, "rem": _FONT_SIZE_PX, "ex": self.em / 2, "%": percent}[unit]
 
     def with_font(self, style: Style) -> Units:
-        """Return the units with the font size of a style; an absolute one, because em would need those of all parents."""
+        """Return the units with the font size of a style, unless it is relative to that of its parent."""
         size = self._replace(em=_FONT_SIZE_PX).parse(style.get("font-size", ""))
         return self._replace(em=_FONT_SIZE_PX if size is None else size)
 
@@ -347,9 +345,9 @@ def _parse_function(name: str, arguments: list[tuple[str, str]], units: Units) -
     match name, len(arguments):
         case "matrix", 6:
             return affine(*numbers)
-        case ("translate" | "translatex"), 1:
+        case (("translate" | "translatex"), 1):
             return translation(lengths[0], 0.0)
-        case ("translate" | "translate3d"), (2 | 3):
+        case (("translate" | "translate3d"), (2 | 3)):
             return translation(lengths[0], lengths[1])
         case "translatey", 1:
             return translation(0.0, units.parse("".join(arguments[0]), "y") or 0.0)
@@ -362,17 +360,17 @@ def _parse_turn(name: str, numbers: list[float], degrees: list[float]) -> Points
     match name, len(numbers):
         case "scale", 1:
             return affine(numbers[0], 0, 0, numbers[0])
-        case ("scale" | "scale3d"), (2 | 3):
+        case (("scale" | "scale3d"), (2 | 3)):
             return affine(numbers[0], 0, 0, numbers[1])
         case "scalex", 1:
             return affine(numbers[0], 0, 0, 1)
         case "scaley", 1:
             return affine(1, 0, 0, numbers[0])
-        case ("rotate" | "rotatez"), 1:
+        case (("rotate" | "rotatez"), 1):
             return rotation(degrees[0])
         case "rotate", 3:
             return translation(*numbers[1:]) @ rotation(degrees[0]) @ translation(-numbers[1], -numbers[2])
-        case ("skew" | "skewx"), 1:
+        case (("skew" | "skewx"), 1):
             return affine(1, 0, math.tan(math.radians(degrees[0])), 1)
         case "skew", 2:
             return affine(1, math.tan(math.radians(degrees[1])), math.tan(math.radians(degrees[0])), 1)
@@ -393,7 +391,9 @@ def parse_origin(text: str, units: Units) -> tuple[float, float]:
     words = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
     values = text.split()[:2] or ["0", "0"]
     if values[0] in ("top", "bottom") or values[-1] in ("left", "right"):
-        values = values[::-1] if len(values) == 2 else (["center", *values] if values[0] in ("top", "bottom") else values)
+        values = (
+            values[::-1] if len(values) == 2 else (["center", *values] if values[0] in ("top", "bottom") else values)
+        )
     values = [words.get(value, value) for value in [*values, "center"][:2]]
     return units.parse(values[0], "x") or 0.0, units.parse(values[1], "y") or 0.0
 
