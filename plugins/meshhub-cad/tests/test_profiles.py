@@ -172,6 +172,21 @@ def draw_touching_squares(space: Any, _: Any) -> None:
             space.add_line((a + x, b + x), (c + x, d + x))
 
 
+def draw_twice(space: Any, _: Any) -> None:
+    corners = [(0, 0), (10, 0), (10, 10), (0, 10)]
+    space.add_lwpolyline(corners, close=True)
+    space.add_lwpolyline([*corners[2:], *corners[:2]][::-1], close=True)
+    for _turn in range(3):
+        space.add_line((20, 0), (30, 0))
+    space.add_lwpolyline([(30, 0), (30, 10), (20, 0)])
+
+
+def test_curves_drawn_twice_count_once() -> None:
+    inspection = inspect(dxf(draw_twice), "a.dxf")
+    assert inspection.model.volume_mm3 == pytest.approx(3 * (100 + 50))
+    assert "duplicates_left_out" in codes(inspection)
+
+
 @pytest.mark.parametrize(
     ("data", "name"),
     [

@@ -22,6 +22,7 @@ from meshhub_cad.profiles import (
     arc_segments,
     check_outlines,
     cross_section,
+    drop_duplicates,
     extrude,
     join_curves,
 )
@@ -76,7 +77,7 @@ def read(source: Source, options: DxfOptions) -> Scene:
         raise UnreadableFile(
             f"an entity of the DXF drawing is damaged ({type(error).__name__}); export it again"
         ) from error
-    outlines: Outlines = join_curves(curves, options.dxf_tolerance_mm)
+    outlines: Outlines = join_curves(drop_duplicates(curves), options.dxf_tolerance_mm)
     ignored = ", ".join(f"{count} {kind}" for kind, count in left_out.most_common(_MAX_LEFT_OUT))
     check_outlines(outlines, ignored, "DXF")
     section = cross_section(outlines.closed, manifold3d.FillRule.EvenOdd)

@@ -26,6 +26,9 @@ MAX_COORDINATE_MM = 1e6
 SEPARATION_MM = 0.001
 """Millimeters by which a profile with touching outlines shrinks; far below what a printer resolves."""
 
+_DUPLICATE_DIGITS = 5
+"""Decimals of millimeters to which curves that are drawn twice are equal."""
+
 MAX_SEGMENTS = 4096
 """Straight edges for one curve."""
 
@@ -45,6 +48,26 @@ def arc_segments(
         step = 2 * np.arccos(np.clip(1 - tolerance / np.maximum(radius, tolerance), -1, 1))
         count = np.ceil(np.abs(angle) / np.minimum(step, np.pi / 4))
     return np.clip(np.nan_to_num(count, nan=1), 1, MAX_SEGMENTS).astype(np.intp)
+
+
+def drop_duplicates(curves: list[Points]) -> list[Points]:
+    """Return curves without those drawn twice, which would cancel each other by the even-odd rule, with a note.
+
+    A curve is the same in both directions, and a closed one from any start.
+    """
+    unique: dict[bytes, Points] = {}
+    for curve in curves:
+        points = np.round(curve, _DUPLICATE_DIGITS) + 0.0
+        keys = []
+        for line in (points, points[::-1]):
+            if len(line) > 2 and (line[0] == line[-1]).all():
+                line = np.roll(line[:-1], -int(np.lexsort(line[:-1].T)[0]), axis=0)
+            keys.append(line.tobytes())
+        unique.setdefault(min(keys), curve)
+    count = len(curves) - len(unique)
+    if count:
+        note("duplicates_left_out", f"left out {format_count(count, 'curve', 'curves')} drawn twice; delete them")
+    return list(unique.values())
 
 
 def join_curves(curves: list[Points], tolerance: float) -> Outlines:

@@ -38,8 +38,8 @@ def read(source: Source, options: SvgOptions) -> Scene:
     """
     data = source.read()
     root = _parse(data)
-    drawing = Drawing(root, options.svg_dpi, options.svg_tolerance_mm, options.svg_strokes)
     try:
+        drawing = Drawing(root, options.svg_dpi, options.svg_tolerance_mm, options.svg_strokes)
         shapes, page = drawing.draw()
     except RecursionError:
         raise ModelTooComplex("the SVG drawing has too many levels; simplify it") from None

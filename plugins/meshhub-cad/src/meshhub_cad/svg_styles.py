@@ -32,6 +32,9 @@ _PROPERTIES = _INHERITED | _OTHERS
 _FONT_SIZE_PX = 16.0
 """Pixels of 1em without a font size, as in browsers."""
 
+_MAX_VALUE_CHARACTERS = 10_000
+"""Characters of a value with variables, which nested elements may double at each level."""
+
 _PER_INCH = {"mm": 25.4, "cm": 2.54, "in": 1.0, "pt": 72.0, "pc": 6.0, "q": 101.6}
 _LENGTH = re.compile(rf"\s*({NUMBER})\s*(px|mm|cm|in|pt|pc|q|em|ex|rem|%)?\s*", re.ASCII | re.IGNORECASE)
 
@@ -234,12 +237,13 @@ def _parse_declarations(text: str) -> list[tuple[str, str, bool]]:
 
 
 def _replace_variables(value: str, style: Style) -> str:
-    """Return a value with its var(--name, fallback) replaced; they may not nest."""
-    return re.sub(
+    """Return a value with its var(--name, fallback) replaced; they may not nest. A long one is invalid."""
+    result = re.sub(
         r"var\(\s*(--[-\w]+)\s*(?:,\s*((?:[^()]|\([^()]*\))*))?\)",
         lambda match: style.get(match[1], match[2] or "").strip(),
         value,
     )
+    return result if len(result) <= _MAX_VALUE_CHARACTERS else ""
 
 
 class Units(NamedTuple):
