@@ -337,6 +337,11 @@ def test_what_the_solid_lacks_is_noted(body: str, code: str) -> None:
     assert code in codes(inspect(svg(rest + body), "a.svg"))
 
 
+def test_a_symbol_on_a_page_without_bounds() -> None:
+    body = '<symbol id="a"><rect width="96" height="48"/></symbol><use href="#a"/>'
+    assert inspect(svg(body, ""), "a.svg").model.size_mm == pytest.approx((25.4, 12.7, 3))
+
+
 def test_a_drawing_without_physical_size_is_noted() -> None:
     drawing = svg('<rect width="9" height="9"/>', 'width="90" height="90"')
     assert codes(inspect(drawing, "a.svg")) == {"unit_assumed"}

@@ -243,9 +243,13 @@ class Drawing:
             full if length is None else length
             for length, full in zip(lengths, (units.width, units.height), strict=True)
         )
+        place = place._replace(matrix=place.matrix @ translation(x, y))
+        if min(units.width, units.height) == 0 and texts == ["100%", "100%"]:
+            # the page has no bounds
+            box = parse_view_box(element)
+            return self._draw_content(element, place, None if box is None else (box[2], box[3]))
         if width <= 0 or height <= 0:
             return []
-        place = place._replace(matrix=place.matrix @ translation(x, y))
         shapes = self._draw_content(element, place, (width, height))
         if style.get("overflow") in ("visible", "auto"):
             return shapes
