@@ -123,6 +123,26 @@ def test_a_side_of_the_length_of_the_bed_fits() -> None:
     assert len({part.plate for part in arrange(scene_of(*[brick(50, 40, 5)] * 4), arrange_gap_mm=0).parts}) == 1
 
 
+@pytest.mark.parametrize(
+    ("bed", "side", "gap", "count"),
+    [
+        ("60x50", 50, 5, 1),
+        ("105x105", 50, 5, 4),
+        ("180x180", 56, 6, 9),
+        ("76x250", 36, 4, 12),
+        ("210x70", 66.5, 5, 3),
+    ],
+)
+def test_objects_that_fill_the_bed_exactly_fit(bed: str, side: float, gap: float, count: int) -> None:
+    plate = Mesh(brick().vertices / [10, 20, 30] * [side, side, 4], brick().faces)
+    result = arrange(Scene((plate,), (Part(0),) * count), bed, arrange_gap_mm=gap)
+    assert {part.plate for part in result.parts} <= {None, 0}
+    width, depth = (float(length) for length in bed.split("x"))
+    size = np.ptp(bounds(result), axis=0)
+    assert size[0] <= width + 1e-6 and size[1] <= depth + 1e-6
+    assert_apart(result, gap)
+
+
 def test_a_long_part_is_turned_or_refused() -> None:
     assert len(arrange(scene_of(brick(70, 95, 5))).parts) == 1
     with pytest.raises(ConversionFailed, match=r"'brick' is 70 × 95 mm, larger than the bed"):

@@ -14,7 +14,7 @@ from scipy.spatial import ConvexHull
 
 from meshhub import Registry
 from meshhub.builtin_plugins.orient import OrientOptions
-from meshhub.builtin_plugins.orient.operation import run
+from meshhub.builtin_plugins.orient.operation import MAX_FACES, run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh, Scene
 from meshhub.toolkit.geometry import bounds, moved, soup
@@ -46,6 +46,17 @@ def rotation(seed: int) -> np.ndarray:
     matrix = np.eye(4)
     matrix[:3, :3] = trimesh.transformations.random_rotation_matrix(np.random.default_rng(seed).random(3))[:3, :3]
     return matrix
+
+
+def test_a_model_of_more_faces_than_are_measured_is_turned() -> None:
+    """The library that reduces it rejects read-only arrays, and those of a scene are."""
+    mesh = table()
+    plate = trimesh.Trimesh(mesh.vertices * [1, -1, -1], mesh.faces)
+    while len(plate.faces) <= MAX_FACES:
+        plate = plate.subdivide()
+    scene = scene_of(Mesh(np.asarray(plate.vertices), np.asarray(plate.faces, np.int32)))
+    vertices, _ = soup(orient(moved(scene, rotation(3)))[0])
+    assert np.ptp(vertices[:, 2]) == pytest.approx(34, abs=0.05)
 
 
 def test_columns_below_a_plate_have_its_area_and_height() -> None:

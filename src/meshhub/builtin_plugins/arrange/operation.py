@@ -6,19 +6,21 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.arrange import ArrangeOptions
-from meshhub.builtin_plugins.arrange.packing import Packer, pack
-from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, Cells, draw_shadow
+from meshhub.builtin_plugins.arrange.packing import Packer, Pose, pack
+from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, draw_shadow
 from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Part, Scene
-from meshhub.toolkit.geometry import bounds, soup, without_unused_meshes
+from meshhub.toolkit.geometry import bounds, extremes, soup, without_unused_meshes
 from meshhub.toolkit.objects import find_objects, renamed
 
-GRID_SIZE = 440
-"""Cells along the longer side of a bed: 0.5 mm on a bed of 220 mm."""
+GRID_SIZES = sorted(range(300, 601), key=lambda size: abs(size - 440))
+"""Cells along the longer side of a bed, 0.5 mm on a bed of 220 mm for 440, which is preferred. One of them makes cells
+of 0.5 mm or of its halves or multiples, of which most sizes and gaps are whole numbers."""
 
 MAX_OBJECTS = 10_000
 """Objects; a service must end, and no slicer shows more."""
@@ -43,14 +45,14 @@ class _Shape:
 
     numbers:  number of each object in the scene
     objects:  the parts of each object
-    poses:    shadows of the first one, turned about Z
-    matrices: (4, 4) for each pose: turn the first one, and move its lowest X, Y and Z to 0
+    matrices: (4, 4) for each pose: turn the first one about Z, and move its lowest X, Y and Z to 0
+    sizes:    (2,) width and depth of each pose, in mm
     """
 
     numbers: list[int] = field(default_factory=list)
     objects: list[list[Part]] = field(default_factory=list)
-    poses: list[Cells] = field(default_factory=list)
     matrices: list[Float64] = field(default_factory=list)
+    sizes: list[Float64] = field(default_factory=list)
 
     def matrix(self, number: int, pose: int) -> Float64:
         """Return the matrix of a pose for another one of the objects."""
@@ -85,14 +87,18 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
             values={"count": total, "limit": MAX_OBJECTS},
         )
     bed = np.array(options.bed())
-    cell = float(bed.max()) / GRID_SIZE
-    columns, rows = np.floor(bed / cell + ROUNDING_RATIO).astype(int).tolist()
-    gap = int(np.ceil(options.arrange_gap_mm / cell - ROUNDING_RATIO))
-    shapes = [_draw(scene, shape, options.arrange_turns, cell) for shape in track(_find_shapes(objects))]
+    shapes = _find_shapes(objects)
     for shape in shapes:
-        if not any(pose.shape[0] <= rows and pose.shape[1] <= columns for pose in shape.poses):
+        _add_poses(scene, shape, options.arrange_turns)
+    cell = _choose_cell(shapes, bed, options.arrange_gap_mm)
+    columns, rows = _round_up(bed / cell).tolist()
+    drawn = [_draw(scene, shape, bed, cell) for shape in track(shapes)]
+    for shape, poses in zip(shapes, drawn, strict=True):
+        if not any(pose.fits for pose in poses):
             raise _too_large(scene, shape)
-    packer = pack([(shape.poses, len(shape.objects)) for shape in shapes], (rows, columns), gap)
+    counts = [len(shape.objects) for shape in shapes]
+    gap = int(_round_up(options.arrange_gap_mm / cell))
+    packer = pack(list(zip(drawn, counts, strict=True)), (rows, columns), gap)
     kept = options.arrange_plate
     if kept is not None and kept > len(packer.plates):
         raise InvalidOption(
@@ -174,23 +180,51 @@ def _find_shapes(objects: list[list[Part]]) -> list[_Shape]:
     return list(shapes.values())
 
 
-def _draw(scene: Scene, shape: _Shape, turns: str, cell: float) -> _Shape:
-    """Add the poses of a shape; equal shadows count once."""
-    vertices, faces = soup(replace(scene, parts=tuple(shape.objects[0])))
-    corners = vertices[faces]
+def _add_poses(scene: Scene, shape: _Shape, turns: str) -> None:
+    """Add the turns about Z of a shape, with their sizes."""
+    points = _points(scene, shape)
     for angle in ANGLES_DEG[turns]:
         cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
         matrix = np.eye(4)
         # exact for right angles, so that coordinates keep their values
         matrix[:2, :2] = np.round([[cosine, -sine], [sine, cosine]], 15)
-        turned = corners if angle == 0 else corners @ matrix[:3, :3].T
-        low = turned.min(axis=(0, 1))
+        low, high = extremes(points if angle == 0 else points @ matrix[:3, :3].T)
         matrix[:3, 3] = -low
-        cells = draw_shadow(turned[:, :, :2] - low[:2], cell)
-        if not any(np.array_equal(cells, pose) for pose in shape.poses):
-            shape.poses.append(cells)
-            shape.matrices.append(matrix)
-    return shape
+        shape.matrices.append(matrix)
+        shape.sizes.append((high - low)[:2])
+
+
+def _points(scene: Scene, shape: _Shape) -> Float64:
+    """Return the corners (3 m, 3) of the triangles of the first object of a shape."""
+    vertices, faces = soup(replace(scene, parts=tuple(shape.objects[0])))
+    return vertices[faces].reshape(-1, 3)
+
+
+def _draw(scene: Scene, shape: _Shape, bed: Float64, cell: float) -> list[Pose]:
+    """Return the shadows of the poses of a shape; of equal shadows, only the first one fits a bed."""
+    points = _points(scene, shape)
+    poses: list[Pose] = []
+    for matrix, size in zip(shape.matrices, shape.sizes, strict=True):
+        outline = (points @ matrix[:2, :3].T + matrix[:2, 3]).reshape(-1, 3, 2)
+        column, row = np.floor((bed - size) / cell + ROUNDING_RATIO).astype(int).tolist()
+        pose = Pose(draw_shadow(np.maximum(outline, 0), cell), row, column)
+        is_known = any(np.array_equal(pose.cells, other.cells) for other in poses)
+        poses.append(pose._replace(last_row=-1) if is_known else pose)
+    return poses
+
+
+def _choose_cell(shapes: list[_Shape], bed: Float64, gap_mm: float) -> float:
+    """Return the side of a cell, in mm, to which the sizes of the objects and the gap are rounded up least."""
+    sizes = np.array([shape.sizes[0] for shape in shapes]).reshape(-1, 1)
+    counts = np.repeat([len(shape.objects) for shape in shapes], 2)
+    cells = float(bed.max()) / np.array(GRID_SIZES)
+    waste = (_round_up(sizes / cells) + _round_up(gap_mm / cells)) * cells - sizes - gap_mm
+    return float(cells[np.argmin(counts @ waste)])
+
+
+def _round_up(cells: Float64 | float) -> NDArray[np.intp]:
+    """Return how many whole cells a length takes."""
+    return np.ceil(np.asarray(cells) - ROUNDING_RATIO).astype(np.intp)
 
 
 def _find_middles(count: int, bed: Float64) -> Float64:

@@ -34,7 +34,20 @@ class Place(NamedTuple):
     column: int
 
 
-def pack(shapes: list[tuple[list[Cells], int]], bed: tuple[int, int], gap: int) -> Packer:
+class Pose(NamedTuple):
+    """A shadow, and the last row and column on the bed at which it may begin; negative if it is larger than the bed."""
+
+    cells: Cells
+    last_row: int
+    last_column: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the shadow fits an empty bed."""
+        return self.last_row >= 0 and self.last_column >= 0
+
+
+def pack(shapes: list[tuple[list[Pose], int]], bed: tuple[int, int], gap: int) -> Packer:
     """Pack shadows, the largest first: small ones fill what is left between them.
 
     Args:
@@ -49,7 +62,7 @@ def pack(shapes: list[tuple[list[Cells], int]], bed: tuple[int, int], gap: int) 
     best: Packer | None = None
     for order, growth in track(list(product(orders, ("square", "rows", "columns")))):
         packer = Packer(bed, gap, growth)
-        for number in sorted(range(len(shapes)), key=lambda number: -order(shapes[number][0][0])):
+        for number in sorted(range(len(shapes)), key=lambda number: -order(shapes[number][0][0].cells)):
             packer.place(number, *shapes[number])
         if best is None or packer.size < best.size:
             best = packer
@@ -87,13 +100,9 @@ class Packer:
         """The number of beds, and the cells of the used rectangles."""
         return len(self.plates), sum(plate.used() for plate in self.plates)
 
-    def place(self, shape: int, poses: list[Cells], count: int) -> None:
+    def place(self, shape: int, poses: list[Pose], count: int) -> None:
         """Place the objects of a shape."""
-        stamps = {
-            number: _Stamp(pose, self._gap)
-            for number, pose in enumerate(poses)
-            if pose.shape[0] <= self._bed[0] and pose.shape[1] <= self._bed[1]
-        }
+        stamps = {number: _Stamp(pose, self._gap) for number, pose in enumerate(poses) if pose.fits}
         places: list[Place] = []
         number = 0
         while len(places) < count:
@@ -114,9 +123,10 @@ class Packer:
 class _Stamp:
     """A shadow, and the shadow with the gap around it."""
 
-    def __init__(self, cells: Cells, gap: int) -> None:
-        self.cells = cells
-        wide = np.pad(cells, gap)
+    def __init__(self, pose: Pose, gap: int) -> None:
+        self.cells = pose.cells
+        self.rooms = pose.last_row + 1, pose.last_column + 1
+        wide = np.pad(pose.cells, gap)
         self.wide: Cells = ndimage.distance_transform_edt(~wide) < gap + 1 if gap else wide
         self.gap = gap
         self._meetings: dict[int, Cells] = {}
@@ -144,7 +154,7 @@ class Plate:
 
     def find_room(self, stamp: _Stamp) -> Cells:
         """Return at which first rows and columns a shadow is far enough from what stands here."""
-        rows, columns = (have - need + 1 for have, need in zip(self.taken.shape, stamp.cells.shape, strict=True))
+        rows, columns = stamp.rooms
         if self._box is None:
             return np.ones((rows, columns), np.bool_)
         overlap = _convolve(np.pad(self.taken, stamp.gap), stamp.wide[::-1, ::-1])

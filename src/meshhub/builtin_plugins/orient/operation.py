@@ -193,7 +193,10 @@ def _list_directions(model: _Model) -> list[Float64]:
 def _simplify(vertices: Float64, faces: Int32, max_faces: int) -> Skin:
     """Return the skin of a surface with at most about this many faces."""
     if len(faces) > max_faces:
-        points, faces = simplify(vertices.astype(np.float32), faces, target_reduction=1 - max_faces / len(faces))
+        # the library rejects read-only arrays, so both are copied
+        points, faces = simplify(
+            vertices.astype(np.float32), faces.astype(np.int32), target_reduction=1 - max_faces / len(faces)
+        )
         vertices, faces = points.astype(np.float64), faces.astype(np.int32)
     return Skin.of(vertices, faces)
 
