@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reference_pages import cli, decisions, errors, hooks, http, man, metrics, options, settings, typed_options
+from reference_pages import cli, decisions, errors, hooks, http, man, metrics, options, plugin_formats, settings, typed_options
 
 DOCS = Path(__file__).parent
 
@@ -18,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings.page,
     "reference/metrics.md": metrics.page,
     "reference/hooks.md": hooks.page,
+    "reference/plugin-formats.md": plugin_formats.page,
     "decisions/index.md": decisions.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
 } | {f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()}

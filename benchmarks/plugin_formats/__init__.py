@@ -1,0 +1,1 @@
+"""The formats of `plugins/` beside other programs."""
