@@ -49,6 +49,7 @@ class Verdict(Enum):
     RIGHT = "right"
     PARTLY = "right in part, with a note"
     REFUSED = "refused clearly"
+    UNSUPPORTED = "refused clearly, but read by a judge"
     UNCLEAR = "refused unclearly"
     WRONG = "wrong"
     UNJUDGED = "not judged"
@@ -57,7 +58,7 @@ class Verdict(Enum):
 COMPANIONS = (".mtl", ".png", ".jpg")
 """Extensions of files beside the models."""
 
-GOOD = (Verdict.RIGHT, Verdict.PARTLY, Verdict.REFUSED)
+GOOD = (Verdict.RIGHT, Verdict.PARTLY, Verdict.REFUSED, Verdict.UNSUPPORTED)
 """Verdicts that count for the goal."""
 
 
@@ -127,13 +128,15 @@ def judge_refusal(path: Path, reason: str, judges: list[Judge]) -> Judgment:
     """Judge a rejection: clear if it names a feature of the file, or if other programs do not read the file either."""
     if FOREIGN_REASON.search(reason):
         return Judgment(Verdict.UNCLEAR, "", reason)
-    is_empty = reason.startswith("empty_model")
-    if is_empty or DAMAGED_REASON.search(reason):
-        readers = [each.name for each in judges if each.read(path) is not None]
+    readers = [each.name for each in judges if each.read(path) is not None]
+    if reason.startswith("empty_model"):
         # assimp draws the bones and lights of a file without triangles, so all judges decide
-        if readers and (len(readers) == len(judges) or not is_empty):
-            return Judgment(Verdict.UNCLEAR, ", ".join(readers), reason)
-    return Judgment(Verdict.REFUSED, "", reason)
+        verdict = Verdict.UNCLEAR if readers and len(readers) == len(judges) else Verdict.REFUSED
+    elif readers:
+        verdict = Verdict.UNCLEAR if DAMAGED_REASON.search(reason) else Verdict.UNSUPPORTED
+    else:
+        verdict = Verdict.REFUSED
+    return Judgment(verdict, ", ".join(readers), reason)
 
 
 def judge_files(case: Case, folder: Path, registry: Registry) -> Iterator[Judgment]:

@@ -20,7 +20,8 @@ next one decides; the last column counts the files by judge.
 | --- | --- |
 | right | a judge reads the same model |
 | right in part, with a note | a note reports what the model lacks or shows otherwise |
-| refused clearly | the error names the feature or the damage, or no judge reads the file |
+| refused clearly | no judge reads the file either, or finds a surface in it |
+| refused clearly, but read by a judge | the error names the feature that is not supported |
 | refused unclearly | the error passes on the words of a library, or calls a file empty or damaged that a judge reads |
 | wrong | no judge reads the same model, and no note reports it |
 | not judged | only meshhub reads the file |

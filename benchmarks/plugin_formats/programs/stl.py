@@ -21,10 +21,15 @@ def write_stl(path: str, parts: list[tuple[NDArray[np.float64], NDArray[np.int64
 
 
 def read_stl(path: Path) -> NDArray[np.float64]:
-    """Return the corners of the triangles, (n, 3, 3); a file that is shorter than its header has none."""
-    if path.stat().st_size < 84 + np.dtype(_FACET).itemsize:
-        return np.empty((0, 3, 3))
-    return np.fromfile(path, _FACET, offset=84)["corners"].astype(np.float64)
+    """Return the corners of the triangles, (n, 3, 3), of a binary file, or of a text file of OpenSceneGraph."""
+    data = path.read_bytes()
+    if data.startswith(b"solid") and b"facet" in data:
+        words = np.array(data.split())
+        places = np.flatnonzero(words == b"vertex")
+        return words[places[:, None] + np.arange(1, 4)].astype(np.float64).reshape(-1, 3, 3)
+    # a file that is shorter than its header has no triangles
+    facets = np.frombuffer(data[84:], _FACET) if len(data) > 84 else np.empty(0, _FACET)
+    return facets["corners"].astype(np.float64)
 
 
 def place(
