@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -50,9 +51,12 @@ def read_gmsh(path: Path) -> vtk.vtkDataSet:
     gmsh.clear()
     gmsh.option.setNumber("General.Terminal", 0)
     gmsh.option.setNumber("Mesh.SaveAll", 1)
-    gmsh.merge(str(path))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "mesh.vtk"
+        if path.suffix in (".nas", ".fem"):
+            # Gmsh knows Nastran by one extension
+            path = shutil.copy(path, Path(folder) / "mesh.bdf")
+        gmsh.merge(str(path))
         gmsh.write(str(out))
         return read_vtk(out)
 

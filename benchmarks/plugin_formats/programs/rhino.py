@@ -21,7 +21,9 @@ def read(source, target):
             parts.extend(place(*split_mesh(mesh), matrix) for mesh in find_meshes(item.Geometry) if mesh is not None)
 
     for number, item in items.items():
-        if number not in inside and item.Attributes.Visible and model.Layers[item.Attributes.LayerIndex].Visible:
+        # a file without layers refers to its first one
+        is_shown = len(model.Layers) == 0 or model.Layers[item.Attributes.LayerIndex].Visible
+        if number not in inside and item.Attributes.Visible and is_shown:
             collect(item, np.eye(4))
     write_stl(target, parts)
 
