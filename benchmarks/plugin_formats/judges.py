@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.plugin_formats.measures import Measures, measure_surface, read_figures
 
-DEADLINE_S = 40
+DEADLINE_S = 120
 """Seconds for one file of a program."""
 
 PROGRAMS = Path(__file__).parent / "programs"

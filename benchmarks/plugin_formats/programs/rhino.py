@@ -21,8 +21,8 @@ def read(source, target):
             parts.extend(place(*split_mesh(mesh), matrix) for mesh in find_meshes(item.Geometry) if mesh is not None)
 
     for number, item in items.items():
-        # a file without layers refers to its first one
-        is_shown = len(model.Layers) == 0 or model.Layers[item.Attributes.LayerIndex].Visible
+        layer = item.Attributes.LayerIndex
+        is_shown = not 0 <= layer < len(model.Layers) or model.Layers[layer].Visible
         if number not in inside and item.Attributes.Visible and is_shown:
             collect(item, np.eye(4))
     write_stl(target, parts)
