@@ -28,8 +28,8 @@ def read_stl(path: Path) -> NDArray[np.float64]:
         places = np.flatnonzero(words == b"vertex")
         return words[places[:, None] + np.arange(1, 4)].astype(np.float64).reshape(-1, 3, 3)
     # a file that is shorter than its header has no triangles
-    facets = np.frombuffer(data[84:], _FACET) if len(data) > 84 else np.empty(0, _FACET)
-    return facets["corners"].astype(np.float64)
+    count = max(len(data) - 84, 0) // np.dtype(_FACET).itemsize
+    return np.frombuffer(data, _FACET, count, 84 if count else 0)["corners"].astype(np.float64)
 
 
 def place(
