@@ -87,7 +87,7 @@ DAMAGED_REASON = re.compile(r"not a readable .* file \(")
 """Reasons of a library for a damaged file, which are wrong if another program reads it."""
 
 PARTIAL_NOTES = re.compile(
-    r"_left_out$|_skipped$|_missing$|_lost$|_not_meshed$|^(bind_pose|first_frame|subdivision_dropped)$"
+    r"^(?!texture|material|color)\w+_(left_out|skipped|missing|lost|not_meshed)$|^(bind_pose|first_frame|subdivision_dropped)$"
 )
 """Codes of notes by which a reader reports that the model differs from the file."""
 
