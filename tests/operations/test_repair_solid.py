@@ -17,7 +17,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.topology import is_closed
-from models import assert_valid, scene_of, sphere, volume
+from models import assert_valid, brick, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -63,6 +63,21 @@ def test_floating_shells_disappear_and_attached_ones_stay() -> None:
     result, figures = make_solid(join(BALL, attached, large, *floating))
     assert figures["floating_shells_removed"] == len(floating) == 21
     assert result.face_count == len(BALL.faces) * 2 + len(SMALL.faces)
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_pins_beside_a_plate_are_parts_of_a_kit(turn: bool) -> None:
+    plate = brick(120, 80, 4)
+    pins = [place(brick(1, 1, 3), (130 + 3 * number, 0, 0)) for number in range(11)]
+    crumbs = [place(SMALL, (40, 30, 9)), place(SMALL, (60, 30, 9))]
+    mesh, matrix = join(plate, *pins, *crumbs), np.eye(4)
+    if turn:
+        matrix[:3, :3] = [[1, 0, 0], [0, 0, 1], [0, -1, 0]]
+        mesh = replace(mesh, vertices=mesh.vertices @ matrix[:3, :3])
+    with collecting("test") as remarks:
+        result = run(Scene((mesh,), (Part(0, matrix),)), RepairOptions(repair_solid=True))
+    assert remarks.figures["floating_shells_removed"] == 2
+    assert result.face_count == 12 * 12
 
 
 def test_many_equal_shells_stay() -> None:

@@ -27,6 +27,8 @@ MAX_FLOATING_DIAGONAL_RATIO = 0.05
 MAX_FLOATING_VOLUME_RATIO = 0.001
 """Volume of a floating shell per volume of its part."""
 
+MAX_BED_GAP_RATIO = 0.01
+"""Distance from the lowest point of the part, per diagonal of a shell, up to which the shell stands on the bed."""
 
 MAX_CAP_RATIO = 0.05
 """Area of the faces that close pin-holes per area of the outer wall; larger openings are not pin-holes."""
@@ -94,11 +96,12 @@ def _keep_faces(mesh: Mesh, kept: NDArray[np.bool_]) -> Mesh:
     return compacted(replace(mesh, faces=mesh.faces[kept], face_material=material))
 
 
-def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
-    """Remove the shells inside of closed ones, and the small ones that touch no other.
+def make_solid(mesh: Mesh, up: Float64, tally: Counter[str]) -> Mesh:
+    """Remove the shells inside of closed ones, and the small ones that touch no other and do not stand on the bed.
 
     Args:
         mesh: Repaired mesh.
+        up: (3,) direction away from the bed, in the frame of the mesh.
     Returns:
         The mesh itself if no shell is removed.
     """
@@ -112,19 +115,27 @@ def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
     is_closed[label[mesh_edges.order[mesh_edges.start[mesh_edges.size == 1]] // 3]] = False
     volume = np.abs(measure_shell_volumes(surface))
     is_inner = measure_depths(surface.points, surface.faces, label, is_closed, volume) > 0
-    is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume)
+    is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume, up)
     tally.update(inner_shells_removed=int(is_inner.sum()), floating_shells_removed=int(is_floating.sum()))
     kept = ~(is_inner | is_floating)[label]
     return mesh if kept.all() else _keep_faces(mesh, kept)
 
 
-def _find_floating_shells(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.bool_]:
-    """Return a mask (s,) of the small shells without a corner inside a large one; never all shells."""
+def _find_floating_shells(
+    surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64, up: Float64
+) -> NDArray[np.bool_]:
+    """Return a mask (s,) of the small shells without a corner inside a large one; never all shells.
+
+    Closed shells that stand on the bed are parts of a kit, such as pins beside a plate.
+    """
     shells = group_by_shell(surface.points, surface.faces, surface.shell, surface.shell_count)
     diagonal = np.linalg.norm(shells.high - shells.low, axis=1)
     size = float(np.linalg.norm(np.ptp(surface.points[np.unique(surface.faces)], axis=0)))
     is_small = (diagonal < MAX_FLOATING_DIAGONAL_RATIO * size) & (volume < MAX_FLOATING_VOLUME_RATIO * volume.sum())
-    is_floating = is_small.copy()
+    height = surface.points @ (up / np.linalg.norm(up))
+    lowest = np.full(surface.shell_count, np.inf)
+    np.minimum.at(lowest, np.repeat(surface.shell, 3), height[surface.faces.ravel()])
+    is_floating = is_small & ~(is_closed & (lowest <= lowest.min() + MAX_BED_GAP_RATIO * diagonal))
     for outer in np.flatnonzero(~is_small & is_closed).tolist():
         is_near = (shells.low < shells.high[outer]).all(axis=1) & (shells.high > shells.low[outer]).all(axis=1)
         for shell in np.flatnonzero(is_floating & is_near).tolist():
