@@ -18,7 +18,7 @@ from meshhub import ConversionFailed, InvalidOption, Registry
 from meshhub.builtin_plugins.boolean import BooleanOptions
 from meshhub.builtin_plugins.boolean.operation import run
 from meshhub.model.notes import collecting
-from meshhub.model.scene import Material, Part, Scene
+from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
 from models import assert_valid, brick, move_mesh, scene_of, sphere, volume
 
@@ -40,6 +40,18 @@ def test_two_bricks_are_combined(how: str, expected: float) -> None:
     assert volume(*soup(result)) == pytest.approx(expected)
     assert [note.code for note in remarks.notes] == ["parts_merged"]
     assert remarks.figures == {"volume_before_mm3": pytest.approx(6000), "volume_after_mm3": pytest.approx(expected)}
+
+
+@pytest.mark.parametrize(("how", "expected"), [("union", 2860), ("difference", 1260), ("intersection", 240)])
+def test_overlapping_bodies_of_an_operand_count_once(how: str, expected: float) -> None:
+    bodies = [brick(10, 10, 10), brick(10, 10, 10)]
+    double = Mesh(
+        np.concatenate([bodies[0].vertices, bodies[1].vertices + [5, 0, 0]]),
+        np.concatenate([bodies[0].faces, bodies[1].faces + 8]),
+    )
+    bar = brick(100, 4, 4)
+    result = combine(Scene((double, replace(bar, vertices=bar.vertices + [-10, 3, 3])), (Part(0), Part(1))), how)
+    assert volume(*soup(result)) == pytest.approx(expected)
 
 
 @given(seed=st.integers(0, 10_000), how=st.sampled_from(sorted(OPERATORS)))

@@ -9,14 +9,14 @@ import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifold3d import Manifold, Mesh64
+from manifold3d import CrossSection, Manifold, Mesh64
 
 from meshhub import ConversionFailed
 from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
 from meshhub.builtin_plugins.chamfer_base.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Scene
-from meshhub.toolkit.geometry import signed_volume, soup
+from meshhub.toolkit.geometry import signed_volume, soup, welded
 from meshhub.toolkit.topology import is_closed
 from models import brick, move_mesh, scene_of, sphere
 from solids import mesh_of
@@ -46,7 +46,7 @@ def test_a_brick_is_beveled_at_45_degrees() -> None:
 
 
 @settings(max_examples=15)
-@given(size=st.floats(0.1, 3))
+@given(size=st.floats(0.1, 2.3))
 def test_outline_and_hole_of_a_ring_are_beveled(size: float) -> None:
     result = chamfer(scene_of(ring()), size)
     vertices, faces = soup(result)
@@ -69,6 +69,21 @@ def test_parts_above_the_bed_and_round_feet_stay() -> None:
         with collecting("chamfer-base") as remarks:
             assert chamfer(scene, 1) is scene
         assert [note.code for note in remarks.notes] == ["no_base_to_chamfer"]
+
+
+def test_a_rib_on_a_wide_base_stays_on_the_bed() -> None:
+    base, rib = Manifold.cube((30, 30, 5)), Manifold.cube((1.2, 20, 5)).translate((10, 30, 0))
+    solid = base + rib
+    with collecting("chamfer-base") as remarks:
+        result = run(scene_of(mesh_of(solid)), ChamferBaseOptions(chamfer_base_mm=0.9))
+    assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    points, faces = welded(result.meshes[0])
+    cut = Manifold(Mesh64(points, faces.astype(np.uint64)))
+    at_bed = cut.slice(1e-3)
+    # the rib has its whole width on the bed, and the base is beveled elsewhere
+    on_rib = at_bed ^ CrossSection.square((5, 15)).translate((8, 33))
+    assert on_rib.area() == pytest.approx(1.2 * 15, rel=0.01)
+    assert at_bed.bounds()[0] == pytest.approx(0.9, abs=0.01) and cut.volume() < solid.volume() - 25
 
 
 def test_colors_are_kept() -> None:

@@ -15,6 +15,9 @@ from meshhub.toolkit.solids import Solids
 Combination = Literal["union", "difference", "intersection"]
 """Volume in any part, in the first part but in no other, or in all parts."""
 
+MIN_OVERLAP_RATIO = 1e-9
+"""Share of the volume from which bodies overlap; below, the rounding of the sum differs."""
+
 _KINDS = {"union": OpType.Add, "difference": OpType.Subtract, "intersection": OpType.Intersect}
 
 
@@ -34,7 +37,19 @@ def combine_parts(scene: Scene, combination: Combination, repair_option: str) ->
     parts = baked(scene)
     meshes = [(part.name, parts.meshes[part.mesh]) for part in parts.parts if len(parts.meshes[part.mesh].faces)]
     solids = Solids.of([mesh for _, mesh in meshes], len(scene.materials), repair_option)
-    bodies = [solids.to_solid(mesh, name) for name, mesh in track(meshes)]
+    bodies = [_unite_bodies(solids.to_solid(mesh, name)) for name, mesh in track(meshes)]
     result = Manifold.batch_boolean(bodies, _KINDS[combination])
     mesh = replace(solids.to_mesh(result, meshes[0][1]), name="")
     return replace(scene, meshes=(mesh,), parts=(Part(0),)), [body.volume() for body in bodies]
+
+
+def _unite_bodies(solid: Manifold) -> Manifold:
+    """Return a solid whose own bodies do not overlap; Manifold takes that for granted.
+
+    A solid with cavities stays as it is, because `decompose` separates these from their bodies.
+    """
+    bodies = solid.decompose()
+    if len(bodies) < 2 or any(body.volume() < 0 for body in bodies):
+        return solid
+    union = Manifold.batch_boolean(bodies, OpType.Add)
+    return union if union.volume() < (1 - MIN_OVERLAP_RATIO) * solid.volume() else solid

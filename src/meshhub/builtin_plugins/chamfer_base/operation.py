@@ -18,6 +18,9 @@ SLICE_RATIO = 0.01
 SIMPLIFY_RATIO = 0.02
 """Distance by which the outline may be simplified, as a share of the chamfer."""
 
+MIN_WIDTH_RATIO = 3.0
+"""Width, in chamfers, of what is beveled: a third of it stays on each side, and a third on the bed."""
+
 CONE_SEGMENTS = 32
 """Segments of the cones around the corners of the outline."""
 
@@ -52,11 +55,13 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
         if not wide:
             return mesh
         outline = manifold3d.CrossSection.compose(wide)
+        thin = _find_thin(outline, size)
+        narrow_count += len(parts) * len(thin.decompose())
         loops = outline.to_polygons()
         length += len(parts) * sum(
             float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops
         )
-        return subtracted(mesh, solid, _wedges(outline, bed, size))
+        return subtracted(mesh, solid, _spare(_wedges(outline, bed, size), thin, bed, size))
 
     result = reshaped_in_place(scene, change)
     if length == 0:
@@ -79,6 +84,24 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
         )
     did(chamfered_mm=length)
     return result
+
+
+def _find_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
+    """Return what of an outline is narrower than three chamfers, such as ribs on a wide base."""
+    reach, join = MIN_WIDTH_RATIO * size / 2, manifold3d.JoinType.Miter
+    thin = outline - outline.offset(-reach, join).offset(reach, join)
+    rounding = SIMPLIFY_RATIO * size
+    return thin.offset(-rounding, join).offset(rounding, join)
+
+
+def _spare(
+    wedges: list[manifold3d.Manifold], thin: manifold3d.CrossSection, bed: float, size: float
+) -> list[manifold3d.Manifold]:
+    """Return what of the wedges is away from thin parts of the outline, which would lose their hold on the bed."""
+    if thin.is_empty():
+        return wedges
+    block = thin.offset(size).extrude(4 * size).translate((0, 0, bed - 2 * size))
+    return [manifold3d.Manifold.batch_boolean(wedges, manifold3d.OpType.Add) - block]
 
 
 def _wedges(outline: manifold3d.CrossSection, bed: float, size: float) -> list[manifold3d.Manifold]:
