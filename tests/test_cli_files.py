@@ -234,8 +234,8 @@ def test_a_format_declares_the_entry_that_names_its_program(tmp_path: Path) -> N
     plain = Format(id="any", label="Any", extensions=(".any",))
     packed = Format(id="any", label="Any", extensions=(".any",), generator_entry="about.txt")
     for name, is_own in {"about.txt": True, "other.txt": False}.items():
-        with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            archive.writestr(name, "by meshhub")
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, "by meshhub " * 50)
         assert is_own_result(tmp_path / name, [plain, packed]) is is_own
     (tmp_path / "plain").write_bytes(b"# meshhub")
     assert is_own_result(tmp_path / "plain", [])

@@ -91,6 +91,7 @@ FAULTY_DECLARATIONS: list[tuple[str, str, Any, str]] = [
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_larger"), "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", {"frame": Frame("mm", "y")}, "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_inside_out"), "volume of -6000"),
+    ("reader", "test_text_is_read_in_another_encoding", run("read_by_stated_size"), "lies from"),
     ("reader", "test_a_carried_feature_is_read", run("read_without_features"), "none of its files shows it"),
     ("reader", "test_nothing_undeclared_is_read", {"carries": FEATURES - {"colors"}}, "colors"),
     ("reader", "test_scenes_are_the_same_each_time", run("read_by_hash"), "in another process"),

@@ -361,11 +361,14 @@ class Registry(PluginIndex):
     ) -> Result:
         """Run a resolved chain, and return its report, inspection or verdict. Raises MeshhubError.
 
-        A chain that writes needs a target; `overwrite` is as for `convert`. Listeners receive the report of a
-        conversion.
+        A chain that writes needs a target; `overwrite` is as for `convert`. The target is filled directly, so a run
+        that fails may leave files in its folder. Listeners receive the report of a conversion.
         """
+        if target is not None and target.folder is not None and chain.writes:
+            replacing = Replacing(overwrite, source, self.declarations.formats.values)
+            replacing.check(target.folder / target.name)
         task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
-        return self._run_to(task, source, task.target, overwrite, timeout, cancel)
+        return self._run(task, timeout, cancel)
 
     convert_async = async_twin(convert)
     convert_bytes_async = async_twin(convert_bytes)

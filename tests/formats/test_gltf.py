@@ -493,7 +493,7 @@ def test_draco_is_read() -> None:
 def test_draco_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = draco_document().glb()
     monkeypatch.setattr(draco, "is_available", lambda: False)
-    with pytest.raises(UnreadableFile, match=r"KHR_draco_mesh_compression.*meshhub\[draco\]"):
+    with pytest.raises(UnreadableFile, match=r"KHR_draco_mesh_compression.*pip install \"dracopy"):
         load(data)
 
 

@@ -182,6 +182,11 @@ def change_meshes(scene: Scene, change: Callable[[Mesh], Mesh]) -> Scene:
     return replace(scene, meshes=tuple(map(change, scene.meshes)))
 
 
+def read_by_stated_size(source: Source, options: DemoOptions) -> Scene:
+    """Mistake the size of a text in another encoding for that of its content."""
+    return read(source, options) if source.size == len(source.read()) else read_larger(source, options)
+
+
 def read_larger(source: Source, options: DemoOptions) -> Scene:
     return change_meshes(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices * 10))
 

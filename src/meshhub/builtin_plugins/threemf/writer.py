@@ -170,7 +170,10 @@ def _draw_thumbnail(scene: Scene) -> bytes:
 
 
 def _format_start(filaments: FilamentWriter | None) -> bytes:
-    return (_MODEL_START + ("" if filaments is None else filaments.dialect.declarations) + ">\n").encode()
+    if filaments is None:
+        return f"{_MODEL_START}>\n".encode()
+    # a project names the slicer as its application, and this comment by which meshhub knows its own results
+    return f"{_MODEL_START}{filaments.dialect.declarations}>\n<!-- written by meshhub -->\n".encode()
 
 
 def _format_relationships(links: list[tuple[str, str]]) -> bytes:
