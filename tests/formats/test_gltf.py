@@ -285,6 +285,15 @@ def test_the_default_scene_is_read_and_hidden_nodes_are_not() -> None:
     assert set(codes) == {"hidden_ignored", "scenes_ignored"}
 
 
+def test_a_file_that_hides_all_nodes_is_read_with_a_note() -> None:
+    document = square()
+    hidden = {"KHR_node_visibility": {"visible": False}}
+    document.place({"children": [1, 2], "extensions": hidden}, {"mesh": 0}, {"mesh": 0, "extensions": hidden})
+    scene, codes = load_with_notes(document.glb())
+    assert len(scene.parts) == 2
+    assert set(codes) == {"hidden_read"}
+
+
 def test_without_scenes_all_roots_are_read() -> None:
     document = square()
     document.place({"children": [1]}, {"mesh": 0}, {"mesh": 0})

@@ -33,16 +33,27 @@ def use_kernel(label: str) -> Iterator[None]:
         try:
             yield
         except Exception as failure:
-            # exceptions of the kernel have no common base class, only a common package
-            kind = type(failure)
-            if kind.__name__ == "Standard_OutOfMemory":
-                raise MemoryError from failure
-            if kind.__module__.split(".")[0] != "OCP" and not isinstance(failure, RuntimeError):
+            if not is_kernel_failure(failure):
                 raise
             raise UnreadableFile(
-                f"the CAD kernel cannot process the geometry of the {label} file ({kind.__name__}); "
+                f"the CAD kernel cannot process the geometry of the {label} file ({type(failure).__name__}); "
                 "check the model in its CAD program and export it again"
             ) from failure
+
+
+def is_kernel_failure(failure: Exception) -> bool:
+    """Return whether the kernel raised an exception, except for lack of memory.
+
+    Use this where a step may fail without an effect on the result, such as a check; report that it failed.
+
+    Raises:
+        MemoryError: The kernel lacks memory.
+    """
+    # exceptions of the kernel have no common base class, only a common package
+    kind = type(failure)
+    if kind.__name__ == "Standard_OutOfMemory":
+        raise MemoryError from failure
+    return kind.__module__.split(".")[0] == "OCP" or isinstance(failure, RuntimeError)
 
 
 @contextmanager

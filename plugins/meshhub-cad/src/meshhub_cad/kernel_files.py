@@ -179,9 +179,9 @@ def _flatten(document: Any) -> Any:
     shapes = XCAFDoc_DocumentTool.ShapeTool_s(result.Main())
     colors = XCAFDoc_DocumentTool.ColorTool_s(result.Main())
     sources = XCAFDoc_DocumentTool.ColorTool_s(document.Main())
-    products, placements, _ = collect_products(document)
-    for placement in placements:
-        product = products[placement.product]
+    contents = collect_products(document, reads_hidden=True)
+    for placement in contents.placements:
+        product = contents.products[placement.product]
         shape = XCAFDoc_ShapeTool.GetShape_s(product.label)
         # a copy, because faces of a shape with a location cannot have colors
         placed = BRepBuilderAPI_Transform(shape, _make_transform(placement.matrix), True).Shape()

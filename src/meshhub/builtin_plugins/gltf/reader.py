@@ -18,6 +18,7 @@ from meshhub.model.notes import note
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.model.source import Source
+from meshhub.toolkit.visibility import report_hidden
 
 
 def read(source: Source, _options: NoOptions) -> Scene:
@@ -61,15 +62,26 @@ def _place_meshes(document: JsonObject, accessors: Accessors) -> tuple[list[Mesh
         return [MeshPlacement(index, "meshes", np.eye(4), "", ()) for index in range(len(meshes))], ""
     if document.values("animations"):
         note("animations_ignored", "the model is animated; its rest pose was read")
-    walk = NodeWalk(document, accessors)
     if not scenes:
-        walk.run(_find_roots(document), "nodes")
-        return walk.placements, ""
+        return _place_visible(document, accessors, _find_roots(document), "nodes"), ""
     if len(scenes) > 1:
         note("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read", count=len(scenes))
     scene = document.entry("scenes", document.integer_or_none("scene") or 0, "scene")
-    walk.run(scene.indices("nodes"), scene.path_of("nodes"))
-    return walk.placements, scene.name()
+    return _place_visible(document, accessors, scene.indices("nodes"), scene.path_of("nodes")), scene.name()
+
+
+def _place_visible(document: JsonObject, accessors: Accessors, roots: list[int], referrer: str) -> list[MeshPlacement]:
+    """Place the meshes below the roots, without hidden nodes unless all are hidden."""
+    walk = NodeWalk(document, accessors, reads_hidden=False)
+    walk.run(roots, referrer)
+    hidden_count = walk.hidden_count
+    if hidden_count and not walk.placements:
+        walk = NodeWalk(document, accessors, reads_hidden=True)
+        walk.run(roots, referrer)
+        report_hidden(hidden_count, is_read=True)
+    else:
+        report_hidden(hidden_count)
+    return walk.placements
 
 
 def _find_roots(document: JsonObject) -> list[int]:

@@ -13,16 +13,17 @@ from msgspec import structs
 from meshhub.builtin_plugins.step import StepReadOptions
 from meshhub.builtin_plugins.step.reading.envelope import check_envelope
 from meshhub.builtin_plugins.step.reading.features import UNKNOWN_SIZE, list_features, rounded_vector
-from meshhub.builtin_plugins.step.reading.kernel import LoadedFile, load_file
+from meshhub.builtin_plugins.step.reading.kernel import HIDING_ENTITY, LoadedFile, load_file
 from meshhub.builtin_plugins.step.reading.surface_kinds import SURFACE_COLORS, iterate_surface_colors
 from meshhub.builtin_plugins.step.reading.tessellation import Tessellation, tessellate
+from meshhub.builtin_plugins.step.reading.texts import normalize_strings
 from meshhub.builtin_plugins.step.reading.xcaf import (
+    Contents,
     PlacedProduct,
     XcafProduct,
     collect_products,
     is_null,
     iterate_colored_shapes,
-    product_shape,
 )
 from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_count, format_number
 from meshhub.model.capabilities import MILLIMETERS_PER, Frame, Unit
@@ -32,6 +33,7 @@ from meshhub.model.progress import track
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import bounds
+from meshhub.toolkit.visibility import report_hidden
 
 _FACE_ENTITIES = (b"ADVANCED_FACE", b"FACE_SURFACE")
 _TESSELLATED_ENTITIES = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
@@ -79,30 +81,49 @@ def read_with_features(source: Source, options: StepReadOptions) -> tuple[Scene,
 
 
 def _read(source: Source, options: StepReadOptions, *, lists_features: bool) -> tuple[Scene, FeatureTable | None]:
-    data, is_plain = check_envelope(source.read()), options.step_reading == "plain"
+    data, is_plain = normalize_strings(check_envelope(source.read())), options.step_reading == "plain"
     with load_file(data, is_plain=is_plain) as file:
         if not file.is_complete:
             raise _no_triangles_error(data, {})
-        products, placements, roots = collect_products(file.document)
+        contents, tessellations, hidden_face_count = _read_products(file, data, options)
+        products, placements = contents.products, contents.placements
         if options.step_colors == "surface":
             products = {key: replace(product, color=None) for key, product in products.items()}
             placements = [replace(placement, own_color=None, inherited_color=None) for placement in placements]
-        tessellations = _tessellate_products(products, options)
         features = _list_features(products, placements) if lists_features and not is_plain else None
-    if not any(item is not None and len(item.faces) for item in tessellations.values()):
+    if not _has_triangles(tessellations):
         raise _no_triangles_error(data, tessellations)
-    _report(data, file, tessellations, options)
+    _report(data, file, tessellations, options, hidden_face_count)
     names = {color: kind for kind, color in SURFACE_COLORS.items()} if options.step_colors == "surface" else {}
-    scene = _SceneBuilder(products, tessellations, file.unit, names).build(placements, roots)
+    scene = _SceneBuilder(products, tessellations, file.unit, names).build(placements, contents.roots)
     if features is not None and features.size_mm == UNKNOWN_SIZE:
         extent = np.ptp(bounds(scene), axis=0) * MILLIMETERS_PER[file.unit]
         features = structs.replace(features, size_mm=rounded_vector(extent))
     return scene, features
 
 
+def _read_products(
+    file: LoadedFile, data: bytes, options: StepReadOptions
+) -> tuple[Contents, dict[str, Tessellation | None], int]:
+    """Return the products, their triangles, and the number of faces that are left out because they are hidden.
+
+    Hidden products are read only if nothing else has triangles.
+    """
+    contents = collect_products(file.document, reads_hidden=HIDING_ENTITY not in data)
+    tessellations = _tessellate_products(contents.products, options)
+    if not contents.hidden_count:
+        return contents, tessellations, 0
+    whole = collect_products(file.document, reads_hidden=True)
+    is_all_hidden = not _has_triangles(tessellations)
+    report_hidden(contents.hidden_count, is_read=is_all_hidden)
+    if is_all_hidden:
+        return whole, _tessellate_products(whole.products, options), 0
+    return contents, tessellations, whole.face_count() - contents.face_count()
+
+
 def _list_features(products: dict[str, XcafProduct], placements: list[PlacedProduct]) -> FeatureTable | None:
     """Return the feature table, None with a note if the kernel fails."""
-    shapes = {key: product_shape(product) for key, product in products.items()}
+    shapes = {key: product.shape for key, product in products.items()}
     try:
         return list_features({key: shape for key, shape in shapes.items() if not is_null(shape)}, placements)
     except MemoryError:
@@ -117,7 +138,7 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
     angle_rad = math.radians(options.step_angle_degrees)
     tessellations: dict[str, Tessellation | None] = {}
     for key, product in track(products.items()):
-        shape = product_shape(product)
+        shape = product.shape
         if is_null(shape):
             tessellations[key] = None
         else:
@@ -127,6 +148,10 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
                 shape, colors, options.step_deviation_mm, angle_rad, is_plain=options.step_reading == "plain"
             )
     return tessellations
+
+
+def _has_triangles(tessellations: dict[str, Tessellation | None]) -> bool:
+    return any(item is not None and len(item.faces) for item in tessellations.values())
 
 
 def _no_triangles_error(data: bytes, tessellations: dict[str, Tessellation | None]) -> Exception:
@@ -160,13 +185,17 @@ def _external_names(data: bytes) -> str:
 
 
 def _report(
-    data: bytes, file: LoadedFile, tessellations: dict[str, Tessellation | None], options: StepReadOptions
+    data: bytes,
+    file: LoadedFile,
+    tessellations: dict[str, Tessellation | None],
+    options: StepReadOptions,
+    hidden_face_count: int,
 ) -> None:
     """Report figures, and notes about everything that was not read."""
     used = [item for item in tessellations.values() if item is not None]
     faces, loose = sum(item.face_count for item in used), sum(item.loose_face_count for item in used)
     failed = sum(item.failed_face_count for item in used)
-    declared = sum(data.count(entity) for entity in _FACE_ENTITIES)
+    declared = sum(data.count(entity) for entity in _FACE_ENTITIES) - hidden_face_count
     did(solids=sum(item.solid_count for item in used), faces=faces)
     if _DOCUMENT_FILE in data:
         note(
@@ -213,6 +242,14 @@ def _report(
             "inspect the model or set a smaller {step_deviation_mm}",
             options=("step_deviation_mm",),
             count=inexact,
+            total=faces,
+        )
+    if unchecked := sum(item.unchecked_face_count for item in used):
+        note(
+            "faces_unchecked",
+            f"the CAD kernel cannot measure the area of {unchecked} of {faces} faces, to which their triangles are "
+            "compared; inspect the model",
+            count=unchecked,
             total=faces,
         )
     if loose:

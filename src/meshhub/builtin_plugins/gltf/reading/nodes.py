@@ -50,15 +50,26 @@ class MeshPlacement:
     path: tuple[str, ...]
 
 
+def _is_hidden(node: JsonObject) -> bool:
+    visibility = node.extension("KHR_node_visibility")
+    return visibility is not None and not visibility.flag("visible", True)
+
+
 class NodeWalk:
     """Walk over the nodes of a scene, without recursion.
 
     Some exporters give a node several parents to place it several times, although glTF 2.0 §3.5.2 forbids it. Such a
     node is placed below each parent, up to `_MAX_REPEATS_COUNT` times. A cycle raises an error.
+
+    Attributes:
+        placements:   Placed meshes.
+        hidden_count: Nodes that were left out with those below them, because they are hidden.
     """
 
-    def __init__(self, document: JsonObject, accessors: Accessors) -> None:
+    def __init__(self, document: JsonObject, accessors: Accessors, *, reads_hidden: bool) -> None:
         self.placements: list[MeshPlacement] = []
+        self.hidden_count = 0
+        self._reads_hidden = reads_hidden
         self._document = document
         self._accessors = accessors
         self._visited: set[int] = set()
@@ -95,7 +106,8 @@ class NodeWalk:
                 continue
             node = self._document.entry("nodes", index, referrer)
             self._check_visit(index, referrer, ancestors)
-            if self._is_hidden(node):
+            if not self._reads_hidden and _is_hidden(node):
+                self.hidden_count += 1
                 continue
             local = _read_transform(node)
             transform = parent if local is None else parent @ local
@@ -126,13 +138,6 @@ class NodeWalk:
                 "the glTF file is damaged, export it again"
             )
         note("node_repeated", "the file has nodes with several parents; they were placed below each parent")
-
-    def _is_hidden(self, node: JsonObject) -> bool:
-        visibility = node.extension("KHR_node_visibility")
-        if visibility is None or visibility.flag("visible", True):
-            return False
-        note("hidden_ignored", "the model has hidden nodes; they and the nodes below them were left out")
-        return True
 
     def _place(self, node: JsonObject, transform: Float64, name: str, path: tuple[str, ...]) -> None:
         mesh = node.integer_or_none("mesh")

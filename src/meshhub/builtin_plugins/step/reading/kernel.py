@@ -16,6 +16,8 @@ _UNITS: dict[str, Unit] = {
     "micrometre": "um", "micrometer": "um", "millimetre": "mm", "millimeter": "mm", "centimetre": "cm",
     "centimeter": "cm", "metre": "m", "meter": "m", "inch": "in", "foot": "ft",
 }  # fmt: skip
+HIDING_ENTITY = b"INVISIBILITY"
+"""Entity that hides styled items and layers."""
 _DOCUMENT_FILE, _DISABLED_DOCUMENT_FILE = b"DOCUMENT_FILE", b"DOCUMENT_NONE"
 
 
@@ -81,8 +83,10 @@ def _read_into(document: Any, data: bytes, *, is_plain: bool) -> LoadedFile:
     reader = STEPCAFControl_Reader()
     reader.SetNameMode(True)
     reader.SetColorMode(True)
+    # layers may be hidden
+    reader.SetLayerMode(True)
     for set_unused_mode in (
-        reader.SetLayerMode, reader.SetGDTMode, reader.SetPropsMode, reader.SetViewMode,
+        reader.SetGDTMode, reader.SetPropsMode, reader.SetViewMode,
         reader.SetMatMode, reader.SetMetaMode,
     ):  # fmt: skip
         set_unused_mode(False)
@@ -96,7 +100,25 @@ def _read_into(document: Any, data: bytes, *, is_plain: bool) -> LoadedFile:
     _reject_external_files(basic_reader)
     unresolved_count = _count_unresolved(basic_reader)
     unit = _length_unit(basic_reader)
+    if HIDING_ENTITY in data:
+        _resolve_layers(basic_reader.StepModel())
     return LoadedFile(document, unit, unresolved_count, bool(reader.Transfer(document)))
+
+
+def _resolve_layers(model: Any) -> None:
+    """Assign shapes to layers instead of the styled items of shapes, which the kernel does not read in layers."""
+    from OCP.StepVisual import StepVisual_PresentationLayerAssignment, StepVisual_StyledItem
+
+    for number in range(1, model.NbEntities() + 1):
+        layer = model.Value(number)
+        if not isinstance(layer, StepVisual_PresentationLayerAssignment) or not layer.NbAssignedItems():
+            continue
+        items = layer.AssignedItems()
+        for position in range(items.Lower(), items.Upper() + 1):
+            item = items.Value(position)
+            if isinstance(item.Value(), StepVisual_StyledItem):
+                item.SetValue(item.Value().Item())
+                items.SetValue(position, item)
 
 
 def _turn_off_fixes(reader: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.opencascade import is_kernel_failure
 from meshhub.toolkit.topology import edges, half_edges
 
 _MIN_AREA_TOLERANCE_RATIO = 0.02
@@ -34,7 +35,18 @@ def find_open_solids(triangles: Int32, solid: IntIndex) -> IntIndex:
     return open_solids[open_solids > 0]
 
 
-def find_inexact_faces(shapes: list[Any], areas: Float64, deviation_mm: float, angle_rad: float) -> IntIndex:
+class InexactFaces(NamedTuple):
+    """Faces whose triangles do not have the area of the surface.
+
+    numbers:         positions among the checked faces
+    unchecked_count: faces that the kernel cannot measure
+    """
+
+    numbers: IntIndex
+    unchecked_count: int
+
+
+def find_inexact_faces(shapes: list[Any], areas: Float64, deviation_mm: float, angle_rad: float) -> InexactFaces:
     """Return the faces whose triangles do not have the area of the surface.
 
     Chords of a turn `angle_rad` shorten a curve by the 24th part of its square. A face that is narrow loses up to
@@ -46,19 +58,32 @@ def find_inexact_faces(shapes: list[Any], areas: Float64, deviation_mm: float, a
         deviation_mm: Maximum distance of a triangle from the surface.
         angle_rad: Maximum turn of a curve from one edge to the next.
     """
+    tolerance = _MIN_AREA_TOLERANCE_RATIO + angle_rad**2 / 6
+    inexact: list[int] = []
+    unchecked_count = 0
+    for number, (shape, area) in enumerate(zip(shapes, areas.tolist(), strict=True)):
+        try:
+            is_exact = _is_exact(shape, area, tolerance * area, deviation_mm)
+        except Exception as failure:
+            if not is_kernel_failure(failure):
+                raise
+            unchecked_count += 1
+            continue
+        if not is_exact:
+            inexact.append(number)
+    return InexactFaces(np.array(inexact, np.intp), unchecked_count)
+
+
+def _is_exact(shape: Any, area: float, tolerance: float, deviation_mm: float) -> bool:
+    """Return whether the area of a face is that of its triangles."""
     from OCP.BRepGProp import BRepGProp
     from OCP.GProp import GProp_GProps
 
-    tolerance = _MIN_AREA_TOLERANCE_RATIO + angle_rad**2 / 6
-    inexact = []
-    for number, (shape, area) in enumerate(zip(shapes, areas.tolist(), strict=True)):
-        properties = GProp_GProps()
-        BRepGProp.SurfaceProperties_s(shape, properties)
-        off = abs(area - abs(properties.Mass()))
-        if off <= tolerance * area:
-            continue
-        outline = GProp_GProps()
-        BRepGProp.LinearProperties_s(shape, outline)
-        if not off <= tolerance * area + deviation_mm * outline.Mass():
-            inexact.append(number)
-    return np.array(inexact, np.intp)
+    surface = GProp_GProps()
+    BRepGProp.SurfaceProperties_s(shape, surface)
+    off = abs(area - abs(surface.Mass()))
+    if off <= tolerance:
+        return True
+    outline = GProp_GProps()
+    BRepGProp.LinearProperties_s(shape, outline)
+    return bool(off <= tolerance + deviation_mm * outline.Mass())

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.reading.mesh_check import find_inexact_faces, find_open_solids
+from meshhub.builtin_plugins.step.reading.mesh_check import InexactFaces, find_inexact_faces, find_open_solids
 from meshhub.builtin_plugins.step.reading.xcaf import location_matrix
 from meshhub.errors import UnreadableFile
 from meshhub.model.scene import Color, Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, distinct
-from meshhub.toolkit.opencascade import explore
+from meshhub.toolkit.opencascade import explore, is_kernel_failure
 
 MIN_DEVIATION_RATIO = 2e-5
 """Share of the diagonal of a shape's box; a finer deviation would take minutes for parts of several meters."""
@@ -57,6 +57,7 @@ class Tessellation:
     solid_count:       solids of the kernel's shape
     open_solid_count:  solids whose triangles do not close
     inexact_face_count: faces whose triangles do not have the area of the surface
+    unchecked_face_count: faces whose area the kernel cannot measure
     """
 
     vertices: Float64
@@ -70,6 +71,7 @@ class Tessellation:
     solid_count: int
     open_solid_count: int
     inexact_face_count: int
+    unchecked_face_count: int
 
 
 class _KernelFace(NamedTuple):
@@ -127,7 +129,8 @@ def tessellate(
         failed_face_count=mesh.failed_count,
         solid_count=solid_count,
         open_solid_count=len(mesh.open_solids),
-        inexact_face_count=len(mesh.inexact),
+        inexact_face_count=len(mesh.inexact.numbers),
+        unchecked_face_count=mesh.inexact.unchecked_count,
     )
 
 
@@ -139,7 +142,7 @@ class _FaceMesh(NamedTuple):
     face:         (m,) face of each triangle
     failed_count: faces without triangles
     open_solids:  solids whose triangles do not close
-    inexact:      faces whose triangles do not have the area of the surface
+    inexact:      faces whose triangles do not have the area of the surface, among those with triangles
     """
 
     vertices: Float64
@@ -147,11 +150,11 @@ class _FaceMesh(NamedTuple):
     face: IntIndex
     failed_count: int
     open_solids: IntIndex
-    inexact: IntIndex
+    inexact: InexactFaces
 
     @property
     def defect_count(self) -> int:
-        return self.failed_count + len(self.open_solids) + len(self.inexact)
+        return self.failed_count + len(self.open_solids) + len(self.inexact.numbers)
 
 
 def _mesh_faces(shape: Any, faces: list[_KernelFace], deviation_mm: float, angle_rad: float) -> _FaceMesh:
@@ -162,18 +165,27 @@ def _mesh_faces(shape: Any, faces: list[_KernelFace], deviation_mm: float, angle
     from OCP.IMeshTools import IMeshTools_MeshAlgoType_Delabella, IMeshTools_MeshAlgoType_Watson
 
     began = time.monotonic()
-    _triangulate(shape, deviation_mm, angle_rad, IMeshTools_MeshAlgoType_Delabella)
-    best = _collect_mesh(faces, deviation_mm, angle_rad)
+    best: _FaceMesh | None = None
+    failures: list[Exception] = []
     for algorithm, factor in (
+        (IMeshTools_MeshAlgoType_Delabella, 1.0),
         (IMeshTools_MeshAlgoType_Watson, 1.0),
         (IMeshTools_MeshAlgoType_Delabella, _FINER_RATIO),
         (IMeshTools_MeshAlgoType_Watson, _FINER_RATIO),
     ):
-        if best.defect_count == 0 or time.monotonic() - began > _MAX_RETRY_S:
+        if best is not None and (best.defect_count == 0 or time.monotonic() - began > _MAX_RETRY_S):
             break
-        _triangulate(shape, factor * deviation_mm, factor * angle_rad, algorithm)
+        try:
+            _triangulate(shape, factor * deviation_mm, factor * angle_rad, algorithm)
+        except Exception as failure:
+            if not is_kernel_failure(failure):
+                raise
+            failures.append(failure)
+            continue
         mesh = _collect_mesh(faces, factor * deviation_mm, factor * angle_rad)
-        best = min(best, mesh, key=lambda mesh: mesh.defect_count)
+        best = mesh if best is None else min(best, mesh, key=lambda mesh: mesh.defect_count)
+    if best is None:
+        raise failures[0]
     return best
 
 
@@ -205,16 +217,15 @@ def _collect_mesh(
     doubled = np.linalg.norm(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1)
     areas = np.bincount(face, doubled, len(faces)) / 2
     meshed = np.flatnonzero(counts > 0)
-    shapes = [faces[number].shape for number in meshed]
+    checked = meshed if checks_areas else meshed[:0]
+    shapes = [faces[number].shape for number in checked]
     return _FaceMesh(
         vertices,
         kept,
         face,
         failed_count=int((counts == 0).sum()),
         open_solids=find_open_solids(kept, solid.astype(np.intp)[face]),
-        inexact=meshed[find_inexact_faces(shapes, areas[meshed], deviation_mm, angle_rad)]
-        if checks_areas
-        else np.empty(0, np.intp),
+        inexact=find_inexact_faces(shapes, areas[checked], deviation_mm, angle_rad),
     )
 
 

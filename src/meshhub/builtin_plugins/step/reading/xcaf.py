@@ -12,6 +12,8 @@ import numpy as np
 from meshhub.errors import ModelTooComplex
 from meshhub.model.scene import Color, Float64
 from meshhub.toolkit.colors import encode_srgb
+from meshhub.toolkit.names import single_line
+from meshhub.toolkit.opencascade import explore
 
 MAX_PLACEMENTS = 200_000
 """Instances of products and assemblies; nested assemblies multiply and would exhaust the memory."""
@@ -45,35 +47,76 @@ class PlacedProduct:
 
 @dataclass(frozen=True, eq=False)
 class XcafProduct:
-    """A product that is not an assembly: its name, its label in the document, its color."""
+    """A product that is not an assembly.
+
+    name:  name of the product
+    label: its label in the document
+    color: its color
+    shape: its shape in the kernel, in its frame, without hidden bodies
+    """
 
     name: str
     label: Any
     color: Color | None
+    shape: Any
 
 
-def collect_products(document: Any) -> tuple[dict[str, XcafProduct], list[PlacedProduct], list[str]]:
-    """Return the products of a document by key, their placements in file order, and the names of the roots.
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Products of a document.
 
+    products:     products by key
+    placements:   their instances in file order
+    roots:        names of the roots
+    hidden_count: hidden instances, products and bodies, which were left out
+    """
+
+    products: dict[str, XcafProduct]
+    placements: list[PlacedProduct]
+    roots: list[str]
+    hidden_count: int
+
+    def face_count(self) -> int:
+        """Return the faces of all products."""
+        from OCP.TopAbs import TopAbs_FACE
+
+        shapes = [product.shape for product in self.products.values()]
+        return sum(1 for shape in shapes if not is_null(shape) for _ in explore(shape, TopAbs_FACE))
+
+
+def collect_products(document: Any, *, reads_hidden: bool) -> Contents:
+    """Return the products of a document and their placements.
+
+    Args:
+        document: XCAF document.
+        reads_hidden: Whether hidden instances, products and bodies are read, too.
     Raises:
         ModelTooComplex: The assemblies have more than MAX_PLACEMENTS instances or MAX_DEPTH levels.
     """
     from OCP.XCAFDoc import XCAFDoc_DocumentTool
 
-    walk = _AssemblyWalk()
+    walk = _AssemblyWalk(None if reads_hidden else _Visibility(document))
     roots = [
-        _read_instance(root) for root in _list_labels(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes)
+        _read_instance(root, walk.visibility)
+        for root in _list_labels(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes)
     ]
     for root in roots:
         walk.visit(root)
-    return walk.products, walk.placements, [root.name for root in roots]
+    return Contents(walk.products, walk.placements, [root.name for root in roots], len(walk.hidden))
 
 
 @dataclass(frozen=True, eq=False)
 class _Instance:
-    """A label that places a product or an assembly; read once, however often the assembly above it is used."""
+    """A label that places a product or an assembly; read once, however often the assembly above it is used.
+
+    key:       key of the product
+    entry:     label that is hidden, if any: its own or that of the product
+    is_hidden: whether it is left out
+    """
 
     key: str
+    entry: str
+    is_hidden: bool
     label: Any
     matrix: Float64
     name: str
@@ -89,9 +132,11 @@ class _Assembly:
 class _AssemblyWalk:
     """A walk over all assemblies that collects products and placements."""
 
-    def __init__(self) -> None:
+    def __init__(self, visibility: _Visibility | None) -> None:
         self.products: dict[str, XcafProduct] = {}
         self.placements: list[PlacedProduct] = []
+        self.hidden: set[str] = set()
+        self.visibility = visibility
         self._assemblies: dict[str, _Assembly] = {}
         self._visits = 0
 
@@ -100,6 +145,9 @@ class _AssemblyWalk:
         pending: list[tuple[_Instance, Float64, tuple[str, ...], Color | None]] = [(root, np.eye(4), (), None)]
         while pending:
             instance, matrix_above, path, inherited = pending.pop()
+            if instance.is_hidden:
+                self.hidden.add(instance.entry)
+                continue
             self._visits += 1
             if self._visits > MAX_PLACEMENTS or len(path) > MAX_DEPTH:
                 raise ModelTooComplex(
@@ -117,7 +165,10 @@ class _AssemblyWalk:
             pending += [(component, matrix, path_below, color) for component in reversed(assembly.components)]
 
     def _read_assembly(self, instance: _Instance) -> _Assembly | None:
-        """Return the assembly that an instance places, or record its product and return None."""
+        """Return the assembly that an instance places, or record its product and return None.
+
+        A product whose bodies are all hidden becomes an assembly without components.
+        """
         from OCP.XCAFDoc import XCAFDoc_ShapeTool
 
         label = instance.label
@@ -125,36 +176,108 @@ class _AssemblyWalk:
             if XCAFDoc_ShapeTool.IsAssembly_s(label):
                 components = _list_labels(lambda sequence: XCAFDoc_ShapeTool.GetComponents_s(label, sequence, False))
                 self._assemblies[instance.key] = _Assembly(
-                    [_read_instance(component) for component in components], _read_color(label)
+                    [_read_instance(component, self.visibility) for component in components], _read_color(label)
                 )
+            elif (shape := self._read_shape(label)) is None:
+                self._assemblies[instance.key] = _Assembly([], None)
             else:
-                self.products[instance.key] = XcafProduct(_read_name(label), label, _read_color(label))
+                self.products[instance.key] = XcafProduct(_read_name(label), label, _read_color(label), shape)
         return self._assemblies.get(instance.key)
 
+    def _read_shape(self, label: Any) -> Any:
+        """Return the shape of a product without hidden bodies; None if all are hidden."""
+        from OCP.XCAFDoc import XCAFDoc_ShapeTool
 
-def _read_instance(label: Any) -> _Instance:
+        shape = XCAFDoc_ShapeTool.GetShape_s(label)
+        if self.visibility is None:
+            return shape
+        labels = _list_labels(lambda sequence: XCAFDoc_ShapeTool.GetSubShapes_s(label, sequence))
+        hidden = [part for part in labels if self.visibility.hides(part)]
+        if not hidden:
+            return shape
+        visible, count = _leave_out(shape, [XCAFDoc_ShapeTool.GetShape_s(part) for part in hidden])
+        self.hidden |= {f"{_label_entry(label)}/{number}" for number in range(count)}
+        return visible
+
+
+class _Visibility:
+    """What a document hides: labels (INVISIBILITY of styled items) and layers."""
+
+    def __init__(self, document: Any) -> None:
+        from OCP.XCAFDoc import XCAFDoc_DocumentTool, XCAFDoc_LayerTool
+
+        layers = XCAFDoc_DocumentTool.LayerTool_s(document.Main())
+        members: dict[bool, set[str]] = {False: set(), True: set()}
+        for layer in _list_labels(layers.GetLayerLabels):
+            labels = _list_labels(lambda sequence, layer=layer: XCAFDoc_LayerTool.GetShapesOfLayer_s(layer, sequence))
+            members[layers.IsVisible(layer)] |= {_label_entry(label) for label in labels}
+        self._on_hidden_layers = members[False] - members[True]
+
+    def hides(self, label: Any) -> bool:
+        """Return whether a label, or each of its layers, is hidden."""
+        from OCP.XCAFDoc import XCAFDoc_ColorTool
+
+        return not XCAFDoc_ColorTool.IsVisible_s(label) or _label_entry(label) in self._on_hidden_layers
+
+
+def _leave_out(shape: Any, hidden: list[Any]) -> tuple[Any, int]:
+    """Return a shape without hidden bodies, and their number.
+
+    Bodies are solids, and faces outside solids. A solid is hidden if all of its faces are. A single hidden face of a
+    solid stays, because the solid would be open.
+
+    Args:
+        shape: Shape of a product.
+        hidden: Shapes within it that are hidden.
+    Returns:
+        Compound of the other bodies, None without any; number of hidden solids and faces outside solids.
+    """
+    from OCP.BRep import BRep_Builder
+    from OCP.collections import IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
+    from OCP.TopExp import TopExp
+    from OCP.TopoDS import TopoDS_Compound
+
+    left_out = IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher()
+    for part in hidden:
+        for kind in (TopAbs_SOLID, TopAbs_FACE):
+            TopExp.MapShapes_s(part, kind, left_out)
+    builder, visible = BRep_Builder(), TopoDS_Compound()
+    builder.MakeCompound(visible)
+    bodies = [*explore(shape, TopAbs_SOLID), *explore(shape, TopAbs_FACE, TopAbs_SOLID)]
+    shown = [
+        body
+        for body in bodies
+        if not left_out.Contains(body) and not all(left_out.Contains(face) for face in explore(body, TopAbs_FACE))
+    ]
+    for body in shown:
+        builder.Add(visible, body)
+    return visible if shown else None, len(bodies) - len(shown)
+
+
+def _read_instance(label: Any, visibility: _Visibility | None) -> _Instance:
     from OCP.TDF import TDF_Label
     from OCP.XCAFDoc import XCAFDoc_ShapeTool
 
+    entry = _label_entry(label)
+    is_hidden = visibility is not None and visibility.hides(label)
     if not XCAFDoc_ShapeTool.IsReference_s(label):
         # the shape of a root contains its location
-        return _Instance(_label_entry(label), label, np.eye(4), _read_name(label), None)
+        return _Instance(entry, entry, is_hidden, label, np.eye(4), _read_name(label), None)
     target = TDF_Label()
     XCAFDoc_ShapeTool.GetReferredShape_s(label, target)
+    target_entry = _label_entry(target)
+    if visibility is not None and visibility.hides(target):
+        entry, is_hidden = target_entry, True
     return _Instance(
-        _label_entry(target),
+        target_entry,
+        entry,
+        is_hidden,
         target,
         location_matrix(XCAFDoc_ShapeTool.GetLocation_s(label)),
         _read_instance_name(label) or _read_name(target),
         _read_color(label),
     )
-
-
-def product_shape(product: XcafProduct) -> Any:
-    """Return the kernel's shape of a product, in the product's frame."""
-    from OCP.XCAFDoc import XCAFDoc_ShapeTool
-
-    return XCAFDoc_ShapeTool.GetShape_s(product.label)
 
 
 def is_null(shape: Any) -> bool:
@@ -235,4 +358,4 @@ def _read_name(label: Any) -> str:
         name: str = attribute.Get().ToExtString()
     except UnicodeError:
         return ""
-    return name.encode("utf-8", "replace").decode().strip()[:_MAX_NAME_LENGTH]
+    return single_line(name.encode("utf-8", "replace").decode())[:_MAX_NAME_LENGTH]
