@@ -288,7 +288,7 @@ def test_the_default_scene_is_read_and_hidden_nodes_are_not() -> None:
 def test_a_file_that_hides_all_nodes_is_read_with_a_note() -> None:
     document = square()
     hidden = {"KHR_node_visibility": {"visible": False}}
-    document.place({"children": [1, 2], "extensions": hidden}, {"mesh": 0}, {"mesh": 0, "extensions": hidden})
+    document.place({"children": [1, 2], "extensions": hidden}, {"mesh": 0}, {"mesh": 0}, roots=[0])
     scene, codes = load_with_notes(document.glb())
     assert len(scene.parts) == 2
     assert set(codes) == {"hidden_read"}
