@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -22,8 +22,10 @@ def rows(table: Iterable[Iterable[float]], end: str = "\n") -> str:
     return end.join(" ".join(f"{value:g}" for value in row) for row in table)
 
 
-def make_3ds() -> bytes:
-    """Return a file of version 3 with an object "brick" and a red material of all faces."""
+def make_3ds(
+    names: Iterable[bytes] = (b"brick",), hidden_objects: Iterable[bytes] = (), hidden_nodes: Iterable[bytes] = ()
+) -> bytes:
+    """Return a file of version 3 with objects of these names, and a red material of all faces."""
 
     def chunk(kind: int, *content: bytes) -> bytes:
         data = b"".join(content)
@@ -44,46 +46,51 @@ def make_3ds() -> bytes:
     color = chunk(0xA020, chunk(0x0011, bytes((255, 0, 0))))
     texture = chunk(0xA200, chunk(0xA300, b"paint.png\0"))
     material = chunk(0xAFFF, chunk(0xA000, b"red\0"), color, texture)
-    editor = chunk(0x3D3D, chunk(0x3D3E, struct.pack("<I", 3)), material, chunk(0x4000, b"brick\0", mesh))
+    marks = {name: chunk(0x4010) if name in hidden_objects else b"" for name in names}
+    objects = [chunk(0x4000, name, b"\0", mark, mesh) for name, mark in marks.items()]
+    editor = chunk(0x3D3D, chunk(0x3D3E, struct.pack("<I", 3)), material, *objects)
     # names are in the key frames
     group = chunk(0xB002, chunk(0xB030, b"\0\0"), chunk(0xB010, b"group\0", struct.pack("<HHh", 0, 0, -1)))
-    brick = chunk(0xB002, chunk(0xB030, b"\1\0"), chunk(0xB010, b"brick\0", struct.pack("<HHh", 0, 0, 0)))
-    return chunk(0x4D4D, chunk(0x0002, struct.pack("<I", 3)), editor, chunk(0xB000, group, brick))
+    bricks = [
+        chunk(
+            0xB002,
+            chunk(0xB030, struct.pack("<H", number)),
+            chunk(0xB010, name, b"\0", struct.pack("<HHh", 0x800 * (name in hidden_nodes), 0, 0)),
+        )
+        for number, name in enumerate(names, 1)
+    ]
+    return chunk(0x4D4D, chunk(0x0002, struct.pack("<I", 3)), editor, chunk(0xB000, group, *bricks))
 
 
-def make_lwo(hidden: bool = False) -> bytes:
-    """Return an LWO2 file with a surface "red", and another brick in a hidden layer."""
+def make_lwo(layers: Iterable[int] = (0,), kind: bytes = b"LWO2") -> bytes:
+    """Return a file of version `kind` with a surface "red", and a brick in each layer; `layers` are their flags."""
 
-    def chunk(kind: bytes, data: bytes, size: str = ">I") -> bytes:
-        return kind + struct.pack(size, len(data)) + data + bytes(len(data) % 2)
+    def chunk(name: bytes, data: bytes, size: str = ">I") -> bytes:
+        return name + struct.pack(size, len(data)) + data + bytes(len(data) % 2)
 
     mirrored = METERS * [1, 1, -1]
     polygons = np.column_stack([np.full(12, 3), FACES[:, ::-1]]).astype(">u2").tobytes()
     tags = np.column_stack([np.arange(12), np.zeros(12)]).astype(">u2").tobytes()
     surface = b"red\0\0\0" + chunk(b"COLR", struct.pack(">fffH", 1, 0, 0, 0), ">H")
-
-    def layer(number: int, flags: int, points: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bytes:
-        return (
-            chunk(b"LAYR", struct.pack(">HHfff", number, flags, 0, 0, 0) + b"brick\0")
-            + chunk(b"PNTS", points.astype(">f4").tobytes())
-            + chunk(b"POLS", b"FACE" + polygons)
-            + chunk(b"PTAG", b"SURF" + tags)
-        )
-
-    layers = layer(0, 0, mirrored) + (layer(1, 1, mirrored + 1) if hidden else b"")
-    return chunk(b"FORM", b"LWO2" + chunk(b"TAGS", b"red\0") + layers + chunk(b"SURF", surface))
+    bodies = (
+        chunk(b"LAYR", struct.pack(">HHfff", number, flags, 0, 0, 0) + b"brick\0")
+        + chunk(b"PNTS", mirrored.astype(">f4").tobytes())
+        + chunk(b"POLS", b"FACE" + polygons)
+        + chunk(b"PTAG", b"SURF" + tags)
+        for number, flags in enumerate(layers)
+    )
+    return chunk(b"FORM", kind + chunk(b"TAGS", b"red\0") + b"".join(bodies) + chunk(b"SURF", surface))
 
 
-def make_ms3d(hidden: bool = False) -> bytes:
-    """Return a file of version 4 with a group and a material, and half of the triangles in a hidden group."""
+def make_ms3d(groups: Sequence[int] = (0,)) -> bytes:
+    """Return a file of version 4 with a group of all triangles for each of the flags, and a material."""
     vertices = b"".join(struct.pack("<B3fbB", 0, *corner, -1, 0) for corner in Y_UP)
     triangle = struct.Struct("<H3H9f3f3fBB")
     triangles = b"".join(triangle.pack(0, *map(int, face), *[0.0, 0, 1] * 3, *[0.0] * 6, 1, 0) for face in FACES)
-    half = struct.Struct("<B32sH6HB")
-    group = half.pack(0, b"brick", 6, *range(6), 0) + half.pack(2 * hidden, b"rest", 6, *range(6, 12), 0)
+    tables_of_groups = b"".join(struct.pack("<B32sH12HB", flags, b"brick", 12, *range(12), 0) for flags in groups)
     shades = (1.0, 0, 0, 1) * 4
     material = struct.pack("<32s16f2fB128s128s", b"red", *shades, 0, 1, 0, b"", b"")
-    counted = [(8, vertices), (12, triangles), (2, group), (1, material)]
+    counted = [(8, vertices), (12, triangles), (len(groups), tables_of_groups), (1, material)]
     tables = b"".join(struct.pack("<H", count) + data for count, data in counted)
     return b"MS3D000000" + struct.pack("<i", 4) + tables + struct.pack("<ffiH", 25, 0, 0, 0)
 

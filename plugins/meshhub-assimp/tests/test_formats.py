@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bricks import FILES, make_lwo, make_ms3d
+from bricks import FILES
 
 from meshhub import MeshhubError, Registry, Source
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
@@ -44,14 +44,14 @@ def test_a_surface_of_ac3d_with_two_sides_is_one_face(flags: str) -> None:
     assert REGISTRY.read(Source.from_bytes(ac3d(triangle("a", flags=flags)), "a.ac")).face_count == 1
 
 
-def test_hidden_objects_of_ac3d_are_skipped_with_a_note() -> None:
-    source = Source.from_bytes(ac3d(triangle("a"), triangle("b", "hidden\n"), triangle("c")), "a.ac")
-    assert [part.name for part in REGISTRY.read(source).parts] == ["a", "c"]
-    assert "invisible_skipped" in [note.code for note in REGISTRY.inspect(source).notes]
-
-
-@pytest.mark.parametrize(("data", "faces"), [(make_lwo(hidden=True), 12), (make_ms3d(hidden=True), 6)])
-def test_hidden_layers_and_groups_are_skipped_with_a_note(data: bytes, faces: int) -> None:
-    source = Source.from_bytes(data, "a.bin")
-    assert REGISTRY.read(source).face_count == faces
-    assert "invisible_skipped" in [note.code for note in REGISTRY.inspect(source).notes]
+@pytest.mark.parametrize(
+    ("objects", "names", "code"),
+    [
+        ([triangle("a"), triangle("b", "hidden\n"), triangle("c")], ["a", "c"], "hidden_ignored"),
+        ([triangle("a", "hidden\n"), triangle("b", "hidden\n")], ["a", "b"], "hidden_read"),
+    ],
+)
+def test_ac3d_hides_objects(objects: list[str], names: list[str], code: str) -> None:
+    source = Source.from_bytes(ac3d(*objects), "a.ac")
+    assert [part.name for part in REGISTRY.read(source).parts] == names
+    assert [note.code for note in REGISTRY.inspect(source).notes if note.code.startswith("hidden")] == [code]

@@ -138,7 +138,7 @@ def test_invisible_objects_are_skipped() -> None:
     models = model(20, "brick") + model(21, "hidden", hidden)
     data = fbx(models=models, links=('"OO",20,0', '"OO",21,0', '"OO",10,20', '"OO",10,21'))
     assert len(read(data).parts) == 1
-    assert "invisible_skipped" in codes(data)
+    assert "hidden_ignored" in codes(data)
 
 
 CHAIN = "".join(model(100 + level, "n", kind="Null") for level in range(1100))

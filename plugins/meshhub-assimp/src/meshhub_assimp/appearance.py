@@ -9,8 +9,7 @@ from meshhub import Image, Material, Source, note
 from meshhub.toolkit.colors import clamp_fraction
 from meshhub.toolkit.images import detect_media_type
 from meshhub.toolkit.names import single_line
-from meshhub_assimp.library import MaterialView, find_embedded
-from meshhub_assimp.library import Scene as ImportedScene
+from meshhub_assimp.library import Import, MaterialView, String, find_embedded
 
 _DIFFUSE, _EMISSIVE, _NORMALS, _BASE_COLOR, _OCCLUSION = 1, 4, 6, 12, 17
 """Kinds of textures (`aiTextureType`)."""
@@ -31,21 +30,21 @@ class Appearance:
         uv_sets: Set of texture coordinates of each material.
     """
 
-    def __init__(self, scene: ImportedScene, source: Source) -> None:
+    def __init__(self, file: Import, source: Source) -> None:
         """Create an empty library; textures that are not embedded are companions of `source`."""
         self.materials: list[Material] = []
         self.images: list[Image] = []
         self.uv_sets: list[int] = []
-        self._scene = scene
+        self._file = file
         self._source = source
         self._index: dict[int, int | None] = {}
-        self._image_index: dict[str, int | None] = {}
+        self._image_index: dict[bytes, int | None] = {}
 
     def material(self, number: int) -> int | None:
         """Return the index of a material of the library; None for the one that it adds."""
         if number not in self._index:
-            view = MaterialView(self._scene.materials[number])
-            name = single_line(view.text("?mat.name"))
+            view = MaterialView(self._file.scene.materials[number])
+            name = single_line(self._file.decode(view.text("?mat.name")))
             self._index[number] = None if name == _DEFAULT_NAME else self._add(view, name)
         return self._index[number]
 
@@ -81,17 +80,19 @@ class Appearance:
         texture = view.texture(kind)
         return None if texture is None else self._image(texture[0])
 
-    def _image(self, path: str) -> int | None:
+    def _image(self, path: String) -> int | None:
         """Return the index of the image at a path; None if it is missing, with a note."""
-        if path not in self._image_index:
-            self._image_index[path] = self._add_image(path)
-        return self._image_index[path]
+        key = bytes(path)
+        if key not in self._image_index:
+            self._image_index[key] = self._add_image(path)
+        return self._image_index[key]
 
-    def _add_image(self, path: str) -> int | None:
-        name = single_line(posixpath.basename(path.replace("\\", "/")))
-        data = find_embedded(self._scene, path)
+    def _add_image(self, path: String) -> int | None:
+        decoded = self._file.decode(path)
+        name = single_line(posixpath.basename(decoded.replace("\\", "/")))
+        data = find_embedded(self._file.scene, path)
         if not data:
-            sibling = self._source.sibling(path)
+            sibling = self._source.sibling(decoded)
             data = b"" if sibling is None else sibling.read()
         if not data:
             note("texture_missing", f"the texture {name[:60]!r} is missing; keep the textures beside the model")

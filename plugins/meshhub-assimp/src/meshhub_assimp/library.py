@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from ctypes import POINTER, Array, Structure, c_char, c_char_p, c_float, c_int, c_int32, c_uint, c_uint32, c_void_p
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
-from typing import Any
+from typing import Any, NamedTuple
 
 from meshhub import UnreadableFile
+from meshhub.toolkit.encodings import decode_name, find_encoding
 from meshhub.toolkit.names import single_line
 
 _LIBRARY_NAMES = ("libassimp.so", "libassimp.dylib")
@@ -32,11 +33,9 @@ class String(Structure):
 
     _fields_ = (("length", c_uint32), ("data", c_char * _MAX_STRING_BYTES))
 
-    def __str__(self) -> str:
-        """Return the text."""
-        return ctypes.string_at(ctypes.addressof(self) + ctypes.sizeof(c_uint32), self.length).decode(
-            "utf-8", "replace"
-        )
+    def __bytes__(self) -> bytes:
+        """Return the text in the encoding of the file, because the library does not convert most files."""
+        return ctypes.string_at(ctypes.addressof(self) + ctypes.sizeof(c_uint32), self.length)
 
 
 class MetadataEntry(Structure):
@@ -175,8 +174,25 @@ def load() -> ctypes.CDLL:
     return library
 
 
+class Import(NamedTuple):
+    """Imported file.
+
+    scene:    scene of the library
+    reasons:  why elements of the file were dropped
+    encoding: encoding of its names
+    """
+
+    scene: Scene
+    reasons: list[str]
+    encoding: str
+
+    def decode(self, text: String) -> str:
+        """Return a text of the file."""
+        return decode_name(bytes(text), self.encoding)
+
+
 @contextmanager
-def import_file(data: bytes, extension: str, label: str) -> Iterator[tuple[Scene, list[str]]]:
+def import_file(data: bytes, extension: str, label: str) -> Iterator[Import]:
     """Import a file in memory; assimp opens no other, and the scene ends with the context.
 
     Args:
@@ -184,7 +200,7 @@ def import_file(data: bytes, extension: str, label: str) -> Iterator[tuple[Scene
         extension: Extension by which assimp chooses its reader.
         label: Name of the format for messages.
     Yields:
-        The scene, and the reasons why elements of the file were dropped.
+        Imported file.
     Raises:
         UnreadableFile: The library rejects the file.
     """
@@ -206,9 +222,23 @@ def import_file(data: bytes, extension: str, label: str) -> Iterator[tuple[Scene
     if not pointer:
         raise UnreadableFile(f"not a readable {label} file ({_shorten(error)}); export the model again")
     try:
-        yield pointer.contents, reasons
+        scene = pointer.contents
+        yield Import(scene, reasons, find_encoding(_list_names(scene)))
     finally:
         library.aiReleaseImport(pointer)
+
+
+def _list_names(scene: Scene) -> Iterator[bytes]:
+    """Yield the names of nodes, meshes and materials, with repetitions."""
+    nodes = [scene.root.contents]
+    while nodes:
+        node = nodes.pop()
+        yield bytes(node.name)
+        nodes += [node.children[number].contents for number in range(node.children_count)]
+    for number in range(scene.meshes_count):
+        yield bytes(scene.meshes[number].contents.name)
+    for number in range(scene.materials_count):
+        yield bytes(MaterialView(scene.materials[number]).text("?mat.name"))
 
 
 def _shorten(reason: str) -> str:
@@ -216,9 +246,9 @@ def _shorten(reason: str) -> str:
     return text[:_MAX_REASON_CHARACTERS_COUNT] or "it is malformed"
 
 
-def find_embedded(scene: Scene, path: str) -> bytes:
+def find_embedded(scene: Scene, path: String) -> bytes:
     """Return the content of the embedded texture that a material refers to; empty without one."""
-    texture = load().aiGetEmbeddedTexture(ctypes.byref(scene), path.encode())
+    texture = load().aiGetEmbeddedTexture(ctypes.byref(scene), bytes(path))
     if not texture or texture.contents.height or not texture.contents.data:
         return b""
     return ctypes.string_at(texture.contents.data, texture.contents.width)
@@ -231,7 +261,9 @@ def read_numbers(metadata: Any) -> dict[str, float]:
         entry = metadata.contents.values[index]
         kind = _METADATA_TYPES.get(entry.type)
         if kind is not None and entry.data:
-            numbers[str(metadata.contents.keys[index])] = kind.from_address(entry.data).value
+            numbers[bytes(metadata.contents.keys[index]).decode("ascii", "replace")] = kind.from_address(
+                entry.data
+            ).value
     return numbers
 
 
@@ -243,11 +275,11 @@ class MaterialView:
         self._material = c_void_p(address)
         self._library = load()
 
-    def text(self, key: str) -> str:
-        """Return a text, or ""."""
+    def text(self, key: str) -> String:
+        """Return a text; empty without that property."""
         value = String()
-        found = self._library.aiGetMaterialString(self._material, key.encode(), 0, 0, ctypes.byref(value))
-        return str(value) if found == 0 else ""
+        self._library.aiGetMaterialString(self._material, key.encode(), 0, 0, ctypes.byref(value))
+        return value
 
     def numbers(self, key: str, length: int) -> tuple[float, ...]:
         """Return `length` numbers; empty without that property."""
@@ -257,10 +289,10 @@ class MaterialView:
         found = self._library.aiGetMaterialFloatArray(*arguments)
         return tuple(values) if found == 0 and size.value == length else ()
 
-    def texture(self, kind: int) -> tuple[str, int, tuple[int, int]] | None:
+    def texture(self, kind: int) -> tuple[String, int, tuple[int, int]] | None:
         """Return path, set of texture coordinates and wrap modes of the first texture of a kind; None without one."""
         path, uv_set, modes = String(), c_uint(0), (c_int * 2)()
         found = self._library.aiGetMaterialTexture(
             self._material, kind, 0, ctypes.byref(path), None, ctypes.byref(uv_set), None, None, modes, None
         )
-        return (str(path), uv_set.value, (modes[0], modes[1])) if found == 0 else None
+        return (path, uv_set.value, (modes[0], modes[1])) if found == 0 else None

@@ -6,7 +6,7 @@ import ctypes
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,13 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, frame_matrix, unit_vectors
 from meshhub.toolkit.names import single_line
 from meshhub.toolkit.polygons import triangulate_corners
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_assimp import ROWS, Row, fbx_rewriting
 from meshhub_assimp.appearance import Appearance
+from meshhub_assimp.hiding import take_out_hidden
+from meshhub_assimp.library import Import, import_file, read_numbers
 from meshhub_assimp.library import Mesh as ImportedMesh
-from meshhub_assimp.library import Scene as ImportedScene
-from meshhub_assimp.library import import_file, read_numbers
-from meshhub_assimp.preparation import prepare_ac3d, prepare_lwo, prepare_ms3d
+from meshhub_assimp.preparation import merge_sides
 
 _MAX_DEPTH_COUNT = 1024
 """Maximum nested nodes; assimp makes up to 17 of a node with pivots, and bones of characters form chains of dozens."""
@@ -39,12 +40,7 @@ _UNIT_TOLERANCE_RATIO = 1e-6
 _MILLIMETERS_PER_CENTIMETER = 10.0
 """UnitScaleFactor counts centimeters."""
 
-_PREPARATIONS = {
-    "ac3d": prepare_ac3d,
-    "fbx": fbx_rewriting.prepare,
-    "lwo": prepare_lwo,
-    "ms3d": prepare_ms3d,
-}
+_PREPARATIONS = {"ac3d": merge_sides, "fbx": fbx_rewriting.prepare}
 """Changes to files that assimp would read wrongly."""
 
 _FACE = np.dtype([("count", np.uint32), ("padding", np.uint32), ("indices", np.uintp)])
@@ -61,17 +57,15 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
         EmptyModel: The file has no triangles.
         ModelTooComplex: The file has too many parts.
     """
-    data = _PREPARATIONS.get(row.format.id, bytes)(source.read())
-    with import_file(data, row.format.extensions[0], row.format.label) as (imported, reasons):
-        if row.unit is None:
-            frame, matrix = _read_frame(read_numbers(imported.metadata))
-        else:
-            frame, matrix = Frame(row.unit, row.up), np.eye(4)
-        # assimp has turned the model to Y up
-        matrix = matrix @ frame_matrix(Frame(frame.unit, "y"), frame)
-        builder = _Builder(imported, Appearance(imported, source))
-        for name, path, placement, meshes in _placements(imported, re.compile(row.generated_names)):
-            builder.add(name, path, matrix @ placement, meshes)
+    preparation = _PREPARATIONS.get(row.format.id, bytes)
+    visible = take_out_hidden(preparation(source.read()), row.format.id)
+    contents = _import(visible.data, row, source, reads_hidden=False)
+    hidden_count = visible.hidden_count + contents.builder.hidden_count
+    if contents.builder.hidden_count and not contents.builder.parts:
+        contents = _import(visible.data, row, source, reads_hidden=True)
+        visible = visible._replace(is_whole=True)
+    report_hidden(hidden_count, is_read=visible.is_whole)
+    builder, reasons = contents.builder, contents.reasons
     for reason in reasons:
         note("damaged_element", f"dropped a damaged element: {reason}")
     if not builder.parts and reasons:
@@ -83,8 +77,32 @@ def read(source: Source, options: NoOptions, row: Row) -> Scene:  # noqa: ARG001
         tuple(builder.parts),
         materials=tuple(builder.appearance.materials),
         images=tuple(builder.appearance.images),
-        frame=frame,
+        frame=contents.frame,
     )
+
+
+class _Contents(NamedTuple):
+    builder: _Builder
+    frame: Frame
+    reasons: list[str]
+
+
+def _import(data: bytes, row: Row, source: Source, *, reads_hidden: bool) -> _Contents:
+    """Return the contents of a file, hidden nodes only if `reads_hidden`."""
+    with import_file(data, row.format.extensions[0], row.format.label) as file:
+        if row.unit is None:
+            frame, matrix = _read_frame(read_numbers(file.scene.metadata))
+        else:
+            frame, matrix = Frame(row.unit, row.up), np.eye(4)
+        # assimp has turned the model to Y up
+        matrix = matrix @ frame_matrix(Frame(frame.unit, "y"), frame)
+        builder = _Builder(file, Appearance(file, source))
+        for item in _placements(file, re.compile(row.generated_names)):
+            if item.is_visible or reads_hidden:
+                builder.add(item.name, item.path, matrix @ item.placement, item.meshes)
+            else:
+                builder.hidden_count += 1
+        return _Contents(builder, frame, file.reasons)
 
 
 def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
@@ -102,29 +120,41 @@ def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
     return Frame("mm", up), np.diag([mm, mm, mm, 1.0])
 
 
-def _placements(
-    imported: ImportedScene, generated_names: re.Pattern[str]
-) -> Iterator[tuple[str, tuple[str, ...], Float64, tuple[int, ...]]]:
-    """Yield name, groups, placement and meshes of each node with meshes. Raises UnreadableFile or ModelTooComplex."""
-    stack: list[tuple[Any, tuple[str, ...], Float64, int]] = [(imported.root.contents, (), np.eye(4), 0)]
+class _Placement(NamedTuple):
+    """Node with meshes: name, groups, placement, meshes, and whether the file shows it."""
+
+    name: str
+    path: tuple[str, ...]
+    placement: Float64
+    meshes: tuple[int, ...]
+    is_visible: bool
+
+
+def _placements(file: Import, generated_names: re.Pattern[str]) -> Iterator[_Placement]:
+    """Yield each node with meshes. Raises UnreadableFile or ModelTooComplex.
+
+    FBX hides a node and those below it by `Visibility`, unless they do not inherit it; `Show` hides its own meshes.
+    """
+    stack: list[tuple[Any, tuple[str, ...], Float64, int, bool]] = [(file.scene.root.contents, (), np.eye(4), 0, True)]
     while stack:
-        node, path, parent, depth = stack.pop()
+        node, path, parent, depth, is_shown = stack.pop()
         if depth > _MAX_DEPTH_COUNT:
             raise ModelTooComplex(f"the file nests nodes more than {_MAX_DEPTH_COUNT} deep; flatten its groups")
         placement = parent @ np.array(node.matrix, np.float64).reshape(4, 4)
-        name = single_line(str(node.name))
+        name = single_line(file.decode(node.name))
         if generated_names.match(name):
             name = ""
         if not np.isfinite(placement).all():
             raise UnreadableFile(f"node {name[:40]!r} has a transform that is not finite; export the file again")
-        if node.meshes_count and not read_numbers(node.metadata).get("Show", True):
-            note("invisible_skipped", "skipped invisible objects")
-        elif node.meshes_count:
-            yield name, path, placement, tuple(node.meshes[: node.meshes_count])
+        settings = read_numbers(node.metadata)
+        is_shown = (is_shown or not settings.get("Visibility Inheritance", 1)) and settings.get("Visibility", 1) != 0
+        if node.meshes_count:
+            meshes = tuple(node.meshes[: node.meshes_count])
+            yield _Placement(name, path, placement, meshes, is_shown and bool(settings.get("Show", True)))
         if depth and name:
             path = (*path, name)
         children = [node.children[number].contents for number in range(node.children_count)]
-        stack += [(child, path, placement, depth + 1) for child in reversed(children)]
+        stack += [(child, path, placement, depth + 1, is_shown) for child in reversed(children)]
 
 
 class _Builder:
@@ -134,13 +164,15 @@ class _Builder:
         meshes: Meshes, one for each geometry, although the library splits them by material.
         parts: Placed meshes.
         appearance: Their materials.
+        hidden_count: Nodes that were left out because they are hidden.
     """
 
-    def __init__(self, imported: ImportedScene, appearance: Appearance) -> None:
+    def __init__(self, file: Import, appearance: Appearance) -> None:
         self.meshes: list[Mesh] = []
         self.parts: list[Part] = []
+        self.hidden_count = 0
         self.appearance = appearance
-        self._imported = imported
+        self._file = file
         self._index: dict[tuple[int, ...], tuple[int, int | None] | None] = {}
 
     def add(self, name: str, path: tuple[str, ...], matrix: Float64, numbers: tuple[int, ...]) -> None:
@@ -158,11 +190,12 @@ class _Builder:
         pieces: list[Mesh] = []
         materials: list[int | None] = []
         for number in numbers:
-            imported = self._imported.meshes[number].contents
+            imported = self._file.scene.meshes[number].contents
             if imported.bones_count or imported.morphs_count:
                 note("bind_pose", "dropped bones and morphs; the model has its bind pose")
             material = self.appearance.material(imported.material)
-            piece = _read_mesh(imported, 0 if material is None else self.appearance.uv_sets[material])
+            uv_set = 0 if material is None else self.appearance.uv_sets[material]
+            piece = _read_mesh(imported, uv_set, single_line(self._file.decode(imported.name)))
             if piece is not None:
                 pieces.append(piece)
                 materials.append(material)
@@ -174,7 +207,7 @@ class _Builder:
         return len(self.meshes) - 1, materials[0] if is_single else None
 
 
-def _read_mesh(imported: ImportedMesh, uv_set: int) -> Mesh | None:
+def _read_mesh(imported: ImportedMesh, uv_set: int, name: str) -> Mesh | None:
     """Return a mesh; None if it has no triangles. Raises UnreadableFile."""
     count = imported.vertices_count
     positions = _copy(imported.vertices, np.dtype(np.float32), count, 3)
@@ -199,8 +232,7 @@ def _read_mesh(imported: ImportedMesh, uv_set: int) -> Mesh | None:
     table, index = distinct(columns[indices[corners].ravel()])
     bounds = np.cumsum([3, *(values.shape[1] for values in present.values())])
     pieces = zip(present, np.split(table, bounds[:-1], axis=1)[1:], strict=True)
-    converted = {name: _convert(name, values) for name, values in pieces}
-    name = single_line(str(imported.name))
+    converted = {key: _convert(key, values) for key, values in pieces}
     return Mesh(table[:, :3].astype(np.float64), index.reshape(-1, 3), name=name, **converted)
 
 
