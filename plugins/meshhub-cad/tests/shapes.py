@@ -15,6 +15,7 @@ from OCP.BRepTools import BRepTools
 from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
 from OCP.IGESCAFControl import IGESCAFControl_Writer
 from OCP.IGESControl import IGESControl_Controller, IGESControl_Writer
+from OCP.Interface import Interface_Static
 from OCP.Message import Message
 from OCP.Quantity import Quantity_Color, Quantity_TOC_RGB
 from OCP.TCollection import TCollection_ExtendedString
@@ -44,6 +45,25 @@ def iges(path: Path, *shapes: Any, unit: str = "MM", solids: bool = True) -> byt
     writer = IGESControl_Writer(unit, int(solids))
     for shape in shapes:
         writer.AddShape(shape)
+    writer.ComputeModel()
+    assert writer.Write(str(path))
+    return path.read_bytes()
+
+
+def named_iges(path: Path, shapes: dict[str, Any]) -> bytes:
+    """Write solids with names."""
+    Message.DefaultMessenger_s().ChangePrinters().Clear()
+    IGESControl_Controller.Init_s()
+    Interface_Static.SetIVal_s("write.iges.brep.mode", 1)
+    document = TDocStd_Document(TCollection_ExtendedString("BinXCAF"))
+    XCAFApp_Application.GetApplication_s().InitDocument(document)
+    tool = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
+    writer = IGESCAFControl_Writer()
+    writer.SetNameMode(True)
+    for name, shape in shapes.items():
+        label = tool.AddShape(shape, False)
+        TDataStd_Name.Set_s(label, TCollection_ExtendedString(name))
+        writer.Transfer(label)
     writer.ComputeModel()
     assert writer.Write(str(path))
     return path.read_bytes()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import ezdxf
 import pytest
 from shapes import dxf, rectangle, svg
 
@@ -378,6 +380,50 @@ def test_content_that_is_not_an_outline_is_noted() -> None:
     drawing = svg('<rect width="30" height="30"/><path fill="none" stroke="red" d="M0 40 L10 40"/>')
     opened = inspect(drawing, "a.svg", svg_strokes="outlines")
     assert "open_curves_left_out" in codes(opened)
+
+
+def draw_hidden(space: Any, document: Any) -> None:
+    document.layers.add("off").off()
+    space.add_lwpolyline([(0, 0), (10, 0), (10, 10), (0, 10)], close=True)
+    space.add_circle((30, 0), 5, dxfattribs={"layer": "OFF"})
+
+
+def draw_only_hidden(space: Any, document: Any) -> None:
+    document.layers.add("frozen").freeze()
+    space.add_circle((30, 0), 5, dxfattribs={"layer": "frozen"})
+    space.add_lwpolyline([(0, 0), (10, 0), (10, 10), (0, 10)], close=True, dxfattribs={"invisible": 1})
+
+
+@pytest.mark.parametrize(
+    ("draw", "area_mm2", "code"), [(draw_hidden, 100, "hidden_ignored"), (draw_only_hidden, 178.5, "hidden_read")]
+)
+def test_hidden_layers_are_left_out_unless_all_are(draw: Any, area_mm2: float, code: str) -> None:
+    inspection = inspect(dxf(draw), "a.dxf", dxf_height_mm=1)
+    assert inspection.model.volume_mm3 == pytest.approx(area_mm2, rel=2e-3)
+    assert code in codes(inspection)
+
+
+def draw_fine_outline(space: Any, document: Any) -> None:
+    """A circle of lines that are shorter than the tolerance, and a square with gaps."""
+    steps = [(math.cos(step * math.tau / 2000), math.sin(step * math.tau / 2000)) for step in range(2000)]
+    for begin, end in zip(steps, steps[1:] + steps[:1], strict=True):
+        space.add_line(begin, end)
+    corners = [(5, 0), (15, 0), (15, 10), (5, 10)]
+    for (x, y), end in zip(corners, corners[1:] + corners[:1], strict=True):
+        space.add_line((x + 0.004, y), end)
+
+
+def test_lines_shorter_than_the_tolerance_form_outlines() -> None:
+    model = inspect(dxf(draw_fine_outline), "a.dxf", dxf_height_mm=1, dxf_tolerance_mm=0.01).model
+    assert model.volume_mm3 == pytest.approx(100 + math.pi, rel=1e-3)
+
+
+def test_binary_dxf_is_read(tmp_path: Path) -> None:
+    document = ezdxf.new(units=4)
+    draw_hidden(document.modelspace(), document)
+    document.saveas(tmp_path / "a.dxf", fmt="bin")
+    inspection = inspect((tmp_path / "a.dxf").read_bytes(), "a.dxf", dxf_height_mm=1)
+    assert inspection.model.volume_mm3 == pytest.approx(100)
 
 
 def draw_bomb(space: Any, document: Any) -> None:

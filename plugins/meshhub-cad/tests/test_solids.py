@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from shapes import bored_box, box, brep, colored_iges, iges
+from OCP.TopAbs import TopAbs_FACE
+from shapes import bored_box, box, brep, colored_iges, iges, named_iges
 
 from meshhub import MeshhubError, Registry, Source
-from meshhub.toolkit.opencascade import use_kernel
+from meshhub.toolkit.opencascade import explore, use_kernel
 
 REGISTRY = Registry()
 BORED_MM3 = 40 * 20 * 10 - math.pi * 25 * 10
@@ -107,3 +108,64 @@ def test_the_error_of_a_damaged_file_says_why(data: bytes, name: str, code: str 
     with pytest.raises(MeshhubError, match=message) as caught:
         REGISTRY.inspect(Source.from_bytes(data, name), options={"input_format": name[2:].replace("igs", "iges")})
     assert caught.value.code in ((code,) if code else ("unreadable_file", "empty_model"))
+
+
+def two_boxes(path: Path) -> bytes:
+    """Return an IGES file of two solids, and the names "NAMEONE1" and "NAMETWO2"."""
+    return named_iges(path, {"NAMEONE1": box(), "NAMETWO2": box(10, 10, 10)})
+
+
+def blank(data: bytes, *numbers: int) -> bytes:
+    """Hide solids by their blank status, the columns 65 and 66 of a directory entry (IGES 5.3 §2.2.4.4.9.1)."""
+    lines = data.split(b"\n")
+    solids = [at for at, line in enumerate(lines) if line[72:73] == b"D" and line[:8].strip() == b"186"]
+    entries = [at for at in solids if lines[at][64:72].strip().isdigit()]
+    for number in numbers:
+        at = entries[number]
+        lines[at] = lines[at][:64] + b"01" + lines[at][66:]
+    return b"\n".join(lines)
+
+
+def test_hidden_solids_of_iges_are_left_out_unless_all_are(tmp_path: Path) -> None:
+    data = two_boxes(tmp_path / "a.igs")
+    some = REGISTRY.inspect(Source.from_bytes(blank(data, 0), "a.igs"))
+    assert some.model.volume_mm3 == pytest.approx(1000)
+    assert "hidden_ignored" in {note.code for note in some.notes}
+    everything = REGISTRY.inspect(Source.from_bytes(blank(data, 0, 1), "a.igs"))
+    assert everything.model.volume_mm3 == pytest.approx(7000)
+    assert "hidden_read" in {note.code for note in everything.notes}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("cp1252", "Größe123"), ("gb18030", "装配体12"), ("utf-8", "Größe1"), ("cp932", "部品表面")]
+)
+def test_names_of_iges_are_decoded(tmp_path: Path, encoding: str, name: str) -> None:
+    data = two_boxes(tmp_path / "a.igs").replace(b"NAMEONE1", name.encode(encoding))
+    scene = REGISTRY.read(Source.from_bytes(data, "a.igs"))
+    assert [part.name for part in scene.parts] == [name, "NAMETWO2"]
+
+
+def test_a_shape_that_a_compound_holds_twice_is_read_once() -> None:
+    from OCP.BRep import BRep_Builder
+    from OCP.TopoDS import TopoDS_Compound
+
+    solid, compound, builder = box(), TopoDS_Compound(), BRep_Builder()
+    builder.MakeCompound(compound)
+    for shape in (solid, solid, *explore(solid, TopAbs_FACE)):
+        builder.Add(compound, shape)
+    model = REGISTRY.inspect(Source.from_bytes(brep(compound), "a.brep")).model
+    assert (model.faces, model.volume_mm3) == (12, pytest.approx(6000))
+
+
+def test_a_body_that_cannot_be_sewn_is_read_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from OCP import BRepBuilderAPI
+    from OCP.Standard import Standard_OutOfRange
+
+    def fail(*_arguments: object) -> None:
+        raise Standard_OutOfRange("index")
+
+    data = iges(tmp_path / "a.igs", box(), solids=False)
+    monkeypatch.setattr(BRepBuilderAPI, "BRepBuilderAPI_Sewing", fail)
+    inspection = REGISTRY.inspect(Source.from_bytes(data, "a.igs"))
+    assert inspection.model.faces == 12
+    assert {"faces_not_sewn", "surface_model"} <= {note.code for note in inspection.notes}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meshhub import EmptyModel, Frame, Material, Mesh, Part, Scene, UnreadableFile, did, note
-from meshhub.toolkit.opencascade import explore
+from meshhub.toolkit.opencascade import explore, is_kernel_failure
 from meshhub_cad.tessellation import BodyMesh, list_faces, tessellate
 
 Color = tuple[float, float, float, float]
@@ -102,7 +102,23 @@ def _report(results: list[BodyMesh], accuracy: Accuracy) -> None:
 
 
 def sew(body: Body, tolerance_mm: float) -> Body:
-    """Sew the faces of a body that belong to no solid, and make a solid of each shell that closes."""
+    """Sew the faces of a body that belong to no solid, and make a solid of each shell that closes.
+
+    A body that the kernel cannot sew stays as it is, with a note.
+    """
+    try:
+        return _sew(body, tolerance_mm)
+    except Exception as failure:
+        if not is_kernel_failure(failure):
+            raise
+        note(
+            "faces_not_sewn",
+            f"the CAD kernel cannot join the faces of a body ({type(failure).__name__}); 'repair' closes the gaps",
+        )
+        return body
+
+
+def _sew(body: Body, tolerance_mm: float) -> Body:
     from OCP.BRep import BRep_Builder
     from OCP.BRepBuilderAPI import BRepBuilderAPI_Sewing
     from OCP.TopAbs import TopAbs_FACE, TopAbs_SHELL, TopAbs_SOLID

@@ -20,7 +20,7 @@ _SECTIONS = (
 _HEADING = re.compile(rb"^(" + rb"|".join(_SECTIONS) + rb") (\d{1,9})[ \r]*$", re.MULTILINE)
 _REFERENCE = re.compile(rb"(?<!\S)\+(\d{1,9})(?!\S)")
 """Reference to a shape; for reversed shapes, it looks like a negative number."""
-_ROOT = re.compile(rb"[+-]\d{1,9} +\d{1,9}\s*(?:\n0\s*)?\Z")
+_ROOT = re.compile(rb"[+\-ie]\d{1,9} +\d{1,9}\s*(?:\n0\s*)?\Z")
 """Last line: the shape that the file holds. The test program of the kernel appends a 0."""
 _UNPRINTABLE = re.compile(rb"[^\t\n\r\x20-\x7e]")
 _FOREIGN = re.compile(rb"[^\s\d.eEp+-]")

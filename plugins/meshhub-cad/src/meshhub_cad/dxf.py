@@ -15,6 +15,7 @@ import manifold3d
 import numpy as np
 
 from meshhub import ModelTooComplex, Scene, Source, UnreadableFile, note
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_cad import DxfOptions
 from meshhub_cad.profiles import (
     Outlines,
@@ -26,6 +27,7 @@ from meshhub_cad.profiles import (
     extrude,
     join_curves,
 )
+from meshhub_cad.sniff import BINARY_DXF
 
 # the parser logs every value that it repairs, and without a handler, Python prints warnings
 logging.getLogger("ezdxf").addHandler(logging.NullHandler())
@@ -63,21 +65,26 @@ def read(source: Source, options: DxfOptions) -> Scene:
     scale = _mm_per_unit(document, options)
     tolerance = options.dxf_tolerance_mm / scale
     left_out: Counter[str] = Counter()
-    curves = []
+    shown: list[Points] = []
+    hidden: list[Points] = []
     try:
-        for entity in _list_entities(document, left_out):
+        for entity, is_hidden in _list_entities(document, left_out):
             curve = _flatten(entity, tolerance)
             if curve is None:
                 left_out[entity.dxftype()] += 1
             elif len(curve) > 1:
-                curves.append(curve * scale)
+                (hidden if is_hidden else shown).append(curve * scale)
     except (ModelTooComplex, MemoryError):
         raise
     except Exception as error:
         raise UnreadableFile(
             f"an entity of the DXF drawing is damaged ({type(error).__name__}); export it again"
         ) from error
-    outlines: Outlines = join_curves(drop_duplicates(curves), options.dxf_tolerance_mm)
+    outlines: Outlines = join_curves(drop_duplicates(shown), options.dxf_tolerance_mm)
+    is_all_hidden = not outlines.closed and bool(hidden)
+    if is_all_hidden:
+        outlines = join_curves(drop_duplicates(shown + hidden), options.dxf_tolerance_mm)
+    report_hidden(len(hidden), is_read=is_all_hidden)
     ignored = ", ".join(f"{count} {kind}" for kind, count in left_out.most_common(_MAX_LEFT_OUT))
     check_outlines(outlines, ignored, "DXF")
     section = cross_section(outlines.closed, manifold3d.FillRule.EvenOdd)
@@ -86,9 +93,15 @@ def read(source: Source, options: DxfOptions) -> Scene:
 
 def _load(data: bytes) -> Any:
     from ezdxf import recover
+    from ezdxf.document import Drawing
+    from ezdxf.lldxf.tagger import binary_tags_loader
 
     try:
-        document, auditor = recover.read(io.BytesIO(data))
+        if data.startswith(BINARY_DXF):
+            document = Drawing.load(binary_tags_loader(data))
+            auditor = document.audit()
+        else:
+            document, auditor = recover.read(io.BytesIO(data))
     except MemoryError:
         raise
     except Exception as error:  # the parser raises errors of any kind for damaged files
@@ -111,12 +124,15 @@ def _mm_per_unit(document: Any, options: DxfOptions) -> float:
     return _MM_PER_UNIT.get(unit, 1.0)
 
 
-def _list_entities(document: Any, left_out: Counter[str]) -> Iterator[Any]:
-    """Yield the visible entities of the model space, with blocks expanded. Raises ModelTooComplex."""
+def _list_entities(document: Any, left_out: Counter[str]) -> Iterator[tuple[Any, bool]]:
+    """Yield the entities of the model space, with blocks expanded, and whether they are hidden.
+
+    Raises:
+        ModelTooComplex: The drawing has too many entities.
+    """
     from ezdxf.disassemble import recursive_decompose
 
     hidden = {layer.dxf.name.lower() for layer in document.layers if layer.is_off() or layer.is_frozen()}
-    hidden.add("defpoints")
     kept = []
     for entity in document.modelspace():
         # dimensions and hatches would expand to lines that are not outlines
@@ -127,12 +143,12 @@ def _list_entities(document: Any, left_out: Counter[str]) -> Iterator[Any]:
     if _count_expanded(document, kept) > MAX_ENTITIES:
         raise ModelTooComplex(f"the DXF drawing has over {MAX_ENTITIES} entities; export a part of it")
     for entity in recursive_decompose(kept):
-        if entity.dxf.layer.lower() in hidden or entity.dxf.invisible:
-            left_out["hidden " + entity.dxftype()] += 1
-        elif entity.dxftype() == "HATCH":
-            left_out["HATCH"] += 1
+        layer = entity.dxf.layer.lower()
+        # points that dimensions refer to, which no program prints
+        if layer == "defpoints" or entity.dxftype() == "HATCH":
+            left_out[entity.dxftype()] += 1
         else:
-            yield entity
+            yield entity, layer in hidden or bool(entity.dxf.invisible)
 
 
 def _count_expanded(document: Any, entities: list[Any]) -> int:

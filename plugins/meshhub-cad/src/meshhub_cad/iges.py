@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import EmptyModel, Frame, Scene, Source, UnreadableFile
 from meshhub.toolkit.colors import encode_srgb
+from meshhub.toolkit.encodings import decode_names
+from meshhub.toolkit.names import single_line
 from meshhub.toolkit.opencascade import use_kernel
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_cad import IgesOptions
 from meshhub_cad.bodies import Accuracy, Body, Color, build_scene, sew
+from meshhub_cad.tessellation import list_faces
 
 _FRAMES: dict[int, tuple[Frame, float]] = {
     1: (Frame("in", "z"), 25.4),
@@ -47,11 +49,17 @@ def read(source: Source, options: IgesOptions) -> Scene:
     """
     data = _check_lines(source.read())
     accuracy = Accuracy(options.iges_deviation_mm, options.iges_angle_degrees, "iges_deviation_mm")
-    with use_kernel("IGES"), _loaded(data) as (document, header):
-        frame, mm_per_unit = _FRAMES.get(header.UnitFlag(), (Frame("mm", "z"), 1.0))
+    with use_kernel("IGES"):
+        file = _load(data, reads_hidden=False)
+        hidden_count = file.hidden_count
+        is_hidden_read = hidden_count > 0 and not any(list_faces(body.shape)[0] for body in _list_bodies(file))
+        if is_hidden_read:
+            file = _load(data, reads_hidden=True)
+        report_hidden(hidden_count, is_read=is_hidden_read)
+        frame, mm_per_unit = _FRAMES.get(file.header.UnitFlag(), (Frame("mm", "z"), 1.0))
         # the kernel converts lengths of the file to millimeters, but not the resolution
-        tolerance_mm = min(max(header.Resolution() * mm_per_unit, _MIN_SEWING_MM), _MAX_SEWING_MM)
-        bodies = [sew(body, tolerance_mm) for body in _list_bodies(document)]
+        tolerance_mm = min(max(file.header.Resolution() * mm_per_unit, _MIN_SEWING_MM), _MAX_SEWING_MM)
+        bodies = [sew(body, tolerance_mm) for body in _list_bodies(file)]
         return build_scene(bodies, accuracy, frame, mm_per_unit, "IGES")
 
 
@@ -120,11 +128,27 @@ def _is_valid_directory(entries: NDArray[np.int64], line_count: int) -> bool:
     return bool(is_plausible.all())
 
 
-@contextmanager
-def _loaded(data: bytes) -> Iterator[tuple[Any, Any]]:
-    """Yield the XCAF document of a file, with lengths in millimeters, and its global section."""
-    from OCP.IFSelect import IFSelect_RetDone
-    from OCP.IGESCAFControl import IGESCAFControl_Reader
+class _File(NamedTuple):
+    """File in the kernel.
+
+    document: XCAF document, with lengths in millimeters
+    header:   global section
+    names:    names as the kernel decodes them, and as the file means them
+    hidden_count: roots that were left out
+    """
+
+    document: Any
+    header: Any
+    names: dict[str, str]
+    hidden_count: int
+
+
+def _load(data: bytes, *, reads_hidden: bool) -> _File:
+    """Load a file, the roots that it hides only if `reads_hidden`.
+
+    Raises:
+        UnreadableFile: The file is damaged.
+    """
     from OCP.TCollection import TCollection_ExtendedString
     from OCP.TDocStd import TDocStd_Document
     from OCP.UnitsMethods import UnitsMethods_LengthUnit_Millimeter
@@ -134,22 +158,51 @@ def _loaded(data: bytes) -> Iterator[tuple[Any, Any]]:
     document = TDocStd_Document(TCollection_ExtendedString("BinXCAF"))
     XCAFApp_Application.GetApplication_s().InitDocument(document)
     XCAFDoc_DocumentTool.SetLengthUnit_s(document, 1.0, UnitsMethods_LengthUnit_Millimeter)
-    reader = IGESCAFControl_Reader()
-    reader.SetNameMode(True)
-    reader.SetColorMode(True)
-    reader.SetLayerMode(False)
     # the kernel reads IGES only from paths
     with tempfile.TemporaryDirectory(prefix="meshhub-iges-") as folder:
         path = Path(folder, "model.igs")
         path.write_bytes(data)
-        if reader.ReadFile(str(path)) != IFSelect_RetDone or reader.IGESModel() is None:
-            raise UnreadableFile("the sections of the IGES file are damaged: it cannot be read; export it again")
-    if not reader.Transfer(document):
+        reader = _read_file(path, reads_hidden=True)
+        roots = [reader.RootForTransfer(number) for number in range(1, reader.NbRootsForTransfer() + 1)]
+        # blank status (IGES 5.3 §2.2.4.4.9.1)
+        hidden_count = sum(root.BlankStatus() == 1 for root in roots)
+        if hidden_count and not reads_hidden:
+            reader = _read_file(path, reads_hidden=False)
+    has_roots = reads_hidden or hidden_count < len(roots)
+    if has_roots and not reader.Transfer(document):
         raise UnreadableFile("the entities of the IGES file cannot be converted: it is damaged; export it again")
-    yield document, reader.IGESModel().GlobalSection()
+    names = {} if data.isascii() else _decode_names(reader.IGESModel())
+    return _File(document, reader.IGESModel().GlobalSection(), names, hidden_count)
 
 
-def _list_bodies(document: Any) -> list[Body]:
+def _read_file(path: Path, *, reads_hidden: bool) -> Any:
+    """Return a reader of the kernel that has read a file. Raises UnreadableFile."""
+    from OCP.IFSelect import IFSelect_RetDone
+    from OCP.IGESCAFControl import IGESCAFControl_Reader
+
+    reader = IGESCAFControl_Reader()
+    reader.SetNameMode(True)
+    reader.SetColorMode(True)
+    reader.SetLayerMode(False)
+    reader.SetReadVisible(not reads_hidden)
+    if reader.ReadFile(str(path)) != IFSelect_RetDone or reader.IGESModel() is None:
+        raise UnreadableFile("the sections of the IGES file are damaged: it cannot be read; export it again")
+    return reader
+
+
+def _decode_names(model: Any) -> dict[str, str]:
+    """Return the names of entities as the kernel decodes them, as UTF-8, and as the file means them."""
+    from OCP.TCollection import TCollection_ExtendedString
+
+    entities = (model.Entity(number) for number in range(1, model.NbEntities() + 1))
+    values = [entity.NameValue() for entity in entities if entity.HasName()]
+    # the binding returns single bytes as characters
+    raw = [bytes(ord(value.Value(place)) for place in range(1, value.Length() + 1)) for value in values]
+    decoded = [TCollection_ExtendedString(value.String(), True).ToExtString() for value in values]
+    return dict(zip(decoded, decode_names(raw), strict=True))
+
+
+def _list_bodies(file: _File) -> list[Body]:
     """Return the roots of a document; roots that are single faces or shells are one body together."""
     from OCP.BRep import BRep_Builder
     from OCP.collections import Sequence_TDF_Label
@@ -157,6 +210,7 @@ def _list_bodies(document: Any) -> list[Body]:
     from OCP.TopoDS import TopoDS_Compound
     from OCP.XCAFDoc import XCAFDoc_DocumentTool, XCAFDoc_ShapeTool
 
+    document = file.document
     labels = Sequence_TDF_Label()
     XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes(labels)
     builder, loose = BRep_Builder(), TopoDS_Compound()
@@ -172,7 +226,8 @@ def _list_bodies(document: Any) -> list[Body]:
             has_loose = True
         else:
             color = _label_color(labels.Value(number))
-            bodies.append(Body(shape, read_name(labels.Value(number)), _color_finder(document, color)))
+            name = read_name(labels.Value(number), file.names)
+            bodies.append(Body(shape, name, _color_finder(document, color)))
     if has_loose:
         bodies.append(Body(loose, "", _color_finder(document, None)))
     return bodies
@@ -214,8 +269,13 @@ def _as_srgb(rgba: Any) -> Color:
     return red, green, blue, round(min(max(rgba.Alpha(), 0.0), 1.0), 6)
 
 
-def read_name(label: Any) -> str:
-    """Return the name of a label; "" without one."""
+def read_name(label: Any, names: dict[str, str]) -> str:
+    """Return the name of a label; "" without one.
+
+    Args:
+        label: Label of the document.
+        names: Names that the kernel decodes wrongly, and what they mean.
+    """
     from OCP.TDataStd import TDataStd_Name
 
     identity = TDataStd_Name.GetID_s()
@@ -227,4 +287,4 @@ def read_name(label: Any) -> str:
         name: str = attribute.Get().ToExtString()
     except UnicodeError:
         return ""
-    return name.encode("utf-8", "replace").decode().strip()[:_MAX_NAME_LENGTH]
+    return single_line(names.get(name, name).encode("utf-8", "replace").decode())[:_MAX_NAME_LENGTH]

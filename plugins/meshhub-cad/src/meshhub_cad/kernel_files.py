@@ -160,7 +160,7 @@ def list_bodies(step: bytes) -> list[tuple[Any, str]]:
     document = _flatten(_read_document(step))
     labels = _list_roots(document)
     roots = [labels.Value(number) for number in range(1, labels.Length() + 1)]
-    return [(XCAFDoc_ShapeTool.GetShape_s(label), read_name(label)) for label in roots]
+    return [(XCAFDoc_ShapeTool.GetShape_s(label), read_name(label, {})) for label in roots]
 
 
 def _flatten(document: Any) -> Any:

@@ -24,7 +24,12 @@ MAX_COORDINATE_MM = 1e6
 """
 
 SEPARATION_MM = 0.001
-"""Millimeters by which a profile with touching outlines shrinks; far below what a printer resolves."""
+"""Maximum millimeters by which a profile with touching outlines shrinks; far below what a printer resolves."""
+_SEPARATION_RATIO = 1e-5
+"""Share of the profile's size by which it shrinks; a drawing of a few millimeters keeps its area."""
+
+_COINCIDENCE_RATIO = 1e-3
+"""Share of the tolerance up to which ends coincide."""
 
 _DUPLICATE_DIGITS = 5
 """Decimals of millimeters to which curves that are drawn twice are equal."""
@@ -71,7 +76,9 @@ def drop_duplicates(curves: list[Points]) -> list[Points]:
 
 
 def join_curves(curves: list[Points], tolerance: float) -> Outlines:
-    """Join curves whose ends meet to closed outlines.
+    """Join curves whose ends meet to closed outlines: first where they coincide, then across gaps.
+
+    So the points of a finely divided outline, which lie closer to each other than the tolerance, stay in their order.
 
     Args:
         curves: (n, 2) points each; a curve whose ends meet is itself an outline.
@@ -82,21 +89,24 @@ def join_curves(curves: list[Points], tolerance: float) -> Outlines:
     for curve in curves:
         if len(curve) > 3 and np.hypot(*(curve[0] - curve[-1])) <= tolerance:
             closed.append(curve[:-1])
-        elif len(curve) > 1 and np.ptp(curve, axis=0).max() > tolerance:
+        else:
             pieces.append(curve)
-    chains, open_count = _chain(pieces, tolerance)
-    return Outlines(closed + chains, open_count)
+    for distance in (_COINCIDENCE_RATIO * tolerance, tolerance):
+        # a shorter curve has both ends at one place
+        chains, pieces = _chain([piece for piece in pieces if np.ptp(piece, axis=0).max() > distance], distance)
+        closed += chains
+    return Outlines(closed, len(pieces))
 
 
-def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
-    """Return the outlines that open curves form, and how many curves belong to none.
+def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], list[Points]]:
+    """Return the outlines that open curves form, and the curves that belong to none.
 
     Curves with a loose end are removed repeatedly. Each other curve belongs to an outline if an even number of curves
     meet at each of its ends, and at each end along the outline. Every path around then gives the same area by the
     even-odd rule, even if outlines share a corner.
     """
     if not pieces:
-        return [], 0
+        return [], []
     ends = np.concatenate([[piece[0] for piece in pieces], [piece[-1] for piece in pieces]])
     tree = cKDTree(ends)
     distance, nearest = tree.query(ends, k=min(4, len(ends)), distance_upper_bound=tolerance)
@@ -109,7 +119,8 @@ def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
     is_bad = np.zeros(int(group.max()) + 1, np.bool_)
     is_bad[group[degree % 2 == 1]] = True
     usable = kept[~is_bad[group[node[:count][kept]]]]
-    return _walk(pieces, node, usable), count - len(usable)
+    unused = np.setdiff1d(np.arange(count), usable)
+    return _walk(pieces, node, usable), [pieces[number] for number in unused.tolist()]
 
 
 def _drop_loose(first: NDArray[np.integer[Any]], last: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
@@ -173,11 +184,12 @@ def extrude(section: manifold3d.CrossSection, outline_count: int, height_mm: flo
         raise EmptyModel(f"the closed outlines of the {label} drawing enclose no area; check that they do not coincide")
     corners = np.concatenate(section.to_polygons())
     if len(distinct(corners)[0]) < len(corners):
+        separation_mm = min(SEPARATION_MM, _SEPARATION_RATIO * float(np.ptp(corners, axis=0).max()))
         note(
             "touching_outlines",
-            f"outlines touch at points, where a solid has no thickness; gaps of {2 * SEPARATION_MM:g} mm part them",
+            f"outlines touch at points, where a solid has no thickness; gaps of {2 * separation_mm:.1g} mm part them",
         )
-        section = section.offset(-SEPARATION_MM, manifold3d.JoinType.Miter)
+        section = section.offset(-separation_mm, manifold3d.JoinType.Miter)
     mesh = manifold3d.Manifold.extrude(section, height_mm).to_mesh64()
     did(outlines=outline_count, area_mm2=section.area(), height_mm=height_mm)
     vertices = np.asarray(mesh.vert_properties, np.float64)[:, :3]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from meshhub import UnreadableFile
 from meshhub.toolkit.geometry import distinct
-from meshhub.toolkit.opencascade import explore
+from meshhub.toolkit.opencascade import explore, is_kernel_failure
 from meshhub.toolkit.topology import Edges, components, edges, half_edges
 
 MIN_DEVIATION_RATIO = 2e-5
@@ -65,17 +66,35 @@ class BodyMesh(NamedTuple):
 
 
 def list_faces(shape: Any) -> tuple[list[Any], Index]:
-    """Return the faces of a shape, those of solids first, and the number of each face's solid; 0 for none."""
+    """Return the faces of a shape, those of solids first, and the number of each face's solid; 0 for none.
+
+    A solid that a compound holds several times in one place is listed once, and so is a face outside solids, unless it
+    is a face of a solid.
+    """
     from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
 
     faces: list[Any] = []
     solids: list[int] = []
-    for number, solid in enumerate(explore(shape, TopAbs_SOLID), 1):
+    for number, solid in enumerate(_distinct(explore(shape, TopAbs_SOLID)), 1):
         own = list(explore(solid, TopAbs_FACE))
         faces += own
         solids += [number] * len(own)
-    loose = list(explore(shape, TopAbs_FACE, TopAbs_SOLID))
+    loose = list(_distinct(explore(shape, TopAbs_FACE, TopAbs_SOLID), faces))
     return faces + loose, np.array(solids + [0] * len(loose), np.intp)
+
+
+def _distinct(shapes: Iterable[Any], known: Iterable[Any] = ()) -> Iterator[Any]:
+    """Yield shapes without known ones and those that were yielded before: the same geometry in the same place."""
+    from OCP.collections import IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher
+
+    seen = IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher()
+    for shape in known:
+        seen.Add(shape)
+    for shape in shapes:
+        count = seen.Extent()
+        seen.Add(shape)
+        if seen.Extent() > count:
+            yield shape
 
 
 def tessellate(shape: Any, deviation_mm: float, angle_rad: float, label: str) -> BodyMesh | None:
@@ -99,15 +118,24 @@ def tessellate(shape: Any, deviation_mm: float, angle_rad: float, label: str) ->
     diagonal = _diagonal_mm(shape, label)
     used_mm = min(max(deviation_mm, MIN_DEVIATION_RATIO * diagonal), MAX_DEVIATION_RATIO * diagonal)
     best: BodyMesh | None = None
+    failures: list[Exception] = []
     # Delabella's algorithm is faster, and the other one closes some solids that it leaves open
     for algorithm in (IMeshTools_MeshAlgoType_Delabella, IMeshTools_MeshAlgoType_Watson):
-        _triangulate(shape, used_mm, angle_rad, algorithm)
+        try:
+            _triangulate(shape, used_mm, angle_rad, algorithm)
+        except Exception as failure:
+            if not is_kernel_failure(failure):
+                raise
+            failures.append(failure)
+            continue
         mesh = _collect(faces, solid, used_mm)
         defects = mesh.failed_face_count + mesh.open_solid_count
         if best is None or defects < best.failed_face_count + best.open_solid_count:
             best = mesh
         if defects == 0:
             break
+    if best is None:
+        raise failures[0]
     return best
 
 
