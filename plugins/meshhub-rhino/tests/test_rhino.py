@@ -152,10 +152,20 @@ def test_hidden_objects_and_curves_are_left_out_with_a_note() -> None:
     file.Objects.AddMesh(make_box(), hidden)
     file.Objects.AddLine(rhino3dm.Point3d(0, 0, 0), rhino3dm.Point3d(1, 0, 0))
     source = encode(file)
-    assert codes(source) == ["objects_left_out"]
+    assert codes(source) == ["hidden_ignored", "objects_left_out"]
     scene = REGISTRY.read(source)
     assert [(part.path, part.material) for part in scene.parts] == [(("green",), 0)]
     assert scene.materials[0].base_color == (0, 1, 0, 1)
+
+
+def test_a_file_that_hides_all_meshes_is_read_with_a_note() -> None:
+    file = rhino3dm.File3dm()
+    hidden = rhino3dm.ObjectAttributes()
+    hidden.Visible = False
+    file.Objects.AddMesh(make_box(), hidden)
+    source = encode(file)
+    assert codes(source) == ["hidden_read"]
+    assert len(REGISTRY.read(source).parts) == 1
 
 
 def test_ids_are_valid_and_differ() -> None:

@@ -212,7 +212,7 @@ def test_instances_and_point_instancers_share_a_mesh() -> None:
 def test_hidden_prims_and_other_shapes_are_skipped() -> None:
     data = usda(after=HIDDEN)
     assert len(read(data).parts) == 1
-    assert {"shape_skipped", "invisible_skipped"} <= set(codes(data))
+    assert {"shape_skipped", "hidden_ignored"} <= set(codes(data))
 
 
 SHAPES = [

@@ -12,6 +12,7 @@ from meshhub.errors import format_count
 from meshhub.model.capabilities import Unit
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_rhino.archive import read_arrays, rhino3dm
 
 _UNITS: dict[str, tuple[Unit, float]] = {
@@ -67,7 +68,9 @@ class _Placement(NamedTuple):
 class _Model:
     """Scene of a file while it is read."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, *, reads_hidden: bool = False) -> None:
+        self.hidden_count = 0
+        self._reads_hidden = reads_hidden
         self.file = file
         self.layers = {layer.Index: layer for layer in file.Layers}
         self.meshes: list[Mesh] = []
@@ -88,8 +91,8 @@ class _Model:
     def _add(self, item: Any, placement: _Placement) -> None:
         attributes, geometry = item.Attributes, item.Geometry
         layer = self.layers.get(attributes.LayerIndex)
-        if not attributes.Visible or (layer is not None and not layer.Visible):
-            self.skipped["hidden"] += 1
+        if not self._reads_hidden and (not attributes.Visible or (layer is not None and not layer.Visible)):
+            self.hidden_count += 1
             return
         if geometry.ObjectType == rhino3dm.ObjectType.InstanceReference:
             self._add_block(item, placement)
@@ -192,6 +195,12 @@ def read(source: Source, options: object) -> Scene:  # noqa: ARG001
         raise UnreadableFile("the 3DM file is damaged or cut off; save it again in Rhino")
     model = _Model(file)
     model.add_all()
+    hidden_count = model.hidden_count
+    is_all_hidden = hidden_count > 0 and not model.parts
+    if is_all_hidden:
+        model = _Model(file, reads_hidden=True)
+        model.add_all()
+    report_hidden(hidden_count, is_read=is_all_hidden)
     missing = model.skipped.pop("without render mesh", 0)
     if missing:
         note(
@@ -202,7 +211,7 @@ def read(source: Source, options: object) -> Scene:  # noqa: ARG001
         )
     if model.skipped:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(model.skipped.items()))
-        note("objects_left_out", f"objects without triangles or hidden were left out: {kinds}")
+        note("objects_left_out", f"objects without triangles were left out: {kinds}")
     if not model.parts:
         raise EmptyModel("the 3DM file has no meshes; show the model shaded in Rhino, save it, not small, or mesh it")
     unit, factor = _UNITS.get(file.Settings.ModelUnitSystem.name, ("mm", 1.0))

@@ -13,6 +13,7 @@ from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, S
 from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_usdz.appearance import ReadAppearance
 from meshhub_usdz.meshes import earliest, read_mesh, read_shape
 from meshhub_usdz.package import unpack
@@ -70,6 +71,12 @@ def _read_stage(stage: Any, source: Source, folder: Path) -> Scene:
     frame, matrix = _read_frame(stage)
     builder = _Builder(stage, ReadAppearance(read_file))
     builder.visit(stage.GetPseudoRoot(), matrix, ())
+    hidden_count = builder.hidden_count
+    is_all_hidden = hidden_count > 0 and not builder.parts
+    if is_all_hidden:
+        builder = _Builder(stage, ReadAppearance(read_file), reads_hidden=True)
+        builder.visit(stage.GetPseudoRoot(), matrix, ())
+    report_hidden(hidden_count, is_read=is_all_hidden)
     if not builder.parts:
         raise EmptyModel("the stage has no visible triangles; export the model again")
     appearance = builder.appearance
@@ -100,9 +107,12 @@ class _Builder:
     Attributes:
         meshes: Meshes; instances of a prototype share one.
         parts: Placed meshes.
+        hidden_count: Prims that were left out with those below them, because they are invisible.
     """
 
-    def __init__(self, stage: Any, appearance: ReadAppearance) -> None:
+    def __init__(self, stage: Any, appearance: ReadAppearance, *, reads_hidden: bool = False) -> None:
+        self.hidden_count = 0
+        self._reads_hidden = reads_hidden
         self.meshes: list[Mesh] = []
         self.parts: list[Part] = []
         self.appearance = appearance
@@ -137,8 +147,8 @@ class _Builder:
         imageable = UsdGeom.Imageable(prim)
         if not imageable:
             return parent
-        if imageable.GetVisibilityAttr().Get(self._time) == "invisible":
-            note("invisible_skipped", "skipped invisible objects")
+        if imageable.GetVisibilityAttr().Get(self._time) == "invisible" and not self._reads_hidden:
+            self.hidden_count += 1
             return None
         if imageable.ComputePurpose() not in _SHOWN_PURPOSES:
             return None

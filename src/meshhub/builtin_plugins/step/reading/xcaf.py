@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,7 @@ class _Visibility:
         layers = XCAFDoc_DocumentTool.LayerTool_s(document.Main())
         members: dict[bool, set[str]] = {False: set(), True: set()}
         for layer in _list_labels(layers.GetLayerLabels):
-            labels = _list_labels(lambda sequence, layer=layer: XCAFDoc_LayerTool.GetShapesOfLayer_s(layer, sequence))
+            labels = _list_labels(partial(XCAFDoc_LayerTool.GetShapesOfLayer_s, layer))
             members[layers.IsVisible(layer)] |= {_label_entry(label) for label in labels}
         self._on_hidden_layers = members[False] - members[True]
 
