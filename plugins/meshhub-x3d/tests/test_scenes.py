@@ -123,13 +123,33 @@ def test_groups_show_what_a_browser_shows(scene: str, expected: float) -> None:
         "<Switch><Shape><Box/></Shape></Switch>",
         "<Transform visible='false'><Shape><Box/></Shape></Transform>",
         "<Shape visible='false'><Box/></Shape>",
+        "<Switch whichChoice='1'><Shape><Box/></Shape></Switch>",
         "<CADLayer visible='false'><CADPart><CADFace><Shape><Box/></Shape></CADFace></CADPart></CADLayer>",
+        "<CADLayer visible='true false'><Group/><Shape><Box/></Shape></CADLayer>",
     ],
 )
-def test_invisible_nodes_are_left_out_with_a_note(hidden: str) -> None:
+def test_hidden_nodes_are_left_out_unless_all_are_hidden(hidden: str) -> None:
     data = x3d(shape(faces()) + hidden)
     assert volume(read(data)) == pytest.approx(6000)
-    assert "invisible_skipped" in codes(data)
+    assert [code for code in codes(data) if code.startswith("hidden")] == ["hidden_ignored"]
+    assert len(read(x3d(hidden)).parts) == 1
+    assert [code for code in codes(x3d(hidden)) if code.startswith("hidden")] == ["hidden_read"]
+
+
+def test_a_layer_hides_each_of_its_nodes_by_a_flag() -> None:
+    layer = "<CADLayer visible='false true false'>" + "<Shape><Box/></Shape>" * 4 + "</CADLayer>"
+    assert len(read(x3d(layer)).parts) == 2
+
+
+def test_a_hidden_inline_is_not_missed() -> None:
+    data = x3d(shape(faces()) + "<Inline url='other.x3d' visible='false'/>")
+    assert "hidden_ignored" in codes(data)
+    assert "inline_missing" not in codes(data)
+
+
+def test_hidden_nodes_do_not_stand_for_a_missing_inline() -> None:
+    with pytest.raises(MeshhubError, match="another file"):
+        read(x3d("<Inline url='other.x3d'/><Switch><Shape><Box/></Shape></Switch>"))
 
 
 def test_prototypes_are_expanded() -> None:
@@ -271,7 +291,10 @@ def test_vrml_1_has_a_state() -> None:
     )
     assert [part.path for part in scene.parts] == [("top",), (), (), ()]
     assert [part.transform[0, 3] for part in scene.parts] == pytest.approx([2000, 1000, 1000, 6000])
-    assert "invisible_skipped" in codes(vrml1("Switch { Sphere { } } Cube { }"))
+    assert "hidden_ignored" in codes(vrml1("Switch { Sphere { } } Cube { }"))
+    hidden = vrml1("Switch { Cube { } } Translation { translation 1 0 0 }")
+    assert volume(read(hidden, "a.wrl")) == pytest.approx(8e9)
+    assert "hidden_read" in codes(hidden)
 
 
 DOUBLING = "".join(f"DEF g{n} Group {{ children [ USE g{n - 1} USE g{n - 1} ] }}" for n in range(1, 40))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pxr import Tf, Usd, UsdGeom, UsdUtils
 
-from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, Scene, Source, UnreadableFile, note
+from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, Scene, Source, UnreadableFile
 from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line

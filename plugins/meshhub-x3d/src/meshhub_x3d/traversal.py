@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from meshhub import Mesh, ModelTooComplex, Part, note
 from meshhub.errors import quote
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
+from meshhub.toolkit.visibility import report_hidden
 from meshhub_x3d import face_sets, primitives, swept
 from meshhub_x3d.appearance import Appearance, find_texture
 from meshhub_x3d.attributes import has_colors
@@ -105,13 +106,21 @@ class SceneBuilder:
         self._inline = inline
         self._radians = radians
         self._visits_count = 0
+        self._hidden_count = 0
+        self._reads_hidden = False
+        self._is_incomplete = False
         self._mesh_index: dict[object, int | None] = {}
         self._shapes: list[tuple[Node, Node, _Place]] = []
         self._sides_count = _SIDES_COUNT
 
-    def add_all(self, nodes: Iterable[Node], matrix: Float64) -> None:
+    def add_all(self, nodes: Sequence[Node], matrix: Float64) -> None:
         """Add the shapes of a scene, placed by a (4, 4) matrix. Raises UnreadableFile or ModelTooComplex."""
         self._visit_all(nodes, _Place(matrix))
+        # what is hidden does not stand for a missing Inline file
+        self._reads_hidden = self._hidden_count > 0 and not self._shapes and not self._is_incomplete
+        if self._reads_hidden:
+            self._visit_all(nodes, _Place(matrix))
+        report_hidden(self._hidden_count, is_read=self._reads_hidden)
         round_count = sum(geometry.kind in _ROUND for _, geometry, _ in self._shapes)
         self._sides_count = _SIDES_COUNT if round_count <= _MAX_FINE_COUNT else _FEW_SIDES_COUNT
         if round_count > _MAX_FINE_COUNT:
@@ -131,16 +140,27 @@ class SceneBuilder:
         if self._visits_count > _MAX_VISITS_COUNT:
             raise ModelTooComplex(f"the scene has more than {_MAX_VISITS_COUNT:,} nodes after USE; split the model")
         children = _find_children(node)
-        if children is not None and not (read_flag(node, "visible", True) and read_flag(node, "render", True)):
-            note("invisible_skipped", "skipped invisible objects")
+        if not self._reads_hidden and (children is not None or node.kind == "Inline") and _is_hidden(node):
+            self._hidden_count += 1
         elif node.kind == "Shape":
             self._add_shape(node, place)
         elif children is not None:
-            self._visit_all(children, self._enter(node, place))
+            self._visit_all(self._find_shown(node, children), self._enter(node, place))
         elif node.kind == "Inline":
-            self._visit_all(self._inline(read_texts(node, "url")), self._enter(node, place))
+            inlined = self._inline(read_texts(node, "url"))
+            self._is_incomplete |= not inlined
+            self._visit_all(inlined, self._enter(node, place))
         elif not _HARMLESS.match(node.kind):
             note("node_skipped", f"skipped nodes of the type {quote(node.kind[:40])}, which cannot be converted")
+
+    def _find_shown(self, node: Node, children: list[Node]) -> list[Node]:
+        """Return the children of a group without those that a layer hides, and count these."""
+        if self._reads_hidden or node.kind != "CADLayer":
+            return children
+        flags = node.text("visible").lower().replace(",", " ").split()
+        shown = [child for number, child in enumerate(children) if flags[number : number + 1] != ["false"]]
+        self._hidden_count += len(children) - len(shown)
+        return shown
 
     def _enter(self, node: Node, place: _Place) -> _Place:
         matrix = place.matrix
@@ -206,29 +226,34 @@ class SceneBuilder:
 
 
 def _find_children(node: Node) -> list[Node] | None:
-    """Return the nodes that a group draws; None for a node that is not a group."""
+    """Return the nodes that a group draws if it is shown; None for a node that is not a group."""
     if node.kind == "Shape":
         return []
     if node.kind == "Switch":
-        children = list(node.nodes("choice", "children"))
-        choice = read_integer(node, "whichChoice", -1)
-        if not 0 <= choice < len(children) and children:
-            note("invisible_skipped", "skipped invisible objects")
-        return children[choice : choice + 1] if choice >= 0 else []
+        choices = list(node.nodes("choice", "children"))
+        return choices if _chooses_nothing(node) else [choices[read_integer(node, "whichChoice", -1)]]
     if node.kind == "LOD":
         # the finest level
         return list(node.nodes("level", "children"))[:1]
     if node.kind == "CADLayer":
-        children = list(node.nodes("children"))
-        flags = node.text("visible").lower().replace(",", " ").split()
-        shown = [child for number, child in enumerate(children) if flags[number : number + 1] != ["false"]]
-        if len(shown) < len(children):
-            note("invisible_skipped", "skipped invisible objects")
-        return shown
+        return list(node.nodes("children"))
     if node.kind in _GROUPS or node.kind in _TRANSFORMS or node.kind == "MatrixTransform":
         names = [name for name in node.fields if name not in _NOT_DRAWN]
         return list(node.nodes(*names)) if names else []
     return None
+
+
+def _is_hidden(node: Node) -> bool:
+    """Return whether a file hides a node with all below it."""
+    if node.kind == "Switch" and _chooses_nothing(node) and any(node.nodes("choice", "children")):
+        return True
+    # a layer has a flag for each child
+    is_visible = node.kind == "CADLayer" or read_flag(node, "visible", True)
+    return not (is_visible and read_flag(node, "render", True))
+
+
+def _chooses_nothing(switch: Node) -> bool:
+    return not 0 <= read_integer(switch, "whichChoice", -1) < len(list(switch.nodes("choice", "children")))
 
 
 def _place_texture(surface: Surface, transform: Node | None, radians: float) -> Surface:

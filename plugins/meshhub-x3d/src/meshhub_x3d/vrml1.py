@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meshhub import ModelTooComplex, note
+from meshhub import ModelTooComplex
 from meshhub.model.scene import Float64
 from meshhub_x3d.fields import read_integer, read_integers, read_vector
 from meshhub_x3d.nodes import Names, Node, Value
@@ -118,8 +118,15 @@ class _Converter:
         choice = read_integer(node, "whichChild", -1)
         children = list(node.nodes("children"))
         if choice == -1 and children:
-            note("invisible_skipped", "skipped invisible objects")
+            self._add_hidden(children, state)
         return self.add_all(children if choice == -3 else children[choice : choice + 1] if choice >= 0 else (), state)
+
+    def _add_hidden(self, children: list[Node], state: _State) -> None:
+        """Add a Switch of VRML 2.0 that chooses none of the children."""
+        outer, self.nodes = self.nodes, []
+        self.add_all(children, state)
+        switch = self._names.make("Switch", "", {"whichChoice": "-1", "choice": tuple(self.nodes)})
+        self.nodes = [*outer, switch]
 
 
 def _make_shape(node: Node, state: _State, names: Names) -> Node:
