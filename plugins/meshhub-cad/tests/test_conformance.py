@@ -44,8 +44,11 @@ class TestDxf(ReaderContract):
 
 class TestSvg(ReaderContract):
     format_id = "svg"
-    # the Y axis of SVG points down: the lower left corner of the rectangle is the origin
-    brick = Source.from_bytes(svg('<rect y="-20" width="10" height="20"/>'), "brick.svg")
+    # the Y axis of SVG points down: the lower left corner of the rectangle, above the page, is the origin
+    brick = Source.from_bytes(
+        svg('<rect y="-20" width="10" height="20"/>', 'width="9mm" height="9mm" viewBox="0 0 9 9" overflow="visible"'),
+        "brick.svg",
+    )
     options: ClassVar = {"svg_height_mm": 30}
 
 
