@@ -1,8 +1,7 @@
-"""A model as layers of cells, as a printer builds it: islands, and volumes that are closed while it prints."""
+"""A model as layers of cells, as a printer builds it, and volumes that are closed while it prints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,20 +27,6 @@ ROUNDING_RATIO = 1e-3
 Cells = NDArray[np.bool_]
 """Layers of cells, (l, h, w), or the cells of one layer, (h, w)."""
 
-_NEIGHBOR = 1.5
-"""Distance in cells that includes the eight neighbors of a cell."""
-
-MAX_SPANS = 8
-"""Spans of a region that are measured; the region around a pillar has several."""
-
-MAX_RISE_RATIO = 1.15
-"""Distance per distance of the middle of a span that its neighbors may have."""
-
-MAX_HALF_RATIO = 1.5
-"""Length of a half of a bridge per length of the other, if it ends beside the line through the middle."""
-
-MIN_AHEAD_COSINE = 0.8
-"""Least cosine between both halves of a bridge: lines that turn more are not one bridge."""
 
 _IN_PLANE = np.array([np.zeros((3, 3)), np.ones((3, 3)), np.zeros((3, 3))], np.bool_)
 """Neighbors of a cell in its layer."""
@@ -61,7 +46,7 @@ class Layers(NamedTuple):
     cell: float
     height: float
 
-    def centers(self, layer: IntIndex, row: Float64, column: Float64) -> Float64:
+    def centers(self, layer: IntIndex | Float64, row: Float64, column: Float64) -> Float64:
         """Return the (q, 3) centers of cells in mm, also of fractional ones."""
         grid = np.stack([column * self.cell, row * self.cell, (layer + 0.5) * self.height], axis=-1)
         result: Float64 = self.low + grid + np.array([self.cell / 2, self.cell / 2, 0.0])
@@ -151,145 +136,6 @@ def grow(cells: Cells, distance: float) -> Cells:
             result[..., row:, :] |= wide[..., :-row, :]
             result[..., :-row, :] |= wide[..., row:, :]
     return result | wide
-
-
-def find_islands(layers: Layers) -> Regions:
-    """Return the regions of layers that nothing below touches, except those of the first layer.
-
-    A printer begins them in the air, or with support.
-    """
-    regions = [Regions(np.empty((0, 3)), np.empty(0))]
-    for number in range(1, len(layers.filled)):
-        filled = layers.filled[number]
-        # a neighbor is close enough, because the grid may miss a narrow contact
-        below = grow(layers.filled[number - 1], _NEIGHBOR)
-        if not (filled & ~below).any():
-            continue
-        label, count = ndimage.label(filled, np.ones((3, 3)))
-        touched = np.zeros(count + 1, np.bool_)
-        touched[0] = True
-        touched[label[below]] = True
-        if not touched.all():
-            regions.append(_measure(layers, label[None], np.flatnonzero(~touched), number))
-    return Regions(*(np.concatenate(column) for column in zip(*regions, strict=True)))
-
-
-class Spans(NamedTuple):
-    """Regions of layers that hang in the air.
-
-    center:  (q, 3) mm, the cell farthest from what holds the region
-    length:  (q,) mm across a bridge, which is held on both sides, or out to the end of a cantilever
-    is_bridge: (q,)
-    area:    (q,) mm²
-    """
-
-    center: Float64
-    length: Float64
-    is_bridge: NDArray[np.bool_]
-    area: Float64
-
-
-def find_spans(layers: Layers, min_area_mm2: float) -> Spans:
-    """Return the regions of layers that nothing below holds, and that other cells of the layer hold.
-
-    Args:
-        layers: Layers of the model.
-        min_area_mm2: Area of the smallest region.
-    """
-    rows: list[tuple[float, ...]] = []
-    least = max(1, int(min_area_mm2 / layers.cell**2))
-    for number in range(1, len(layers.filled)):
-        filled = layers.filled[number]
-        # steps of a slope are narrower than a cell and its neighbor
-        hanging = filled & ~grow(layers.filled[number - 1], _NEIGHBOR)
-        if np.count_nonzero(hanging) < least:
-            continue
-        held = filled & ~hanging
-        whole, count = ndimage.label(filled, np.ones((3, 3)))
-        # what no cell of the layer holds is an island
-        is_held = np.zeros(count + 1, np.bool_)
-        is_held[whole[held]] = True
-        hanging &= is_held[whole]
-        label, count = ndimage.label(hanging, np.ones((3, 3)))
-        size = np.bincount(label.ravel(), minlength=count + 1)
-        regions = np.flatnonzero(size[1:] >= least) + 1
-        if len(regions) == 0:
-            continue
-        distance, nearest = ndimage.distance_transform_edt(~held, return_indices=True)
-        ends = np.argwhere(held & grow(hanging, _NEIGHBOR))
-        places = ndimage.find_objects(label)
-        for region in regions.tolist():
-            place = places[region - 1]
-            distances = np.where(label[place] == region, distance[place], 0.0)
-            longest: dict[bool, tuple[float, int, int]] = {}
-            for far in _choose_cells(distances):
-                far += [place[0].start, place[1].start]
-                row, column = far.tolist()
-                other, is_bridge = _cross_span(filled, held, ends, far, far - nearest[:, row, column])
-                length = (float(distance[row, column]) + other) * layers.cell
-                if is_bridge not in longest or length > longest[is_bridge][0] + layers.cell:
-                    longest[is_bridge] = length, row, column
-            rows += [
-                (number, row, column, length, is_bridge, size[region] * layers.cell**2)
-                for is_bridge, (length, row, column) in longest.items()
-            ]
-    table = np.array(rows).reshape(-1, 6)
-    centers = layers.centers(table[:, 0], table[:, 1], table[:, 2])
-    return Spans(centers, table[:, 3], table[:, 4] > 0, table[:, 5])
-
-
-def _choose_cells(distance: Float64) -> Iterator[IntIndex]:
-    """Yield cells (2,) of a region that are far from what holds it, one for each of its spans; the farthest is first.
-
-    Args:
-        distance: (h, w) distance of each cell from what holds it; 0 outside the region.
-    """
-    rows, columns = np.ogrid[: distance.shape[0], : distance.shape[1]]
-    rest = distance.copy()
-    for _ in range(MAX_SPANS):
-        row, column = np.unravel_index(int(rest.argmax()), rest.shape)
-        reach = rest[row, column]
-        if reach <= 0:
-            return
-        disk = (rows - row) ** 2 + (columns - column) ** 2 <= reach**2
-        # a cell on the way to a farther one is in its span
-        if distance[disk].max() <= MAX_RISE_RATIO * reach:
-            yield np.array([row, column])
-        rest[disk] = 0.0
-
-
-def _cross_span(
-    filled: NDArray[np.bool_], held: NDArray[np.bool_], ends: IntIndex, start: IntIndex, direction: IntIndex
-) -> tuple[float, bool]:
-    """Return the cells from a cell to the other end of its span, and whether something holds that end.
-
-    The farthest cell of a cantilever is its end.
-
-    Args:
-        ends: (q, 2) held cells beside regions that hang.
-        start: Cell of the span.
-        direction: From the nearest held cell to `start`.
-    """
-    step = direction / max(float(np.abs(direction).max()), 1.0)
-    line = np.rint(start + step * np.arange(1, max(filled.shape))[:, None]).astype(np.intp)
-    line = line[((line >= 0) & (line < filled.shape)).all(axis=1)]
-    on_line = ~filled[line[:, 0], line[:, 1]] | held[line[:, 0], line[:, 1]]
-    end = int(on_line.argmax()) if on_line.any() else len(line) - 1
-    if held[tuple(line[end])]:
-        return float(np.linalg.norm(step) * (end + 1)), True
-    # what holds the other end may stand beside the line
-    across = ends - start
-    length = np.linalg.norm(across, axis=1)
-    half = float(np.linalg.norm(direction))
-    # the cell farthest from both ends is about in the middle; strips along a slope have no such ends
-    ahead = (across @ direction > MIN_AHEAD_COSINE * length * half) & (length <= MAX_HALF_RATIO * half)
-    for number in np.flatnonzero(ahead)[np.argsort(length[ahead])][:1]:
-        share = np.arange(1, int(length[number]) + 1)[:, None] / max(int(length[number]), 1)
-        way = np.rint(start + share * across[number]).astype(np.intp)
-        if filled[way[:, 0], way[:, 1]].all():
-            return float(length[number]), True
-    # the end itself: a line along the rim of a slope would go on
-    return 0.0, False
 
 
 def find_cups(layers: Layers) -> tuple[Float64, Float64]:

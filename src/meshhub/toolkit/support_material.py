@@ -104,11 +104,27 @@ def stand_columns(
         with_edges: Whether edges and corners that point down need support, too. Poses on a corner have no other
             overhangs; the constants of the material were fitted without them.
     """
+    column, row, z = _find_overhangs(skin, angle_deg, layers.low, layers.cell, with_edges)
+    return _stand(layers, column, row, z, layer_mm)
+
+
+def stand_below(layers: Layers, points: Float64, layer_mm: float) -> Columns:
+    """Compute the columns that reach from points down to the bed, or to the model below.
+
+    Args:
+        layers: Layers of a model.
+        points: (k, 3) mm, on undersides of the model.
+        layer_mm: Gap between an underside and its support.
+    """
+    cells = np.floor((points[:, :2] - layers.low[:2]) / layers.cell).astype(np.intp)
+    return _stand(layers, cells[:, 0], cells[:, 1], points[:, 2], layer_mm)
+
+
+def _stand(layers: Layers, column: IntIndex, row: IntIndex, z: Float64, layer_mm: float) -> Columns:
     _, low, cell, height = layers
     # the support may be wider than the model
     margin = int(np.ceil(MARGIN_MM / cell))
     filled = np.pad(layers.filled, ((0, 0), (margin, margin), (margin, margin)))
-    column, row, z = _find_overhangs(skin, angle_deg, low, cell, with_edges)
     level = np.floor((z - low[2] - layer_mm) / height).astype(np.int64)
     known = (z > low[2] + layer_mm) & (level < len(filled))
     if not known.any():

@@ -112,16 +112,16 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             title="Least angle without support, degrees",
-            description="Report surfaces that overhang at less than this angle from the bed.",
+            description="Angle from the bed from which slopes need no support, however far they reach.",
             ge=5,
             le=85,
         ),
-    ] = 45.0
+    ] = 35.0
 
     print_bridge_mm: Annotated[
         float,
         Meta(title="Longest bridge, mm", description="Report bridges that are longer.", ge=1, le=500),
-    ] = 10.0
+    ] = 30.0
 
     print_printer: (
         Annotated[
@@ -314,9 +314,9 @@ def meshhub_checks() -> Iterable[Check]:
         Check(
             id="overhangs",
             label="Overhangs",
-            description="Surfaces that need support, and about how much.",
+            description="Layers that reach far into the air.",
             options=PrintOptions,
-            run=f"{package}.standing:run_overhangs",
+            run=f"{package}.layering:run_overhangs",
             concurrent=True,
             needs=("scipy",),
             install="meshhub",
@@ -354,7 +354,7 @@ def meshhub_checks() -> Iterable[Check]:
         Check(
             id="spans",
             label="Bridges",
-            description="Long bridges, and layers that reach far into the air.",
+            description="Bridges that are too long.",
             options=PrintOptions,
             run=f"{package}.layering:run_spans",
             concurrent=True,

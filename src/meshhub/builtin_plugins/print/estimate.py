@@ -12,6 +12,7 @@ from msgspec import structs
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import oriented, topology_of
 from meshhub.builtin_plugins.print.deposits import Shells, fill_shells, line_spacing
+from meshhub.builtin_plugins.print.layering import hanging_of, layers_of
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Scene
@@ -21,7 +22,7 @@ from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_defects import find_defects
 from meshhub.toolkit.sheets import is_sheet
-from meshhub.toolkit.support_material import Skin, stand_columns
+from meshhub.toolkit.support_material import stand_below
 from meshhub.toolkit.union_volume import measure_union
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
@@ -136,6 +137,9 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             "the surface is open or inside out, so volume, weight and time may be wrong; use {repair}",
             options=("repair",),
         )
+    hanging = np.empty((0, 3))
+    if options.print_process != "sls":
+        hanging = hanging_of(scene, options).bottoms(layers_of(scene, options))
     scene = oriented(scene)
     vertices, faces = soup(scene)
     low, high = extremes(vertices)
@@ -145,7 +149,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     error: float | None = None
     if options.print_process != "sls":
         layers = _slice(vertices, faces, options, MAX_CELLS_COUNT)
-        columns = stand_columns(Skin.of(vertices, faces), layers, options.print_overhang_deg, options.layer_mm)
+        columns = stand_below(layers, hanging, options.layer_mm)
         support = float(columns.space.sum())
         if options.print_process == "resin":
             support_material = RESIN_SUPPORT_RATIO * support

@@ -1,4 +1,4 @@
-"""Checks of the layers of a print: `islands`, `spans` and `cups`."""
+"""Checks of the layers of a print: `islands`, `overhangs`, `spans` and `cups`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from meshhub.model.options import Value
 from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
-from meshhub.toolkit.layers import Layers, find_cups, find_islands, find_spans, slice_layers
+from meshhub.toolkit.hanging import Hanging, HangingKind, Printable, find_hanging
+from meshhub.toolkit.layers import Layers, find_cups, slice_layers
 from meshhub.toolkit.once_per_scene import OncePerScene
+from meshhub.toolkit.support_material import LINE_RATIO, stand_below
 
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""
@@ -25,11 +27,9 @@ CELL_RATIO = 0.5
 MAX_CELL_RATIO = 1.25
 """Side of a cell per diameter of the nozzle from which islands as wide as a line may be missed."""
 
-MIN_SPAN_MM2 = 1.0
-"""Area of the smallest region that hangs in the air and counts."""
-
-MAX_CANTILEVER_MM = 2.0
-"""Length up to which lines that begin in the air at one end still hold on to the others."""
+REACH_LINES = 8.0
+"""Widths of a line that a layer may reach into the air: printers build as much of 43 of 44 parts that need no support.
+"""
 
 MIN_CUP_MM3 = 100.0
 """Volume from which suction matters; blind holes of screws are smaller."""
@@ -58,6 +58,22 @@ def _slice(scene: Scene, cell: float, height: float) -> Layers:
     return slice_layers(*soup(oriented(scene)), cell, height)
 
 
+@OncePerScene
+def _find_hanging(scene: Scene, cell: float, height: float, printable: Printable) -> Hanging:
+    """Return the places of a scene that need support."""
+    return find_hanging(_slice(scene, cell, height), printable)
+
+
+def hanging_of(scene: Scene, options: PrintOptions) -> Hanging:
+    """Return the places of a scene that its process cannot print without support."""
+    line = LINE_RATIO * options.print_nozzle_mm
+    reach = REACH_LINES * line
+    # resin hardens below the layers before, and does not bridge
+    bridge = options.print_bridge_mm if options.print_process == "fdm" else 2 * reach
+    printable = Printable(options.print_overhang_deg, reach, bridge, line)
+    return _find_hanging(scene, CELL_RATIO * options.print_nozzle_mm, options.layer_mm, printable)
+
+
 def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """Find places where a layer begins in the air.
 
@@ -68,9 +84,9 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if options.print_process == "sls":
         # the powder holds them
         return
-    layers = layers_of(scene, options)
-    islands = find_islands(layers)
-    did(islands=len(islands.area), cell_mm=layers.cell, layer_mm=layers.height)
+    layers, hanging = layers_of(scene, options), hanging_of(scene, options)
+    own = hanging.of("island")
+    did(islands=len(own), cell_mm=layers.cell, layer_mm=layers.height)
     if layers.cell > MAX_CELL_RATIO * options.print_nozzle_mm:
         yield Finding(
             code="coarse_examination",
@@ -81,63 +97,77 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             limit=MAX_CELL_RATIO * options.print_nozzle_mm,
             unit="mm",
         )
-    if len(islands.area) == 0:
+    if len(own) == 0:
         return
-    order = np.argsort(-islands.area, kind="stable")
-    above_bed = format_number(float(islands.center[:, 2].min() - layers.low[2]), 3)
-    lowest = above_bed if len(order) == 1 else f"the lowest {above_bed}"
+    above_bed = format_number(float(hanging.center[own, 2].min() - layers.low[2]), 3)
+    lowest = above_bed if len(own) == 1 else f"the lowest {above_bed}"
     yield Finding(
         code="islands",
-        severity="warning",
-        message=f"{format_count(len(order), 'place begins', 'places begin')} in the air, {lowest} mm above the bed; "
-        "prints fail there without support; try {orient}, or use support in the slicer",
+        severity="error",
+        message=f"{format_count(len(own), 'place begins', 'places begin')} in the air, {lowest} mm above the bed; "
+        "they fall without support; try {orient}, or use support in the slicer",
         options=("orient",),
-        amount=float(islands.area.max()),
+        amount=float(hanging.area[own].max()),
         unit="mm²",
-        places=list_places(islands.center[order], islands.area[order]),
-        places_found=len(order),
+        places=list_places(hanging.center[own], hanging.area[own]),
+        places_found=len(own),
         remedy={"orient": True},
         picture={"color_by": "islands", "view": "iso-below"},
     )
 
 
+def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
+    """Find layers that reach so far into the air that lines fall.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Process, nozzle, layers, and the angle from which a slope needs no support.
+    """
+    if options.print_process != "sls":
+        limit = REACH_LINES * LINE_RATIO * options.print_nozzle_mm
+        yield from _describe_spans(scene, options, hanging_of(scene, options), "overhang", limit)
+
+
 def run_spans(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
-    """Find long bridges, and layers that reach far into the air.
+    """Find long bridges.
 
     Args:
         scene: Millimeters, Z up.
         options: Process, nozzle, layers, and the limit of bridges.
     """
-    if options.print_process != "fdm":
+    if options.print_process == "fdm":
+        yield from _describe_spans(scene, options, hanging_of(scene, options), "bridge", options.print_bridge_mm)
+
+
+def _describe_spans(
+    scene: Scene, options: PrintOptions, hanging: Hanging, kind: HangingKind, limit: float
+) -> Iterator[Finding]:
+    own = hanging.of(kind)
+    longest = float(hanging.length[own].max(initial=0.0))
+    did(**{f"longest_{kind}_mm": longest})
+    if len(own) == 0:
         return
-    spans = find_spans(layers_of(scene, options), MIN_SPAN_MM2)
-    order = np.argsort(-spans.length, kind="stable")
-    for is_bridge, limit in ((True, options.print_bridge_mm), (False, MAX_CANTILEVER_MM)):
-        own = order[spans.is_bridge[order] == is_bridge]
-        lengths = spans.length[own]
-        did(**{"longest_bridge_mm" if is_bridge else "longest_cantilever_mm": float(lengths.max(initial=0.0))})
-        own = own[lengths > limit]
-        if len(own) == 0:
-            continue
-        longest = float(spans.length[own[0]])
-        if is_bridge:
-            reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
-        else:
-            reach = f"{format_count(len(own), 'layer reaches', 'layers reach')} into the air farther than"
-        yield Finding(
-            code="long_bridges" if is_bridge else "cantilevers",
-            severity="warning",
-            message=f"{reach} {format_number(limit, 3)} mm, the longest {format_number(longest, 3)} mm; lines sag "
-            "there without support; try {orient}, or use support in the slicer",
-            options=("orient",),
-            amount=longest,
-            limit=limit,
-            unit="mm",
-            places=list_places(spans.center[own], spans.length[own]),
-            places_found=len(own),
-            remedy={"orient": True},
-            picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
-        )
+    layers = layers_of(scene, options)
+    support = float(stand_below(layers, hanging.bottoms(layers), options.layer_mm).space.sum())
+    did(support_mm3=support)
+    if kind == "bridge":
+        reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
+    else:
+        reach = f"{format_count(len(own), 'place reaches', 'places reach')} into the air farther than"
+    yield Finding(
+        code="long_bridges" if kind == "bridge" else "overhangs",
+        severity="warning",
+        message=f"{reach} {format_number(limit, 3)} mm, the longest {format_number(longest, 3)} mm; lines sag there; "
+        "try {orient}, or use support in the slicer",
+        options=("orient",),
+        amount=longest,
+        limit=limit,
+        unit="mm",
+        places=list_places(hanging.center[own], hanging.length[own]),
+        places_found=len(own),
+        remedy={"orient": True},
+        picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
+    )
 
 
 def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:

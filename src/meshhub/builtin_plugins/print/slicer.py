@@ -14,6 +14,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, find_missing_volume, replace_print
+from meshhub.builtin_plugins.print.layering import hanging_of
 from meshhub.errors import ConversionFailed, InvalidOption, MissingDependency
 from meshhub.model.deadline import seconds_left
 from meshhub.model.estimate import Estimate
@@ -72,12 +73,13 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
     if finding is not None:
         yield finding
         return
-    figures = slice_model(*soup(scene), options)
+    needs_support = len(hanging_of(scene, options).kind) > 0
+    figures = slice_model(*soup(scene), options, needs_support=needs_support)
     estimate = estimate_print(scene, options)
     yield replace_print(estimate, figures.program, figures.material_mm3, figures.support_mm3, figures.seconds)
 
 
-def slice_model(vertices: Float64, faces: Int32, options: PrintOptions) -> Slice:
+def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs_support: bool = True) -> Slice:
     """Return the figures of PrusaSlicer for a model. Raises as `run`."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
@@ -92,9 +94,16 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions) -> Slice
         model.write_bytes(_encode_stl(vertices - low, faces))
         side = float((high - low).max()) + 100
         limit = min(MAX_SECONDS, seconds_left() or MAX_SECONDS)
+        settings = list_settings(options, side, needs_support=needs_support)
         try:
             subprocess.run(  # noqa: S603
-                [program, *list_settings(options, side), "--output", str(result), str(model)],
+                [
+                    program,
+                    *list_settings(options, side, needs_support=needs_support),
+                    "--output",
+                    str(result),
+                    str(model),
+                ],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -114,7 +123,7 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions) -> Slice
             return read_gcode(lines)
 
 
-def list_settings(options: PrintOptions, side_mm: float) -> list[str]:
+def list_settings(options: PrintOptions, side_mm: float, *, needs_support: bool) -> list[str]:
     """Return the arguments of PrusaSlicer for options, and a bed with a side."""
     layer, speed = f"{options.layer_mm:g}", f"{options.print_speed_mm_s:g}"
     settings = {
@@ -144,7 +153,7 @@ def list_settings(options: PrintOptions, side_mm: float) -> list[str]:
         "max-print-height": f"{side_mm:.0f}",
         "center": f"{side_mm / 2:.0f},{side_mm / 2:.0f}",
     }
-    flags = ["--export-gcode", "--support-material", "--use-relative-e-distances"]
+    flags = ["--export-gcode", "--use-relative-e-distances", *(["--support-material"] if needs_support else [])]
     return [*flags, *(text for name, value in settings.items() for text in (f"--{name}", str(value)))]
 
 

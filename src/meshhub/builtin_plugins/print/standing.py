@@ -1,4 +1,4 @@
-"""Checks `overhangs` and `standing`: what needs support, and how the model stands."""
+"""Check `standing`: how the model stands."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bod
 from meshhub.builtin_plugins.print.places import list_places
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
-from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import IntIndex, face_normals, soup, weld
+from meshhub.toolkit.geometry import IntIndex, weld
 from meshhub.toolkit.poses import Sides, find_sides
-from meshhub.toolkit.supports import find_overhangs, measure_support
-from meshhub.toolkit.topology import components, edges
-
-MIN_OVERHANG_MM2 = 5.0
-"""Area of the smallest overhang that counts; smaller ones print with a rough surface."""
+from meshhub.toolkit.topology import components
 
 MIN_CONTACT_MM2 = 20.0
 """Area on the bed from which a model holds without a brim, if it is not high."""
@@ -35,48 +31,6 @@ MAX_SLENDERNESS = 10.0
 
 MAX_TURN = 1e-9
 """One minus the cosine of a turn that changes nothing."""
-
-
-def run_overhangs(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
-    """Find surfaces that need support.
-
-    Args:
-        scene: Millimeters, Z up.
-        options: Process, layers, and the angle.
-    """
-    if options.print_process == "sls":
-        return
-    vertices, faces = soup(oriented(scene))
-    normals = face_normals(vertices, faces)
-    doubled = np.linalg.norm(normals, axis=1)
-    bed = float(vertices[:, 2].min())
-    on_bed = vertices[:, 2][faces].max(axis=1) <= bed + options.layer_mm
-    steep = find_overhangs(vertices, faces, normals, options.print_overhang_deg) & ~on_bed
-    area, center = _group_faces(vertices, faces, np.flatnonzero(steep), doubled / 2)
-    large = np.flatnonzero(area >= MIN_OVERHANG_MM2)
-    total = float(area[large].sum())
-    did(overhang_area_mm2=total)
-    if len(large) == 0:
-        return
-    support = measure_support(vertices, faces, options.print_overhang_deg, options.layer_mm).volume_mm3
-    did(support_mm3=support)
-    order = large[np.argsort(-area[large], kind="stable")]
-    count = format_count(len(large), "place", "places")
-    yield Finding(
-        code="overhangs",
-        severity="warning",
-        message=f"{format_number(total, 3)} mm² overhang at less than {format_number(options.print_overhang_deg, 3)}° "
-        f"from the bed, at {count}; support takes about {format_number(support / 1000, 3)} cm³; try {{orient}}, or "
-        "use support in the slicer",
-        options=("orient",),
-        amount=total,
-        unit="mm²",
-        share=total / float(doubled.sum() / 2),
-        places=list_places(center[order], area[order]),
-        places_found=len(large),
-        remedy={"orient": True},
-        picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
-    )
 
 
 def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -217,23 +171,6 @@ def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> d
         if sides is not None:
             found[group] = sides
     return found
-
-
-def _group_faces(vertices: Float64, faces: Int32, chosen: IntIndex, area: Float64) -> tuple[Float64, Float64]:
-    """Return the area of each connected group of faces, and the center of its face nearest to the middle."""
-    if len(chosen) == 0:
-        return np.empty(0), np.empty((0, 3))
-    own = weld(vertices)[1][faces[chosen]]
-    half_a, half_b = edges(own).pairs()
-    count, label = components(len(chosen), half_a // 3, half_b // 3)
-    total: Float64 = np.bincount(label, area[chosen], count).astype(np.float64)
-    centers = vertices[faces[chosen]].mean(axis=1)
-    sums = np.stack([np.bincount(label, area[chosen] * centers[:, axis], count) for axis in range(3)], axis=1)
-    middle = sums / np.maximum(total, 1e-12)[:, None]
-    distance = np.linalg.norm(centers - middle[label], axis=1)
-    order = np.lexsort((distance, label))
-    nearest = order[np.searchsorted(label[order], np.arange(count))]
-    return total, centers[nearest]
 
 
 def _is_above(foot: Float64, point: Float64) -> bool:

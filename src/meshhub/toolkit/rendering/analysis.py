@@ -12,7 +12,8 @@ from scipy.spatial import cKDTree
 from meshhub.model.report import DefectKind
 from meshhub.model.scene import Float64, Int32, Scene, UInt8
 from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
-from meshhub.toolkit.layers import find_islands, slice_layers
+from meshhub.toolkit.hanging import Printable, find_hanging
+from meshhub.toolkit.layers import slice_layers
 from meshhub.toolkit.orientation import oriented, topology_of
 from meshhub.toolkit.rendering.options import Measure, RenderOptions
 from meshhub.toolkit.rendering.scales import NEUTRAL, Scale
@@ -24,7 +25,7 @@ from meshhub.toolkit.thickness import OppositeSides, sample_evenly
 WALL_LIMIT_MM = 0.8
 """Default limit of the thickness: two lines of a nozzle of 0.4 mm."""
 
-OVERHANG_LIMIT_DEG = 45.0
+OVERHANG_LIMIT_DEG = 35.0
 """Default limit of overhangs: printers build steeper ones without support."""
 
 THICKNESS_RANGE_RATIO = 4.0
@@ -39,6 +40,9 @@ NEIGHBORS_COUNT = 4
 
 LAYER_MM, CELL_MM = 0.2, 0.2
 """Layers and cells in which islands are found: those of a nozzle of 0.4 mm."""
+
+PRINTABLE = Printable(angle_deg=OVERHANG_LIMIT_DEG, reach_mm=3.6, bridge_mm=30.0, line_mm=0.45)
+"""What such a nozzle prints without support."""
 
 MARK_COLORS: dict[DefectKind | str, tuple[int, int, int]] = {
     "open_edges": (213, 94, 0),
@@ -192,12 +196,14 @@ def _find_defects(scene: Scene) -> Analysis:
 
 def _find_islands(scene: Scene) -> Analysis:
     triangles = place_triangles(oriented(scene))
-    islands = find_islands(slice_layers(triangles.vertices, triangles.faces, CELL_MM, LAYER_MM))
+    layers = slice_layers(triangles.vertices, triangles.faces, CELL_MM, LAYER_MM)
+    hanging = find_hanging(layers, PRINTABLE)
+    islands = hanging.of("island")
     color = MARK_COLORS["islands"]
-    sizes = 2 * np.sqrt(islands.area / np.pi)
-    count = len(islands.area)
+    sizes = 2 * np.sqrt(hanging.area[islands] / np.pi)
+    count = len(islands)
     label = f"islands: {count:,} (layers begin in the air)" if count else "no islands"
-    shapes = Shapes(np.empty((0, 2, 3)), islands.center, sizes, color)
+    shapes = Shapes(np.empty((0, 2, 3)), hanging.center[islands], sizes, color)
     return Analysis(entries=[(label, _opaque(color if count else NEUTRAL))], shapes=(shapes,))
 
 
