@@ -13,6 +13,10 @@ _UNIT = re.compile(r"[^\d\s.,]*\Z")
 _COUNTS = {2: "two", 3: "three"}
 
 
+LINE_RATIO = 1.125
+"""Width of a printed line per diameter of the nozzle."""
+
+
 def parse_lengths(option: str, text: str, example: str, low: float, high: float = 999_999.0) -> tuple[float, ...]:
     """Return the lengths in the value of an option, which are separated by "x" or "×", with or without blanks.
 

@@ -9,6 +9,7 @@ import numpy as np
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
 from meshhub.toolkit.layers import Layers, grow
+from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.supports import cross_columns, find_overhangs
 from meshhub.toolkit.topology import Index, edges, following
 
@@ -23,9 +24,6 @@ INTERFACE_LAYERS = 3
 
 FILL_RATIO, INTERFACE_RATIO, SHEATH_LINES = 0.14, 1.0, 1.05
 """Filled share of support and of its dense layers, and lines around it; fitted."""
-
-LINE_RATIO = 1.125
-"""Width of a line per diameter of the nozzle."""
 
 MIN_RISE = 1e-6
 """Sine of the smallest angle to the bed at which a face counts as rising; smaller angles are rounding."""

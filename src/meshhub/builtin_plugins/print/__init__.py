@@ -9,16 +9,19 @@ from meshhub.builtin_plugins.print.printers import PRINTERS as PRINTERS
 from meshhub.builtin_plugins.print.printers import Printer, PrinterName
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Check
-from meshhub.toolkit.lengths import parse_lengths
+from meshhub.toolkit.lengths import LINE_RATIO, parse_lengths
 
 Process = Literal["fdm", "resin", "sls"]
 """Way of printing: melted filament, liquid resin, or sintered powder."""
 
 MIN_WALLS_MM: dict[Process, float] = {"resin": 0.6, "sls": 0.7}
-"""Least thickness of walls that service bureaus ask for; that of `fdm` is two lines of the nozzle."""
+"""Least thickness of walls that service bureaus ask for; that of `fdm` is a line of the nozzle."""
 
-MIN_GAPS_MM: dict[Process, float] = {"fdm": 0.3, "resin": 0.2, "sls": 0.5}
-"""Least gap at which both sides stay apart."""
+GAP_LINE_RATIO = 1 / 3
+"""Least gap of `fdm` per width of a line: slicers close gaps of up to 0.1 mm, and parts have slits of 0.2 mm."""
+
+MIN_GAPS_MM: dict[Process, float] = {"resin": 0.2, "sls": 0.5}
+"""Least gap at which both sides stay apart; that of `fdm` is a share of a line."""
 
 MIN_SIDE_MM = 30.0
 """Millimeters; shortest side of a printer."""
@@ -73,7 +76,8 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             float,
             Meta(
                 title="Least wall, mm",
-                description="Report walls that are thinner. Default: two nozzles for fdm, 0.6 for resin, 0.7 for sls.",
+                description="Report walls that are thinner. Default: 1.125 nozzles for fdm, 0.6 for resin, 0.7 for "
+                "sls.",
                 ge=0.05,
                 le=20,
             ),
@@ -86,8 +90,8 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             float,
             Meta(
                 title="Least gap, mm",
-                description="Report gaps that are narrower, within a part and between parts. Default: 0.3 for fdm, "
-                "0.2 for resin, 0.5 for sls.",
+                description="Report gaps that are narrower, within a part and between parts. Default: three "
+                "eighths of the nozzle for fdm, 0.2 for resin, 0.5 for sls.",
                 ge=0.02,
                 le=20,
             ),
@@ -255,7 +259,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     @property
     def min_wall_mm(self) -> float:
         """The least thickness of walls in mm."""
-        return self.print_wall_mm or MIN_WALLS_MM.get(self.print_process, 2 * self.print_nozzle_mm)
+        return self.print_wall_mm or MIN_WALLS_MM.get(self.print_process, LINE_RATIO * self.print_nozzle_mm)
 
     @property
     def sheet_remedy(self) -> dict[str, float]:
@@ -265,7 +269,9 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     @property
     def min_gap_mm(self) -> float:
         """The least gap in mm."""
-        return self.print_gap_mm or MIN_GAPS_MM[self.print_process]
+        return self.print_gap_mm or MIN_GAPS_MM.get(
+            self.print_process, GAP_LINE_RATIO * LINE_RATIO * self.print_nozzle_mm
+        )
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from meshhub.model.scene import Float64
 from meshhub.toolkit.layers import Cells, Layers, grow
-from meshhub.toolkit.support_material import LINE_RATIO
+from meshhub.toolkit.lengths import LINE_RATIO
 
 SURFACE_MARGIN_MM = 3.0
 """Millimeters by which slicers extend visible surfaces under the walls."""

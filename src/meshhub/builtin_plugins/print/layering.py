@@ -18,8 +18,9 @@ from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.hanging import Hanging, HangingKind, Printable, find_hanging
 from meshhub.toolkit.layers import Layers, find_cups, slice_layers
+from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
-from meshhub.toolkit.support_material import LINE_RATIO, stand_below
+from meshhub.toolkit.support_material import stand_below
 
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""

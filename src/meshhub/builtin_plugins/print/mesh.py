@@ -18,6 +18,7 @@ from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
+from meshhub.toolkit.topology import following
 
 
 class _Wording(NamedTuple):
@@ -51,6 +52,13 @@ _WORDINGS: dict[DefectKind, _Wording] = {
 }
 
 
+HARMLESS = "slicers print this, but other programs may reject it"
+"""Advice about a defect that changes no layer."""
+
+CLOSED_MM = 0.1
+"""Size of a place up to which slicers close it, and layers do not change: twice PrusaSlicer's slice closing radius."""
+
+
 def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """Find the defects of all meshes, and those that are sheets.
 
@@ -69,7 +77,23 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if flat:
         yield _describe_sheets(scene, flat, options)
     for defect in defects:
-        yield _describe(defect, others)
+        is_harmless = _is_small(defect) or (defect.finding.kind == "nonmanifold_edges" and _are_seams(topology))
+        yield _describe(defect, others, is_harmless=is_harmless)
+
+
+def _is_small(defect: Defect) -> bool:
+    """Return whether slicers close all places of a defect."""
+    found = defect.finding
+    return len(found.places) == found.places_found and all(place.size_mm <= CLOSED_MM for place in found.places)
+
+
+def _are_seams(topology: SceneTopology) -> bool:
+    """Return whether as many faces enter each non-manifold edge as leave it, so that only solids meet there."""
+    edges = topology.edges
+    own = edges.size > 2
+    points = topology.faces.ravel()
+    is_forward = points[edges.order] < points[following(edges.order)]
+    return bool((2 * np.add.reduceat(is_forward.astype(np.intp), edges.start)[own] == edges.size[own]).all())
 
 
 def _list_doubtful_meshes(topology: SceneTopology) -> list[int]:
@@ -101,14 +125,14 @@ def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> F
     )
 
 
-def _describe(defect: Defect, parts: list[int]) -> Finding:
+def _describe(defect: Defect, parts: list[int], *, is_harmless: bool) -> Finding:
     found = defect.finding
     wording = _WORDINGS[found.kind]
     subject = wording.one if found.count == 1 else wording.many.format(n=f"{found.count:,}")
     return Finding(
         code=found.kind,
-        severity=wording.severity,
-        message=f"{subject}; {wording.advice}; use {{repair}}",
+        severity="info" if is_harmless else wording.severity,
+        message=f"{subject}; {HARMLESS if is_harmless else wording.advice}; use {{repair}}",
         options=("repair",),
         amount=found.count,
         places=tuple(

@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
+from meshhub.builtin_plugins.print.mesh import CLOSED_MM, HARMLESS
 from meshhub.errors import format_count
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Mesh, Scene
@@ -109,11 +110,12 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
         )
     if twice:
         places, found = _group_faces(corners[is_twice], part[is_twice])
+        is_small = found == len(places) and all(place.size_mm <= CLOSED_MM for place in places)
         yield Finding(
             code="duplicate_faces",
-            severity="warning",
-            message=f"{format_count(twice, 'face lies', 'faces lie')} exactly on another one; slicers may leave the "
-            "place empty; use {repair}",
+            severity="info" if is_small else "warning",
+            message=f"{format_count(twice, 'face lies', 'faces lie')} exactly on another one; "
+            f"{HARMLESS if is_small else 'slicers may leave the place empty'}; use {{repair}}",
             options=("repair",),
             amount=twice,
             places=places,

@@ -104,7 +104,7 @@ def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
     lengths = np.linalg.norm(size, axis=1).tolist()
     yield Finding(
         code="does_not_fit",
-        severity="warning" if printer is None else "error",
+        severity="error",
         message=f"{subject} {reach}; use {advice}, {'or check the unit' if printer is None else 'or {fit_mm}'}",
         options=options if printer is None else (*options, "fit_mm"),
         amount=float(size.max()),

@@ -21,7 +21,7 @@ from meshhub.model.estimate import Estimate
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import extremes, face_normals, soup, unit_vectors
-from meshhub.toolkit.support_material import LINE_RATIO
+from meshhub.toolkit.lengths import LINE_RATIO
 
 PROGRAMS = ("prusa-slicer", "PrusaSlicer", "prusa-slicer-console")
 """Names of the program."""
@@ -97,13 +97,7 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs
         settings = list_settings(options, side, needs_support=needs_support)
         try:
             subprocess.run(  # noqa: S603
-                [
-                    program,
-                    *list_settings(options, side, needs_support=needs_support),
-                    "--output",
-                    str(result),
-                    str(model),
-                ],
+                [program, *settings, "--output", str(result), str(model)],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

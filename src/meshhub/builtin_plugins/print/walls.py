@@ -22,37 +22,36 @@ TOLERANCE_RATIO = 0.02
 TOUCHING_RATIO = 1e-3
 """Distance per limit up to which two surfaces touch."""
 
-MIN_AREA_RATIO = 2.0
-"""Least area of a place, per square of the limit: sharp tips and edges that are smaller print as they do elsewhere."""
+MIN_WALL_AREA_RATIO, MIN_GAP_AREA_RATIO = 12.0, 50.0
+"""Area of both sides of the smallest place per square of the least wall: smaller ones are not visible in a print."""
 
 MIN_HEIGHT_RATIO = 0.8
 """Least height of a wall per thickness: the root of a wall, which is narrower, is not a wall."""
 
-THINNEST_QUANTILE = 0.05
-"""Share of a place that is thinner than its amount: balls beside the edges of facets are smaller than the wall."""
+QUANTILES = (0.05, 0.25, 0.75)
+"""Shares of a place whose widths are compared; balls beside the edges of facets are smaller than the wall."""
+
+MIN_EVEN_RATIO = 0.7
+"""Least ratio of the latter two widths. A knife edge, the tip of a chamfer and a curved face that runs out have all
+widths from 0 on, and a ratio of up to 0.55."""
 
 MAX_DETAIL_MM = 2.0
 """Size of the smallest details that are examined from which a finding says so; models of 100 mm have finer ones."""
 
-VANISHING_RATIO = 0.5
-"""Thickness per limit below which slicers leave out a wall."""
-
-VANISHING_QUANTILE = 0.75
-"""Share of a place that is so thin where a wall vanishes; wedges are as thin only at their tip."""
+LOST_RATIO = 0.25
+"""Width per nozzle under which no slicer prints a wall, also with variable widths of lines."""
 
 
 class _Region(NamedTuple):
     """Place that is too narrow.
 
-    width:    ray that all but `THINNEST_QUANTILE` of the place exceed, in mm
-    ball:     the same for balls, in mm
-    typical:  ray that `VANISHING_QUANTILE` of the place have at most, in mm
-    area:     mm²
+    width:   all but the first of `QUANTILES` of the place exceed it, in mm
+    typical: the last of `QUANTILES` of the place have at most this width, in mm
+    area:    mm²
     """
 
     place: Place
     width: float
-    ball: float
     typical: float
     area: float
 
@@ -65,7 +64,7 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         options: Process, nozzle, and the limit.
     """
     limit = options.min_wall_mm
-    regions, share, detail = _find_regions(scene, limit, gaps=False)
+    regions, share, detail = _find_regions(scene, options, limit, gaps=False)
     did(limit_mm=limit, smallest_detail_mm=detail)
     if detail > MAX_DETAIL_MM:
         yield Finding(
@@ -80,15 +79,21 @@ def run_walls(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if not regions:
         return
     worst = regions[0]
-    vanishing = [region for region in regions if region.typical < VANISHING_RATIO * limit]
+    is_line = options.print_process == "fdm"
+    lost_mm = LOST_RATIO * (options.print_nozzle_mm if is_line else limit)
+    is_lost = any(region.typical < lost_mm for region in regions)
     did(thinnest_mm=worst.width, thin_area_mm2=sum(region.area for region in regions))
     count = format_count(len(regions), "place", "places")
-    result = "slicers leave such walls out" if vanishing else "they may break, or print with gaps"
+    result = "they may break"
+    if is_lost:
+        result = "slicers leave such walls out"
+    elif is_line:
+        result = "slicers leave them out, or print a single line if they detect thin walls"
     yield Finding(
         code="thin_walls",
-        severity="error" if vanishing else "warning",
-        message=f"walls are thinner than {format_number(limit, 3)} mm at {count}, the thinnest {_describe(worst)}; "
-        f"{result}; use {{thicken_mm}}, or scale the model, or use {{offset_mm}}",
+        severity="error" if is_lost else "warning",
+        message=f"walls are thinner than {format_number(limit, 3)} mm at {count}, the thinnest "
+        f"{format_number(worst.width, 3)} mm; {result}; use {{thicken_mm}}, or scale the model, or use {{offset_mm}}",
         options=("thicken_mm", "offset_mm"),
         amount=worst.width,
         limit=limit,
@@ -109,7 +114,7 @@ def run_gaps(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         options: Process, and the limit.
     """
     limit = options.min_gap_mm
-    regions, share, detail = _find_regions(scene, limit, gaps=True)
+    regions, share, detail = _find_regions(scene, options, limit, gaps=True)
     did(limit_mm=limit, smallest_detail_mm=detail)
     if not regions:
         return
@@ -119,8 +124,8 @@ def run_gaps(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     yield Finding(
         code="narrow_gaps",
         severity="warning",
-        message=f"gaps are narrower than {format_number(limit, 3)} mm at {count}, the narrowest {_describe(worst)}; "
-        "both sides may fuse, and joints may not move",
+        message=f"gaps are narrower than {format_number(limit, 3)} mm at {count}, the narrowest "
+        f"{format_number(worst.width, 3)} mm; both sides may fuse, and joints may not move",
         amount=worst.width,
         limit=limit,
         unit="mm",
@@ -130,11 +135,9 @@ def run_gaps(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     )
 
 
-def _describe(region: _Region) -> str:
-    return f"{format_number(region.width, 3)} mm (ray; {format_number(region.ball, 3)} mm for a ball)"
-
-
-def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Region], float, float]:
+def _find_regions(
+    scene: Scene, options: PrintOptions, limit: float, *, gaps: bool
+) -> tuple[list[_Region], float, float]:
     """Return the places that are narrower than a limit, the narrowest first, and their share of the surface.
 
     The last is the size in mm of the smallest details that were examined.
@@ -146,48 +149,68 @@ def _find_regions(scene: Scene, limit: float, *, gaps: bool) -> tuple[list[_Regi
     sides = OppositeSides(vertices, faces, samples)
     # where bodies touch, a surface has neither a wall nor a gap, up to rounding
     touching = TOUCHING_RATIO * limit
-    width, straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
-    is_narrow = (width < (1 - TOLERANCE_RATIO) * limit) & (width > touching)
+    _, straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
+    width = straight
+    if options.print_process == "fdm":
+        width = _measure_in_layers(straight, samples, np.inf if gaps else options.layer_mm / 2)
+    is_narrow = (width < (1 - TOLERANCE_RATIO) * limit) & (straight > touching)
     if not gaps:
         is_foil = sides.find_foils(touching)
-        width[is_foil] = straight[is_foil] = 0.0
+        width[is_foil] = 0.0
         is_narrow |= is_foil
     narrow = np.flatnonzero(is_narrow)
     if len(narrow) == 0:
         return [], 0.0, samples.detail
-    regions = list(_group(scene, samples, narrow, width[narrow], straight[narrow], limit))
+    least = (MIN_GAP_AREA_RATIO if gaps else MIN_WALL_AREA_RATIO) * options.min_wall_mm**2
+    regions = list(_group(scene, samples, narrow, width[narrow], max(2 * samples.spacing, limit), least))
     share = sum(region.area for region in regions) / float(samples.areas.sum())
     return sorted(regions, key=lambda region: region.width), share, samples.detail
 
 
+def _measure_in_layers(straight: Float64, samples: Samples, flat_mm: float) -> Float64:
+    """Return the widths (k,) of walls within their layers: lines are as wide as a level cut through the wall.
+
+    Args:
+        straight: (k,) widths across the wall.
+        samples: Points on the surface.
+        flat_mm: Height under which layers miss a wall or bridge a gap that lies flat.
+    """
+    level = np.sqrt(np.maximum(1 - samples.normals[:, 2] ** 2, 0.0))
+    upright = np.abs(samples.normals[:, 2])
+    width = np.where(straight < np.inf, straight / np.maximum(level, 1e-9), np.inf)
+    return np.where(straight < flat_mm * upright, straight, width)
+
+
 def _group(
-    scene: Scene, samples: Samples, narrow: IntIndex, width: Float64, straight: Float64, limit: float
+    scene: Scene, samples: Samples, narrow: IntIndex, width: Float64, distance: float, least_mm2: float
 ) -> Iterator[_Region]:
+    """Yield the places of narrow samples (q,) with widths (q,), which steps of a distance connect."""
     points = samples.points[narrow]
-    count, group = group_nearby(points, max(2 * samples.spacing, limit))
-    order = np.lexsort((straight, group))
+    count, group = group_nearby(points, distance)
+    order = np.lexsort((width, group))
     ends = np.cumsum(np.bincount(group, minlength=count))
     part_ends = np.cumsum([len(scene.meshes[part.mesh].faces) for part in scene.parts])
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         members = order[start:end]
         area = float(samples.areas[narrow[members]].sum())
+        if area < least_mm2:
+            continue
         size = float(np.linalg.norm(np.ptp(points[members], axis=0)))
-        thinnest = members[int(THINNEST_QUANTILE * len(members))]
-        typical = members[int(VANISHING_QUANTILE * len(members))]
+        thinnest = members[int(QUANTILES[0] * len(members))]
+        low, typical = (float(width[members[int(share * len(members))]]) for share in QUANTILES[1:])
         # both sides of a wall are in its place
-        is_low = area / 2 < MIN_HEIGHT_RATIO * straight[typical] * size
-        if area < MIN_AREA_RATIO * limit**2 or is_low:
+        if area / 2 < MIN_HEIGHT_RATIO * typical * size or low < MIN_EVEN_RATIO * typical:
             continue
         x, y, z = points[thinnest].tolist()
+        thickness = float(width[thinnest])
         yield _Region(
             place=Place(
                 position_mm=(x, y, z),
                 size_mm=size,
                 part=int(np.searchsorted(part_ends, samples.faces[narrow[thinnest]], side="right")),
-                amount=float(straight[thinnest]),
+                amount=thickness,
             ),
-            width=float(straight[thinnest]),
-            ball=float(np.quantile(width[members], THINNEST_QUANTILE)),
-            typical=float(straight[typical]),
+            width=thickness,
+            typical=typical,
             area=area,
         )
