@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,10 +14,10 @@ from meshhub.builtin_plugins.print.places import list_places
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
-from meshhub.model.scene import Scene
+from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
-from meshhub.toolkit.hanging import Hanging, HangingKind, Printable, find_hanging
+from meshhub.toolkit.hanging import KINDS, Hanging, HangingKind, Printable, find_hanging
 from meshhub.toolkit.layers import Layers, find_cups, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
@@ -27,6 +28,21 @@ CELL_RATIO = 0.5
 
 MAX_CELL_RATIO = 1.25
 """Side of a cell per diameter of the nozzle from which islands as wide as a line may be missed."""
+
+SIDES_DEG = ((180.0, 0.0), (90.0, 0.0), (-90.0, 0.0), (0.0, 90.0), (0.0, -90.0))
+"""Turns about X and Y to the other sides of a model, which are tried against overhangs."""
+
+TRIAL_RATIO = 2.0
+"""Cells and layers of a trial per those of the check; it takes an eighth of the time."""
+
+MAX_TRIAL_S = 5.0
+"""Seconds after which no other side is tried."""
+
+MAX_REST_RATIO = 0.5
+"""What still hangs after a remedy, per what hung before."""
+
+MIN_FOOT_MM2 = 20.0
+"""Area on the bed from which a side is tried; models hold on it without a brim."""
 
 REACH_LINES = 8.0
 """Widths of a line that a layer may reach into the air: printers build as much of 43 of 44 parts that need no support.
@@ -67,12 +83,50 @@ def _find_hanging(scene: Scene, cell: float, height: float, printable: Printable
 
 def hanging_of(scene: Scene, options: PrintOptions) -> Hanging:
     """Return the places of a scene that its process cannot print without support."""
+    return _find_hanging(scene, CELL_RATIO * options.print_nozzle_mm, options.layer_mm, _printable(options))
+
+
+def _printable(options: PrintOptions) -> Printable:
     line = LINE_RATIO * options.print_nozzle_mm
     reach = REACH_LINES * line
     # resin hardens below the layers before, and does not bridge
     bridge = options.print_bridge_mm if options.print_process == "fdm" else 2 * reach
-    printable = Printable(options.print_overhang_deg, reach, bridge, line)
-    return _find_hanging(scene, CELL_RATIO * options.print_nozzle_mm, options.layer_mm, printable)
+    return Printable(options.print_overhang_deg, reach, bridge, line)
+
+
+@OncePerScene
+def _find_turn(scene: Scene, cell: float, height: float, printable: Printable) -> tuple[dict[str, Value], Float64]:
+    """Try to lay a scene on its other sides; return the turn after which the least hangs, and how much of each kind.
+
+    Each side is tried in coarse layers, as long as the time allows. Without a better side, the turn is empty.
+    """
+    vertices, faces = soup(oriented(scene))
+    begin = time.monotonic()
+    best: tuple[float, dict[str, Value], Float64] | None = None
+    for x_deg, y_deg in SIDES_DEG:
+        rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
+        layers = slice_layers(vertices @ rotation.T, faces, cell, height)
+        hanging = find_hanging(layers, printable)
+        area = np.bincount(hanging.kind, hanging.area, len(KINDS))
+        stands = np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_FOOT_MM2
+        if stands and (best is None or area.sum() < best[0]):
+            turn: dict[str, Value] = {"rotate_x_deg": x_deg, "rotate_y_deg": y_deg}
+            best = float(area.sum()), {option: angle for option, angle in turn.items() if angle}, area
+        if area.sum() == 0 or time.monotonic() - begin > MAX_TRIAL_S:
+            break
+    return ({}, np.zeros(len(KINDS))) if best is None else best[1:]
+
+
+def _advise(scene: Scene, options: PrintOptions, kind: HangingKind) -> tuple[dict[str, Value], str]:
+    """Return the turn that shrinks what hangs of a kind, if one was found, and the advice."""
+    hanging = hanging_of(scene, options)
+    number = KINDS.index(kind)
+    cell, height = TRIAL_RATIO * CELL_RATIO * options.print_nozzle_mm, TRIAL_RATIO * options.layer_mm
+    turn, area = _find_turn(scene, cell, height, _printable(options))
+    before = np.bincount(hanging.kind, hanging.area, len(KINDS))
+    if not turn or area[number] > MAX_REST_RATIO * before[number] or area.sum() >= before.sum():
+        return {}, "use support in the slicer, or divide the model there"
+    return turn, f"turn the model with {' and '.join(f'{{{option}}}' for option in turn)}, or use support in the slicer"
 
 
 def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -101,18 +155,19 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if len(own) == 0:
         return
     above_bed = format_number(float(hanging.center[own, 2].min() - layers.low[2]), 3)
+    remedy, advice = _advise(scene, options, "island")
     lowest = above_bed if len(own) == 1 else f"the lowest {above_bed}"
     yield Finding(
         code="islands",
         severity="error",
         message=f"{format_count(len(own), 'place begins', 'places begin')} in the air, {lowest} mm above the bed; "
-        "they fall without support; try {orient}, or use support in the slicer",
-        options=("orient",),
+        f"{'it falls' if len(own) == 1 else 'they fall'} without support; {advice}",
+        options=tuple(remedy),
         amount=float(hanging.area[own].max()),
         unit="mm²",
         places=list_places(hanging.center[own], hanging.area[own]),
         places_found=len(own),
-        remedy={"orient": True},
+        remedy=remedy,
         picture={"color_by": "islands", "view": "iso-below"},
     )
 
@@ -151,6 +206,7 @@ def _describe_spans(
     layers = layers_of(scene, options)
     support = float(stand_below(layers, hanging.bottoms(layers), options.layer_mm).space.sum())
     did(support_mm3=support)
+    remedy, advice = _advise(scene, options, kind)
     if kind == "bridge":
         reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
     else:
@@ -159,14 +215,14 @@ def _describe_spans(
         code="long_bridges" if kind == "bridge" else "overhangs",
         severity="warning",
         message=f"{reach} {format_number(limit, 3)} mm, the longest {format_number(longest, 3)} mm; lines sag there; "
-        "try {orient}, or use support in the slicer",
-        options=("orient",),
+        f"{advice}",
+        options=tuple(remedy),
         amount=longest,
         limit=limit,
         unit="mm",
         places=list_places(hanging.center[own], hanging.length[own]),
         places_found=len(own),
-        remedy={"orient": True},
+        remedy=remedy,
         picture={"color_by": "overhang", "color_limit": options.print_overhang_deg, "view": "iso-below"},
     )
 
