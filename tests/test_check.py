@@ -142,7 +142,7 @@ def test_a_remedy_that_is_applied_already_is_not_repeated(thickness: float | Non
 def test_a_sound_model_passes() -> None:
     with Registry(entry_points=False) as registry:
         verdict = registry.check(box(), checks="mesh")
-    assert verdict.verdict == "pass"
+    assert verdict.verdict == "ready"
     assert verdict.findings == ()
     assert [check.step for check in verdict.checks] == ["mesh"]
     assert verdict.source.size_mm == (10, 20, 30)
@@ -152,9 +152,10 @@ def test_an_open_model_fails_with_places_and_a_remedy_that_mends_it() -> None:
     with Registry(entry_points=False) as registry:
         verdict = registry.check(box(missing=1), checks="mesh")
         (finding,) = verdict.findings
-        assert (verdict.verdict, finding.code, finding.severity, finding.amount) == ("fail", "open_edges", "error", 3)
+        assert verdict.verdict == "will_not_print"
+        assert (finding.code, finding.severity, finding.amount) == ("open_edges", "error", 3)
         assert finding.places[0].position_mm == (5, 10, 30)
-        assert registry.check(box(missing=1), checks="mesh", **finding.remedy).verdict == "pass"  # type: ignore[arg-type]
+        assert registry.check(box(missing=1), checks="mesh", **finding.remedy).verdict == "ready"  # type: ignore[arg-type]
 
 
 def test_checks_of_other_plugins_run_and_failures_of_one_are_findings(registry: Registry) -> None:
@@ -169,7 +170,7 @@ def test_checks_of_other_plugins_run_and_failures_of_one_are_findings(registry: 
     tall = next(finding for finding in verdict.findings if finding.check == "tall")
     assert "\n" not in tall.message
     assert tall.spelled("--{}".format).endswith("use --target_height_mm")
-    assert verdict.verdict == "warn"
+    assert verdict.verdict == "check_this"
     refused = next(finding for finding in verdict.findings if finding.check == "refused")
     assert refused.message == "the check Refused did not run: the model is open; use 'repair'"
     figures = {check.step: check.figures for check in verdict.checks}
@@ -333,14 +334,14 @@ def test_the_command_prints_findings_and_ends_with_their_severity(tmp_path: Path
         registry.write(box(), tmp_path / "sound.stl")
     run = CliRunner().invoke(root, ["check", str(tmp_path / "open.stl"), "--checks", "mesh"])
     assert run.exit_code == 1
-    assert "will not print as it is" in run.output
+    assert "will not print" in run.output
     assert "use --repair [open_edges]" in run.output
     assert "open.stl open-fixed.3mf --repair" in " ".join(run.output.split())
     arguments = ["check", str(tmp_path), "--checks", "mesh", "--json", "--fail-on", "never"]
     run = CliRunner().invoke(root, arguments)
     assert run.exit_code == 0
     verdicts = {Path(item["file"]).name: item["verdict"] for item in json.loads(run.stdout)}
-    assert verdicts == {"open.stl": "fail", "sound.stl": "pass"}
+    assert verdicts == {"open.stl": "will_not_print", "sound.stl": "ready"}
 
 
 def test_notes_of_the_reader_are_part_of_the_verdict(tmp_path: Path) -> None:

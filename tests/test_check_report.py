@@ -118,7 +118,7 @@ def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
         code="odd", severity="info", message=HOSTILE, unit=HOSTILE, amount=1.0, check=HOSTILE,
         places=(Place(position_mm=(0, 0, 0), amount=2.0),), places_found=70, remedy={"name": HOSTILE},
     )  # fmt: skip
-    verdict = Verdict(verdict="pass", source=FileReport(format="stl"), findings=(finding,), checks=())
+    verdict = Verdict(verdict="ready", source=FileReport(format="stl"), findings=(finding,), checks=())
     with Registry(entry_points=False) as registry:
         model = collect_model(registry, scene_of(brick()), HOSTILE, verdict)
     models = [model, CheckedModel(name="b" * 300, error=HOSTILE + " 語")]
@@ -154,7 +154,7 @@ def test_a_report_is_about_the_model_after_operations(tmp_path: Path) -> None:
     model = write(tmp_path / "box.stl", lidless())
     assert check(model, "--repair", "--print-process", "resin", "--report", tmp_path / "box.html").exit_code == 0
     page = Page((tmp_path / "box.html").read_bytes())
-    assert "Ready to print" in page.text and "8 cm³" in page.text
+    assert "Ready" in page.text and "8 cm³" in page.text
     # one model in each picture, in the middle
     for picture in page.pictures()[:3]:
         columns = np.flatnonzero((picture != picture[0, 0]).any(axis=(0, 2)))

@@ -641,7 +641,7 @@ def test_a_closed_surface_without_volume_is_a_sheet(
     sheet, volume = find(verdict, "open_surface"), find(verdict, "no_volume")
     assert sheet is not None
     assert volume is not None
-    assert (verdict.verdict, sheet.severity) == ("fail", "error")
+    assert (verdict.verdict, sheet.severity) == ("will_not_print", "error")
     for remedy in (sheet.remedy, volume.remedy, {"thicken_mm": 1.6}):
         after = registry.check(file, checks="mesh,walls,estimate,overlaps", **remedy)  # type: ignore[arg-type]
         assert not after.findings

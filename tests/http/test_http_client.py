@@ -118,7 +118,7 @@ def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> No
         with pytest.raises(InvalidOption, match="unknown check"):
             client.check(model, checks="paint")
     stored = msgspec.json.decode((tmp_path / "verdict.json").read_bytes(), type=Verdict)
-    assert verdict.verdict == "fail"
+    assert verdict.verdict == "will_not_print"
     assert [step.step for step in verdict.checks] == ["mesh"]
     assert verdict.source.size_mm == pytest.approx([2 * side for side in stored.source.size_mm])
     assert asyncio.run(work()).findings == verdict.findings
@@ -371,7 +371,7 @@ def test_checks_on_the_command_line(
     several = run("check", str(tmp_path), "--json", "--server", service.url)
     rows = {Path(row["file"]).name: row for row in json.loads(several.stdout)}
     assert rows["broken.stl"]["error_code"] == "empty_model"
-    assert rows["my model.stl"]["verdict"] == "fail"
+    assert rows["my model.stl"]["verdict"] == "will_not_print"
     archive = tmp_path / "models.zip"
     archive.write_bytes(zip_files({"a.stl": ASCII_STL}))
     for arguments in (("-",), (str(archive),), (str(model), "--timeout", "5")):
@@ -380,7 +380,7 @@ def test_checks_on_the_command_line(
     job_id = run("jobs", "submit", str(model), "--check", "--checks", "mesh").stdout.strip()
     assert run("jobs", "wait", job_id).exit_code == 0
     assert run("jobs", "result", job_id, str(tmp_path / "verdict.json")).exit_code == 0
-    assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "fail"
+    assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "will_not_print"
     assert json.loads(run("jobs", "status", job_id, "--json").stdout)["kind"] == "check"
     assert run("jobs", "submit", str(model), "--check", "--to", "3mf").exit_code == 2
     assert run("jobs", "submit", str(model), "--report", "pdf").exit_code == 2

@@ -66,9 +66,9 @@ def test_a_thin_wall_is_found_shown_and_thickened(visit: Visit, tmp_path: Path) 
     pick(page, write_fins(tmp_path / "fin.stl", 0.5))
     # only the geometry was inspected
     page.get_by_role("heading", name="Closed").wait_for()
-    assert page.get_by_text("Ready to print").count() == count_checks(visit) == 0
+    assert page.get_by_text("Ready").count() == count_checks(visit) == 0
     region = ask(page)
-    region.get_by_role("heading", name="Prints with risks").wait_for()
+    region.get_by_role("heading", name="Check this").wait_for()
     (finding,) = region.get_by_role("listitem").all()
     for text in ("Thin walls", "Warning", "0.5 mm · limit 0.8 mm · 1 place"):
         finding.get_by_text(text).wait_for()
@@ -83,12 +83,12 @@ def test_a_thin_wall_is_found_shown_and_thickened(visit: Visit, tmp_path: Path) 
     red, green, blue = np.moveaxis(after[height // 2 - 5 : height // 2 + 5, width // 2 - 5 : width // 2 + 5], -1, 0)
     assert ((red > green + 30) & (green > blue + 60)).sum() > 20
     finding.get_by_role("button", name="Set Thicken walls: 0.8 mm").click()
-    region.get_by_role("heading", name="Ready to print").wait_for()
+    region.get_by_role("heading", name="Ready").wait_for()
     region.get_by_text("Checked after: Thicken walls").wait_for()
     assert region.get_by_role("listitem").count() == 0
     page.locator(".label").wait_for(state="detached")
     assert page.get_by_label("Least wall, mm").input_value() == "0.8"
-    page.get_by_role("status").filter(has_text="fin.stl: Ready to print").wait_for(state="attached")
+    page.get_by_role("status").filter(has_text="fin.stl: Ready").wait_for(state="attached")
     assert count_checks(visit) == 2
 
 
@@ -113,12 +113,12 @@ def test_the_verdict_is_german(browser: Any, address: str, tmp_path: Path) -> No
     page = visit.open()
     pick(page, write_fins(tmp_path / "fin.stl", 0.5), button="Dateien wählen")
     region = ask(page, "Druckbar?")
-    region.get_by_role("heading", name="Druck mit Risiken").wait_for()
+    region.get_by_role("heading", name="Bitte prüfen").wait_for()
     region.get_by_text("Wände sind dünner als 0,8 mm, die dünnste 0,5 mm.").wait_for()
     region.get_by_text("0,5 mm · Grenzwert 0,8 mm · 1 Stelle").wait_for()
     assert region.get_by_label("Düse").get_attribute("placeholder") == "0,4"
     region.get_by_role("button", name="Wände verdicken: 0,8 mm setzen").click()
-    region.get_by_role("heading", name="Druckbereit").wait_for()
+    region.get_by_role("heading", name="Bereit").wait_for()
     # a comma is a decimal mark
     region.get_by_label("Düse").fill("0,6")
     region.get_by_text("Grenzwert 1,2 mm").wait_for()
@@ -129,7 +129,7 @@ def test_options_of_checks_change_the_verdict(visit: Visit, tmp_path: Path) -> N
     page = visit.open()
     pick(page, write_fins(tmp_path / "fins.stl", *[3.0] * 10))
     region = ask(page)
-    region.get_by_role("heading", name="Ready to print").wait_for()
+    region.get_by_role("heading", name="Ready").wait_for()
     region.get_by_label("Printer", exact=True).select_option("bambu-a1-mini")
     region.get_by_role("heading", name="Will not print").wait_for()
     region.get_by_text("Does not fit on the printer").wait_for()
@@ -139,7 +139,7 @@ def test_options_of_checks_change_the_verdict(visit: Visit, tmp_path: Path) -> N
     region.get_by_text("Enter 0.1 to 2.").wait_for()
     region.get_by_label("Nozzle").fill("")
     region.get_by_label("Printer", exact=True).select_option("any")
-    region.get_by_role("heading", name="Ready to print").wait_for()
+    region.get_by_role("heading", name="Ready").wait_for()
     # the first answer is kept
     assert count_checks(visit) == checks
 
@@ -153,7 +153,7 @@ def test_an_outdated_question_is_canceled(visit: Visit, tmp_path: Path) -> None:
     page.get_by_role("button", name="Will it print?").click()
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/check")):
         page.get_by_role("switch", name="Thicken walls").check()
-    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_role("heading", name="Ready").wait_for()
 
 
 def test_places_of_a_model_that_moves_are_in_its_result(visit: Visit, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_failed_check_is_asked_again(visit: Visit, tmp_path: Path) -> None:
     alert.get_by_text("The server does not answer").wait_for()
     page.unroute("**/check")
     alert.get_by_role("button", name="Try again").click()
-    page.get_by_role("heading", name="Prints with risks").wait_for()
+    page.get_by_role("heading", name="Check this").wait_for()
     assert alert.count() == 0
 
 
@@ -199,7 +199,7 @@ def test_companions_are_sent(visit: Visit, tmp_path: Path) -> None:
     Registry().convert(EXAMPLES / "bracket-clean.stl", path)
     page = visit.open()
     pick(page, path, *tmp_path.glob("*.bin"))
-    ask(page).get_by_role("heading", name="Prints with risks").wait_for()
+    ask(page).get_by_role("heading", name="Check this").wait_for()
 
 
 def test_a_server_without_checks_has_no_panel(visit: Visit) -> None:

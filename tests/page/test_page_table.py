@@ -81,7 +81,7 @@ def test_fifty_files_are_checked_converted_and_saved(shop_visit: Visit, tmp_path
     table.get_by_role("button", name="Check 50 files").click()
     table.get_by_role("button", name="Check 50 files").wait_for(timeout=BATCH_MS)
     # the repair is on by default, because some of them need it
-    assert table.get_by_text("Ready to print").count() == FILE_COUNT
+    assert table.get_by_text("Ready").count() == FILE_COUNT
     assert table.get_by_text("EUR").count() == FILE_COUNT
     page.get_by_role("button", name="Convert 50 files to 3MF").click()
     wait_for_states(page, "Converted", FILE_COUNT)
@@ -94,7 +94,7 @@ def test_fifty_files_are_checked_converted_and_saved(shop_visit: Visit, tmp_path
     # a row leads to its model, with its verdict and its result
     table.get_by_role("button", name="box-04.stl", exact=True).click()
     page.get_by_role("region", name="Result").wait_for()
-    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_role("heading", name="Ready").wait_for()
     page.get_by_role("group", name="Compare").wait_for()
 
 

@@ -140,7 +140,7 @@ export interface Issue {
 }
 
 export interface Verdict {
-  verdict: "pass" | "warn" | "fail";
+  verdict: "ready" | "check_this" | "will_not_print";
   /** The worst first. */
   findings: Issue[];
   /** Null if no check made one. */

@@ -68,7 +68,7 @@ const COMMANDS: Record<string, (client: Client, line: CommandLine) => Promise<nu
     const verdict = await client.check(await openOne(line), line.options);
     if (line.own.json) print(verdict);
     else printVerdict(line.paths[0] ?? "", verdict);
-    return verdict.verdict === "fail" ? STATUS.findings : 0;
+    return verdict.verdict === "will_not_print" ? STATUS.findings : 0;
   },
   async quote(client, line) {
     print(await client.quote(await openOne(line), line.options));
@@ -108,7 +108,7 @@ function describe(output: string, { data, report }: Result<Report | Summary>): v
 }
 
 function printVerdict(path: string, verdict: Verdict): void {
-  const words = { pass: "ready to print", warn: "may print with defects", fail: "will not print as it is" };
+  const words = { ready: "ready", check_this: "check this", will_not_print: "will not print" };
   console.log(`${basename(path)}: ${words[verdict.verdict]}`);
   for (const finding of verdict.findings) console.log(`  ${finding.severity}: ${finding.message} [${finding.code}]`);
 }

@@ -41,7 +41,7 @@ test("several models become a ZIP", async () => {
 
 test("a model is checked and quoted", async () => {
   const verdict = await client.check(await bracket(), { checks: "mesh", print_process: "resin" });
-  assert.equal(verdict.verdict, "fail");
+  assert.equal(verdict.verdict, "will_not_print");
   assert.ok(verdict.findings.some((finding) => finding.code === "open_edges"));
   const quote = await client.quote(await clean(), { print_material: "petg" });
   assert.equal(quote.estimate.material, "petg");

@@ -117,7 +117,7 @@ class Plugin(
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 
-    def _inform(self, path: str, message: str, verdict: str = "warn") -> None:
+    def _inform(self, path: str, message: str, verdict: str = "check_this") -> None:
         self._logger.info("%s: %s", path, message)
         text = message if len(message) <= MAX_MESSAGE_CHARS else message[: MAX_MESSAGE_CHARS - 1] + "…"
         self._plugin_manager.send_plugin_message(self._identifier, {"path": path, "message": text, "verdict": verdict})

@@ -118,7 +118,7 @@ def test_an_upload_is_repaired_and_checked(octoprint: Octoprint) -> None:
     assert answer["files"]["local"]["name"] == "bracket.stl"
     assert Registry(entry_points=False).inspect(octoprint.stored("bracket.stl")).model.watertight
     verdict = read_verdict(octoprint, "bracket.stl")
-    assert verdict["verdict"] in ("pass", "warn")
+    assert verdict["verdict"] in ("ready", "check_this")
     assert "open_edges" not in {finding["code"] for finding in verdict["findings"]}
     # what it needed in between is gone
     assert list((octoprint.folder / "data" / "meshhub").iterdir()) == []
@@ -145,7 +145,7 @@ def test_without_repair_an_upload_is_only_checked(tmp_path: Path) -> None:
         octoprint.upload("bracket.stl", data)
         assert octoprint.stored("bracket.stl").read_bytes() == data
         verdict = read_verdict(octoprint, "bracket.stl")
-        assert verdict["verdict"] == "fail"
+        assert verdict["verdict"] == "will_not_print"
         assert "open_edges" in {finding["code"] for finding in verdict["findings"]}
         assert "16 edges are open" in octoprint.log()
     finally:

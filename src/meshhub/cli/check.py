@@ -45,9 +45,9 @@ MAX_PRINTED_PLACES = 3
 _COLORS: dict[str, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 _VERDICTS: dict[VerdictWord, str] = {
-    "pass": "ready to print",
-    "warn": "may print with defects",
-    "fail": "will not print as it is",
+    "ready": "ready",
+    "check_this": "check this",
+    "will_not_print": "will not print",
 }
 
 
@@ -247,7 +247,7 @@ def _open_service(
 def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object], registry: Registry) -> None:
     say = partial(translate, registry=registry)
     verdict = verdict.translated(say)
-    color = {"pass": "green", "warn": "yellow", "fail": "red"}[verdict.verdict]
+    color = {"ready": "green", "check_this": "yellow", "will_not_print": "red"}[verdict.verdict]
     words = click.style(tr(_VERDICTS[verdict.verdict]), fg=color)
     click.echo(f"{click.style(printable(path), bold=True)}: {words}")
     for finding in verdict.findings:

@@ -387,20 +387,20 @@ class PrintOptions(TypedDict, total=False):
     """Nozzle, mm (at least 0.1 and at most 2). Diameter of the nozzle, for the process fdm."""
 
     print_wall_mm: float | None
-    """Least wall, mm (at least 0.05 and at most 20). Report walls that are thinner. Default: two nozzles for fdm,
+    """Least wall, mm (at least 0.05 and at most 20). Report walls that are thinner. Default: 1.125 nozzles for fdm,
     0.6 for resin, 0.7 for sls."""
 
     print_gap_mm: float | None
     """Least gap, mm (at least 0.02 and at most 20). Report gaps that are narrower, within a part and between parts.
-    Default: 0.3 for fdm, 0.2 for resin, 0.5 for sls."""
+    Default: three eighths of the nozzle for fdm, 0.2 for resin, 0.5 for sls."""
 
     print_layer_mm: float | None
     """Layer, mm (at least 0.02 and at most 1). Height of a layer. Default: 0.2 for fdm, 0.05 for resin, 0.1 for
     sls."""
 
     print_overhang_deg: float | None
-    """Least angle without support, degrees (at least 5 and at most 85). Report surfaces that overhang at less than
-    this angle from the bed."""
+    """Least angle without support, degrees (at least 5 and at most 85). Angle from the bed from which slopes need
+    no support, however far they reach."""
 
     print_bridge_mm: float | None
     """Longest bridge, mm (at least 1 and at most 500). Report bridges that are longer."""

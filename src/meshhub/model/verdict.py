@@ -19,7 +19,7 @@ Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Every severity, the worst first."""
 
-VerdictWord: TypeAlias = Literal["pass", "warn", "fail"]
+VerdictWord: TypeAlias = Literal["ready", "check_this", "will_not_print"]
 """Verdict in a word: only facts, warnings, or errors."""
 
 MAX_PLACES = 50
@@ -143,4 +143,4 @@ Result: TypeAlias = Report | Inspection | Verdict
 def judge(findings: tuple[Finding, ...]) -> VerdictWord:
     """Return the verdict on findings."""
     severities = {finding.severity for finding in findings}
-    return "fail" if "error" in severities else "warn" if "warning" in severities else "pass"
+    return "will_not_print" if "error" in severities else "check_this" if "warning" in severities else "ready"

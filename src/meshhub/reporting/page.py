@@ -18,7 +18,7 @@ from meshhub.reporting.texts import ReportTexts
 _FLAG, _MARKED_FLAG = re.compile(r"--[a-z0-9-]+", re.ASCII), r"<code>\g<0></code>"
 """Flags in messages, at whose hyphens no line may end."""
 
-SYMBOLS: dict[VerdictWord | str, str] = {"pass": "✓", "warn": "!", "fail": "✕"}
+SYMBOLS: dict[VerdictWord | str, str] = {"ready": "✓", "check_this": "!", "will_not_print": "✕"}
 """Signs of verdicts, for people who do not distinguish their colors."""
 
 
@@ -44,7 +44,7 @@ def render_page(models: Sequence[CheckedModel], texts: ReportTexts, labels: Labe
 
 
 def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day: date) -> str:
-    word = "fail" if model.verdict is None else model.verdict.verdict
+    word = "will_not_print" if model.verdict is None else model.verdict.verdict
     verdict = texts.unreadable if model.verdict is None else texts.verdicts[model.verdict.verdict]
     created = f"{texts.title}, {texts.created} {day.isoformat()}"
     parts = [

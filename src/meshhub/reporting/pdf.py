@@ -25,7 +25,7 @@ WIDTH = A4[0] - 28 * mm
 """Width between the margins."""
 
 _INK, _GRAY, _LINE = HexColor("#1d232b"), HexColor("#5b6573"), HexColor("#d5dae1")
-_VERDICTS = {"pass": HexColor("#1e7a46"), "warn": HexColor("#8a5a00"), "fail": HexColor("#b0203a")}
+_VERDICTS = {"ready": HexColor("#1e7a46"), "check_this": HexColor("#8a5a00"), "will_not_print": HexColor("#b0203a")}
 
 _TEXT = ParagraphStyle("text", fontName="Helvetica", fontSize=8.5, leading=11, textColor=_INK)
 _RIGHT = ParagraphStyle("right", _TEXT, alignment=TA_RIGHT)
@@ -73,7 +73,7 @@ def render_pdf(models: Sequence[CheckedModel], texts: ReportTexts, labels: Label
 
 
 def _describe_model(model: CheckedModel, texts: ReportTexts, labels: Labels, day: date) -> list[Flowable]:
-    word = "fail" if model.verdict is None else model.verdict.verdict
+    word = "will_not_print" if model.verdict is None else model.verdict.verdict
     verdict = texts.unreadable if model.verdict is None else texts.verdicts[model.verdict.verdict]
     created = f"{texts.title}, {texts.created} {day.isoformat()}"
     badge = Table([[_write(verdict, _VERDICT)]], colWidths=[58 * mm])

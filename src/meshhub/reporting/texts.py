@@ -23,9 +23,9 @@ class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     created: str = "created on"
     verdicts: dict[VerdictWord, str] = field(
         default_factory=lambda: {
-            "pass": "Ready to print",
-            "warn": "May print with defects",
-            "fail": "Will not print as it is",
+            "ready": "Ready",
+            "check_this": "Check this",
+            "will_not_print": "Will not print",
         }
     )
     unreadable: str = "Could not be checked"

@@ -25,9 +25,9 @@ import { changeView, hasWebGl, showMark, shownPlace } from "./view-state";
 const MAIN_OPTIONS = ["print_process", "print_printer", "print_nozzle_mm"];
 
 const WORDS: Record<Verdict["verdict"], [color: string, icon: IconName]> = {
-  pass: ["good", "check"],
-  warn: ["poor", "warning"],
-  fail: ["bad", "error"],
+  ready: ["good", "check"],
+  check_this: ["poor", "warning"],
+  will_not_print: ["bad", "error"],
 };
 
 interface VerdictWords {
@@ -39,8 +39,8 @@ interface VerdictWords {
 
 /** Return what a verdict says about a model; a pass says little about a file of which not all was read. */
 export function describeVerdict({ facts }: Item, { verdict, findings, notes }: Verdict): VerdictWords {
-  const isPartial = verdict === "pass" && isIncomplete([...notes, ...(facts?.inspection.notes ?? [])]);
-  const [color, icon] = WORDS[isPartial ? "warn" : verdict];
+  const isPartial = verdict === "ready" && isIncomplete([...notes, ...(facts?.inspection.notes ?? [])]);
+  const [color, icon] = WORDS[isPartial ? "check_this" : verdict];
   const title = t(isPartial ? "partial" : `verdict_${verdict}`);
   return { color, icon, title, detail: countFindings(findings) || t(isPartial ? "partialDetail" : "passDetail") };
 }

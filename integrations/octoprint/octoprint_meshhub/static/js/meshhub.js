@@ -6,7 +6,7 @@ $(function () {
             new PNotify({
                 title: _.escape(data.path),
                 text: _.escape(data.message),
-                type: data.verdict === "fail" ? "error" : "notice",
+                type: data.verdict === "will_not_print" ? "error" : "notice",
                 hide: false,
             });
         };
