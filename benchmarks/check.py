@@ -1,6 +1,10 @@
 """Check generated shapes whose defects are known, and count what is found.
 
-Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--speed | --thickness]
+Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--printed | --speed | --thickness]
+
+With --printed, real parts that print well as they stand (folder `../printed` beside MESHHUB_CORPUS) are checked, and
+bad twins of them, each with one defect at a known place: how many parts are ready, and in how many twins the defect is
+found at its place.
 
 With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, and
 seconds, processor time and memory of all of them.
@@ -10,7 +14,7 @@ and balls of MeshLib if it is installed (its license allows no dependency): the 
 other programs measure at the vertices, so all get the same mesh with short edges.
 
 Each kind has as many shapes with a defect as without one. Walls and gaps have any size, direction and fineness of
-triangles; values within 3 % of the limit are left out, because both answers are right there.
+triangles, and are those of resin; values within 3 % of the limit are left out, because both answers are right there.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import os
 import platform
 import resource
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,21 +41,26 @@ from manifold3d import Error, Manifold, Mesh64
 from meshhub import Material, Mesh, Part, Registry, Scene
 from meshhub.errors import MeshhubError
 from meshhub.model.scene import Float64
+from meshhub.model.verdict import Verdict
 from meshhub.toolkit.geometry import welded
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
 from operations import make_sphere
+from printed_parts import TWIN_CODES, Twin, list_parts, make_twins, read_solid
 
-WALL_MM, GAP_MM, BRIDGE_MM = 0.8, 0.3, 10.0
-"""Limits of the checks: two nozzles, and the defaults."""
+WALL_MM, GAP_MM, BRIDGE_MM, REACH_MM = 0.6, 0.2, 30.0, 3.6
+"""Limits of the checks: walls and gaps of resin, and bridges and overhangs of a nozzle of 0.4 mm."""
 
-OVERHANG_DEG = 45.0
-"""Angle from the bed under which a surface needs support."""
+RESIN = MappingProxyType({"print_process": "resin"})
+"""Process whose walls have one thickness in any direction; filament is judged by lines within layers."""
+
+OVERHANG_DEG = 35.0
+"""Angle from the bed under which a long slope needs support."""
 
 UNDECIDED_RATIO = 0.03
 """Distance from a limit within which a finding is neither right nor wrong."""
 
-UNDECIDED_DEG = 1.0
-"""The same for angles."""
+UNDECIDED_MM = 0.4
+"""The same for overhangs, in cells of 0.2 mm."""
 
 Random = np.random.Generator
 
@@ -176,19 +186,22 @@ def make_joint(random: Random, is_bad: bool) -> Case:
 
 
 def make_overhang(random: Random, is_bad: bool) -> Case:
-    """A prism whose underside rises at an angle from the bed."""
-    low, high = (15.0, OVERHANG_DEG - UNDECIDED_DEG) if is_bad else (OVERHANG_DEG + UNDECIDED_DEG, 80.0)
-    angle, width, reach = (
-        np.deg2rad(random.uniform(low, high)),
-        float(random.uniform(5, 20)),
-        float(random.uniform(5, 15)),
-    )
+    """A prism whose underside rises from the bed, and reaches beyond the slope that needs no support."""
+    while True:
+        angle, width, reach = (
+            np.deg2rad(random.uniform(5, 80)),
+            float(random.uniform(5, 20)),
+            float(random.uniform(1, 30)),
+        )
+        beyond = reach * (1 - float(np.tan(angle) / np.tan(np.deg2rad(OVERHANG_DEG))))
+        if abs(beyond - REACH_MM) > UNDECIDED_MM and (beyond > REACH_MM) == is_bad:
+            break
     rise = reach * float(np.tan(angle))
     points = [(0, 0), (10, 0), (10 + reach, rise), (10 + reach, rise + 5), (0, rise + 5)]
     corners = [(x, y, z) for x, z in points for y in (0.0, width)]
     spin = float(random.uniform(0, 360))
     # the profile is not convex only above, so the hull of its lower side is the prism
-    return Case((Manifold.hull_points(corners).rotate((0, 0, spin)),), width * float(np.hypot(reach, rise)), is_bad)
+    return Case((Manifold.hull_points(corners).rotate((0, 0, spin)),), 0.0, is_bad)
 
 
 def make_islands(random: Random, is_bad: bool) -> Case:
@@ -338,15 +351,15 @@ FILAMENTS_COUNT = 4
 """Filaments of the printer for which colors are counted."""
 
 KINDS = (
-    Kind("plates", "walls", "thin_walls", make_plate),
-    Kind("ribs", "walls", "thin_walls", make_ribbed),
-    Kind("tubes", "walls", "thin_walls", make_tube),
-    Kind("shells of balls", "walls", "thin_walls", make_shell),
-    Kind("pins", "walls", "thin_walls", make_pin),
-    Kind("thick bodies", "walls", "thin_walls", make_solid),
-    Kind("gaps between parts", "gaps", "narrow_gaps", make_parted),
-    Kind("slots", "gaps", "narrow_gaps", make_slot),
-    Kind("pins in holes", "gaps", "narrow_gaps", make_joint),
+    Kind("plates", "walls", "thin_walls", make_plate, RESIN),
+    Kind("ribs", "walls", "thin_walls", make_ribbed, RESIN),
+    Kind("tubes", "walls", "thin_walls", make_tube, RESIN),
+    Kind("shells of balls", "walls", "thin_walls", make_shell, RESIN),
+    Kind("pins", "walls", "thin_walls", make_pin, RESIN),
+    Kind("thick bodies", "walls", "thin_walls", make_solid, RESIN),
+    Kind("gaps between parts", "gaps", "narrow_gaps", make_parted, RESIN),
+    Kind("slots", "gaps", "narrow_gaps", make_slot, RESIN),
+    Kind("pins in holes", "gaps", "narrow_gaps", make_joint, RESIN),
     Kind("overhangs", "overhangs", "overhangs", make_overhang),
     Kind("islands", "islands", "islands", make_islands),
     Kind("bridges", "spans", "long_bridges", make_bridge),
@@ -569,6 +582,55 @@ def judge(registry: Registry, kind: Kind, count: int, random: Random, *, verbose
     return Tally(bad_count, found_count, good_count, alarm_count, errors)
 
 
+def check_part(job: tuple[str, Path]) -> tuple[str, str, float, list[tuple[str, bool]]]:
+    """Check a part and its twins; return its name, verdict and support in g, and which kinds of defects are found."""
+    name, path = job
+    with Registry(entry_points=False) as registry:
+        verdict = registry.check(path)
+        support = verdict.estimate.support_weight_g if verdict.estimate is not None else 0.0
+        solid = read_solid(registry, path)
+        twins = []
+        if solid is not None:
+            # the seed depends on the part alone, not on the others
+            for kind, twin in make_twins(solid, np.random.default_rng(zlib.crc32(name.encode()))):
+                answer = registry.check(as_scene((twin.solid,)), skip_checks="estimate,cups")
+                twins.append((kind, is_found(kind, twin, answer)))
+    return name, verdict.verdict, support, twins
+
+
+def is_found(kind: str, twin: Twin, verdict: Verdict) -> bool:
+    """Return whether a verdict reports the defect of a twin at its place."""
+    findings = [finding for finding in verdict.findings if finding.code in TWIN_CODES[kind]]
+    if twin.center is None:
+        return verdict.verdict != "ready"
+    center = twin.center
+    places = [np.array(place.position_mm) for finding in findings for place in finding.places]
+    return any(float(np.linalg.norm(place - center)) <= twin.radius for place in places)
+
+
+def measure_printed(folder: Path, path: Path | None, *, verbose: bool) -> None:
+    """Print and write how many parts are ready, and how many defects of their twins are found."""
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        parts = pool.map(check_part, list_parts(folder), chunksize=1)
+    verdicts = [verdict for _, verdict, _, _ in parts]
+    rows: list[tuple[str, int, int, int, int]] = [
+        ("parts as they stand", len(parts), verdicts.count("ready"), verdicts.count("will_not_print"),
+         sum(support > 0 for _, _, support, _ in parts))
+    ]  # fmt: skip
+    for kind in TWIN_CODES:
+        found = [is_right for *_, twins in parts for own, is_right in twins if own == kind]
+        rows.append((kind, len(found), sum(found), 0, 0))
+    for row in rows:
+        print(*row, sep="\t")
+    if verbose:
+        for name, verdict, _, twins in parts:
+            missed = [kind for kind, is_right in twins if not is_right]
+            if verdict != "ready" or missed:
+                print(f"  {name}: {verdict}, missed: {', '.join(missed) or 'none'}")
+    if path is not None:
+        write_csv(path, ("models", "count", "right", "will_not_print", "with_support"), rows)
+
+
 def main() -> None:
     """Print and write one row for each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -576,10 +638,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--csv", type=Path, help="file to write the rows to")
     parser.add_argument("--verbose", action="store_true", help="print each wrong answer")
+    parser.add_argument("--printed", action="store_true", help="check parts that print well, and bad twins of them")
     parser.add_argument("--speed", action="store_true", help="time checks of large models instead")
     parser.add_argument("--thickness", action="store_true", help="compare the thickness of real parts instead")
     arguments = parser.parse_args()
-    if arguments.speed:
+    if arguments.printed:
+        folder = Path(os.environ["MESHHUB_CORPUS"]).parent / "printed"
+        measure_printed(folder, arguments.csv, verbose=arguments.verbose)
+    elif arguments.speed:
         measure_speed(arguments.csv)
     elif arguments.thickness:
         compare_thickness(Path(os.environ["MESHHUB_CORPUS"]), arguments.csv)
