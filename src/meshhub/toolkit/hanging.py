@@ -100,9 +100,11 @@ def find_hanging(layers: Layers, printable: Printable) -> Hanging:
     places: list[_Place] = []
     cells = [np.empty((0, 3), np.intp)]
     slope = layers.height / np.tan(np.deg2rad(printable.angle_deg)) / layers.cell
-    held = below = layers.filled[0]
-    taken = 0
-    for number in range(1, len(layers.filled)):
+    # sharp feet have no cells in the first layers; the bed holds what begins a layer above
+    first = int(layers.filled.any(axis=(1, 2)).argmax())
+    held, below = layers.filled[first], np.ones_like(layers.filled[first])
+    taken = int(first * slope)
+    for number in range(first + 1, len(layers.filled)):
         filled = layers.filled[number]
         # support that is drawn into the model ends a layer below what it holds
         base = held | below
