@@ -33,6 +33,9 @@ MAX_RISE_RATIO = 1.15
 DIRECTIONS_COUNT = 24
 """Directions of lines in which a bridge is tried; they are 7.5° apart."""
 
+MAX_BEND_COUNT = 2
+"""Directions by which both halves of a bridge may differ: what holds an end may stand beside the line."""
+
 
 class Printable(NamedTuple):
     """What a printer builds without support.
@@ -157,7 +160,7 @@ def _judge(
         ends = held[row, column] & grow(own, _NEIGHBOR)
         if not (own & ~grow(ends, reach)).any():
             continue
-        spans = _measure_spans(own, ends)
+        spans = _measure_spans(own, ends, reach)
         found = False
         for is_bridge, (length, y, x) in spans.items():
             length *= layers.cell
@@ -169,16 +172,17 @@ def _judge(
             yield region, None
 
 
-def _measure_spans(own: Cells, ends: Cells) -> dict[bool, tuple[float, int, int]]:
+def _measure_spans(own: Cells, ends: Cells, least: float) -> dict[bool, tuple[float, int, int]]:
     """Return the longest bridge (True) and the longest overhang (False) of a region in cells, and where they are.
 
     Args:
         own: (h, w) cells of the region.
         ends: (h, w) held cells beside it.
+        least: Distance from what holds a cell up to which it prints in any case.
     """
     distance = ndimage.distance_transform_edt(~ends)
     longest: dict[bool, tuple[float, int, int]] = {}
-    for row, column in _choose_cells(np.where(own, distance, 0.0)):
+    for row, column in _choose_cells(np.where(own & (distance > least), distance, 0.0)):
         bridge = _cross(own, ends, row, column)
         is_bridge = bool(np.isfinite(bridge))
         length = bridge if is_bridge else float(distance[row, column])
@@ -208,7 +212,7 @@ def _choose_cells(distance: Float64) -> Iterator[tuple[int, int]]:
 
 
 def _cross(own: Cells, ends: Cells, row: int, column: int) -> float:
-    """Return the cells of the shortest line through a cell that ends hold on both sides; infinite without one."""
+    """Return the cells of the shortest line through a cell that is held at both ends; infinite without one."""
     steps = np.arange(1, int(np.hypot(*own.shape)) + 2)
     angles = np.arange(2 * DIRECTIONS_COUNT) * np.pi / DIRECTIONS_COUNT
     rows = np.rint(row + np.sin(angles)[:, None] * steps).astype(np.intp)
@@ -220,4 +224,5 @@ def _cross(own: Cells, ends: Cells, row: int, column: int) -> float:
     each = np.arange(len(angles))
     is_held = is_inside[each, first] & ends[rows[each, first], columns[each, first]]
     length = np.where(is_held, first + 1.0, np.inf)
-    return float((length[:DIRECTIONS_COUNT] + length[DIRECTIONS_COUNT:]).min())
+    bends = range(DIRECTIONS_COUNT - MAX_BEND_COUNT, DIRECTIONS_COUNT + MAX_BEND_COUNT + 1)
+    return min(float((length + np.roll(length, turn)).min()) for turn in bends)

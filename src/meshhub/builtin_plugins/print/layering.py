@@ -107,11 +107,12 @@ def _find_turn(scene: Scene, cell: float, height: float, printable: Printable) -
         rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
         layers = slice_layers(vertices @ rotation.T, faces, cell, height)
         hanging = find_hanging(layers, printable)
-        area = np.bincount(hanging.kind, hanging.area, len(KINDS))
+        area = np.bincount(hanging.kind, hanging.area, len(KINDS)).astype(np.float64)
         stands = np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_FOOT_MM2
         if stands and (best is None or area.sum() < best[0]):
-            turn: dict[str, Value] = {"rotate_x_deg": x_deg, "rotate_y_deg": y_deg}
-            best = float(area.sum()), {option: angle for option, angle in turn.items() if angle}, area
+            angles = (("rotate_x_deg", x_deg), ("rotate_y_deg", y_deg))
+            turn: dict[str, Value] = {option: angle for option, angle in angles if angle}
+            best = float(area.sum()), turn, area
         if area.sum() == 0 or time.monotonic() - begin > MAX_TRIAL_S:
             break
     return ({}, np.zeros(len(KINDS))) if best is None else best[1:]
