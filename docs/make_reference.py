@@ -6,7 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reference_pages import cli, decisions, errors, hooks, http, man, metrics, options, plugin_formats, settings, typed_options
+from reference_pages import (
+    cli,
+    decisions,
+    errors,
+    hooks,
+    http,
+    man,
+    metrics,
+    options,
+    plugin_formats,
+    settings,
+    typed_options,
+)
 
 DOCS = Path(__file__).parent
 

@@ -13,7 +13,12 @@ import pytest
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
-MODULES = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "benchmarks").rglob("*.py"))
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "benchmarks").rglob("*.py")
+    # other interpreters run these
+    if path.parent.name != "programs"
+)
 OPTIONAL = {"OCP", "fastapi", "httpx", "litestar", "playwright", "procrastinate", "psycopg", "sqlalchemy", "uvicorn"}
 """Packages of extras and dependency groups that benchmarks import."""
 

@@ -138,7 +138,7 @@ def test_a_page_in_german(tmp_path: Path) -> None:
     assert check(model, "--checks", "mesh", "--report", tmp_path / "box.html", "--language", "de").exit_code == 1
     page = Page((tmp_path / "box.html").read_bytes())
     assert page.list_tags("html") == [{"lang": "de"}]
-    for text in ("Druckt nicht", "Fehler", "Netz", "Abhilfe", "10,00", "4 Kanten sind offen; Slicer"):
+    for text in ("Nicht druckbar", "Fehler", "Netz", "Abhilfe", "10,00", "4 Kanten sind offen; Slicer"):
         assert text in page.text
 
 

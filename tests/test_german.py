@@ -104,17 +104,17 @@ def test_every_stage_is_german() -> None:
         (
             ("check", str(EXAMPLE)),
             (
-                "so nicht druckbar",
+                "nicht druckbar",
                 "Fehler: 16 Kanten sind offen; Slicer schließen das Loch nach Belieben oder lassen das Teil weg; "
                 "--repair behebt es [open_edges]",
                 "bei 62,2 / 1,2 / 1 (9);",
                 "Abhilfe: meshhub convert",
-                "braucht 17,8 g pla, davon 0,496 g Stützen; etwa 1 h 40 min (± 25 %)",
+                "braucht 17,3 g pla; etwa 1 h 38 min (± 25 %)",
             ),
         ),
         (
             ("quote", str(EXAMPLE), "--rates", str(RATES), "--quantity", "12"),
-            ("  Gewicht  17,8 g pla, davon", "nach Modell", "Maschinenzeit              70,32 EUR", ", je 7,58"),
+            ("  Gewicht  17,3 g pla", "nach Modell", "Maschinenzeit              68,43 EUR", ", je 7,39"),
         ),
         (
             ("explain", str(EXAMPLE), "out.3mf", "--repair"),

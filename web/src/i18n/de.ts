@@ -158,7 +158,7 @@ export const de: Catalog = {
     limits: "Grenzwerte",
     verdict_ready: "Bereit",
     verdict_check_this: "Bitte prüfen",
-    verdict_will_not_print: "Druckt nicht",
+    verdict_will_not_print: "Nicht druckbar",
     passDetail: "Keine Prüfung hat ein Problem gefunden.",
     count_error: ["{n} Fehler", "{n} Fehler"],
     count_warning: ["{n} Warnung", "{n} Warnungen"],
