@@ -652,7 +652,8 @@ export const de: Catalog = {
     lattice_overlaps: "Die Streben eines Gitters überschneiden sich ({count}); Slicer vereinigen sie.",
     missing_relationship: "Die Datei nennt ihr Modell nicht; das wahrscheinliche wurde gelesen: {name}.",
     missing_texture: "Die Textur {name} fehlt oder ist nicht lesbar.",
-    modifiers_not_found: "{count} Modifikatoren des Slicer-Projekts wurden im Modell nicht gefunden und können massiv sein.",
+    modifiers_not_found:
+      "{count} Modifikatoren des Slicer-Projekts wurden im Modell nicht gefunden und können massiv sein.",
     modifiers_skipped: "Modifikatoren und Stützbereiche wurden weggelassen.",
     filament_types_replaced:
       "{printer} hat für diese Filamente keine Voreinstellung: {filaments}. Sie sind im Projekt PLA.",

@@ -637,7 +637,8 @@ export const es: Catalog = {
     lattice_overlaps: "Las barras de una celosía se solapan ({count}); los laminadores las unen.",
     missing_relationship: "El archivo no nombra su modelo; se leyó el más probable: {name}.",
     missing_texture: "La textura {name} falta o no se puede leer.",
-    modifiers_not_found: "No se encontraron en el modelo {count} modificadores del proyecto; pueden haberse convertido en sólidos.",
+    modifiers_not_found:
+      "No se encontraron en el modelo {count} modificadores del proyecto; pueden haberse convertido en sólidos.",
     modifiers_skipped: "Se omitieron modificadores y zonas de soporte.",
     filament_types_replaced: "{printer} no tiene preajuste para estos filamentos: {filaments}. Son PLA en el proyecto.",
     larger_than_plate: "{count} de {total} piezas son mayores que la placa de la impresora {printer} ({size}).",

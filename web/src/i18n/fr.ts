@@ -642,7 +642,8 @@ export const fr: Catalog = {
     lattice_overlaps: "Les barres d’un treillis se chevauchent ({count}) ; les trancheurs les unissent.",
     missing_relationship: "Le fichier ne nomme pas son modèle ; le plus probable a été lu : {name}.",
     missing_texture: "La texture {name} manque ou est illisible.",
-    modifiers_not_found: "{count} modificateurs du projet sont introuvables dans le modèle et sont peut-être devenus solides.",
+    modifiers_not_found:
+      "{count} modificateurs du projet sont introuvables dans le modèle et sont peut-être devenus solides.",
     modifiers_skipped: "Modificateurs et zones de support ont été omis.",
     filament_types_replaced:
       "{printer} n’a pas de préréglage pour ces filaments : {filaments}. Ils sont en PLA dans le projet.",
