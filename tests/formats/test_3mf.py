@@ -189,6 +189,25 @@ def test_a_file_that_builds_no_model_says_so() -> None:
         read(package(model(thing(2, more='type="solidsupport"'), '<item objectid="2"/>')), DEFAULTS)
 
 
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        ('<item objectid="3"/>', "only support structures, modifiers"),
+        ('<item objectid="4"/><item objectid="2"/>', "only support structures, modifiers"),
+        ('<item objectid="2"/><item objectid="1" printable="0"/>', "marks its models as not printable"),
+    ],
+)
+def test_the_reason_for_an_empty_model_is_true(build: str, reason: str) -> None:
+    resources = (
+        thing()
+        + thing(2, more='type="support"')
+        + thing(3, '<components><component objectid="2"/></components>')
+        + thing(4, "<mesh><vertices/><triangles/></mesh>")
+    )
+    with pytest.raises(EmptyModel, match=reason):
+        read(package(model(resources, build)), DEFAULTS)
+
+
 def test_a_file_whose_items_are_all_unprintable_is_read() -> None:
     result, notes = read_with_codes(package(model(thing(), '<item objectid="1" printable="0"/>')))
     assert result.face_count == 12 and notes == {"not_printable_read"}

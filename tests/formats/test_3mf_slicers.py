@@ -14,6 +14,7 @@ import pytest
 from meshhub import InvalidOption, Registry, UnreadableFile
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read
+from meshhub.errors import EmptyModel
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Scene
 from meshhub.model.source import Source, Target
@@ -266,6 +267,29 @@ def test_volumes_that_cura_does_not_print_are_left_out(key: str, shown: str, is_
     assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
     assert set(notes) == {"modifiers_skipped"}
     assert notes["modifiers_skipped"].endswith(shown)
+
+
+CURA = "http://software.ultimaker.com/xml/cura/3mf/2015/10"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        f'<settings xmlns="{CURA}"><setting key="infill_mesh">True</setting></settings>',
+        '<metadatagroup><metadata name="custom0:infill_mesh">True</metadata></metadatagroup>',
+    ],
+)
+def test_cura_settings_of_older_versions_and_with_other_prefixes_are_read(settings: str) -> None:
+    resources = thing(1) + thing(2, mesh_xml(scale=9) + settings)
+    text = model(resources, '<item objectid="1"/><item objectid="2"/>', f'xmlns:custom0="{CURA}"')
+    scene, notes = load(package(text))
+    assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
+    assert set(notes) == {"modifiers_skipped"}
+
+
+def test_a_project_of_modifiers_alone_is_empty() -> None:
+    with pytest.raises(EmptyModel, match="only support structures, modifiers"):
+        load(project("bambu", {"a": mesh_xml()}, kinds={"a": "modifier_part"}))
 
 
 @pytest.mark.parametrize("dialect", ["bambu", "orca"])

@@ -48,6 +48,9 @@ PAINT = {
 """Kind of paint for each triangle attribute of slicers, by local name: PrusaSlicer writes a prefix
 (`slic3rpe:custom_seam`), BambuStudio and OrcaSlicer do not (`paint_seam`)."""
 
+CURA = "http://software.ultimaker.com/xml/cura/3mf/2015/10"
+"""Namespace of the settings of Cura."""
+
 CURA_KEYS = frozenset(f"cura:{key}_mesh" for key in ("infill", "cutting", "support", "anti_overhang")) | {
     "cura:extruder_nr"
 }

@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
     BALLS,
     BEAM_LATTICE,
     CORE,
+    CURA,
     CURA_KEYS,
     MATERIAL,
     MAX_PARTS_COUNT,
@@ -170,6 +171,9 @@ class _ModelParser:
         if self._object is not None and namespace in (BEAM_LATTICE, BALLS):
             self._open.append(self._start_lattice_element(self._object, local, attributes))
             return
+        if self._object is not None and namespace == CURA:
+            self._open.append(self._start_cura_setting(self._object.cura, attributes) if local == "setting" else None)
+            return
         if self._object is not None:
             self._object.foreign.add(namespace)
         self._open.append(None)
@@ -207,11 +211,19 @@ class _ModelParser:
     def _start_metadata(self, attributes: Attributes, _at: int) -> Callable[[], None] | None:
         name = attributes.get("name", "")
         if self._object is not None:
-            metadata = self._object.cura if name in CURA_KEYS else None
-        else:
-            metadata = self.document.metadata if len(self._open) == 1 and name else None
-        if metadata is None:
-            return None
+            prefix, _, key = name.rpartition(":")
+            if self._prefixes.get(prefix) == CURA:
+                name = f"cura:{key}"
+            return self._collect_text(self._object.cura, name) if name in CURA_KEYS else None
+        return self._collect_text(self.document.metadata, name) if len(self._open) == 1 and name else None
+
+    def _start_cura_setting(self, cura: dict[str, str], attributes: Attributes) -> Callable[[], None] | None:
+        """Read a setting of an object as Cura wrote it before 3MF had metadata of objects."""
+        name = f"cura:{attributes.get('key', '')}"
+        return self._collect_text(cura, name) if name in CURA_KEYS else None
+
+    def _collect_text(self, metadata: dict[str, str], name: str) -> Callable[[], None]:
+        """Collect the text of an element; the function to call at its end adds it to the metadata."""
         pieces: list[str] = []
         self._text, self._text_length = pieces, 0
 

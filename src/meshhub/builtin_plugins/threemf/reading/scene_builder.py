@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class SceneBuilder:
         self._part_counts: dict[_Key, int] = {}
         self._step_counts: dict[_Key, int] = {}
         self._unread = UnreadGeometry()
+        self._has_skipped = False
         self._meshes: list[Mesh] = []
         self._mesh_indices: dict[_Key, int] = {}
 
@@ -107,17 +108,26 @@ class SceneBuilder:
         parts: list[Part] = []
         for item, key in placed:
             parts.extend(self._expand(item, key))
-        if not placed:
-            raise EmptyModel(
-                "the 3MF file builds only support structures, modifiers or other objects that are not a model; "
-                "add the model and export again"
-            )
         if not parts_count:
             self._unread.reject()
+            if not placed or self._has_skipped or self._project.has_skipped:
+                self._reject_skipped()
         self._unread.note_losses()
         self._project.note_losses()
         meshes, parts = self._filaments.assign_materials(self._meshes, parts, self.properties.materials)
         return tuple(meshes), tuple(parts)
+
+    def _reject_skipped(self) -> NoReturn:
+        """Reject a model that has nothing besides what was left out. Raises EmptyModel."""
+        if not all(item.is_printable for item in self.root.items):
+            raise EmptyModel(
+                "the 3MF file marks its models as not printable, and builds only supports or modifiers; "
+                "make the models printable and export again"
+            )
+        raise EmptyModel(
+            "the 3MF file builds only support structures, modifiers or other objects that are not a model; "
+            "add the model and export again"
+        )
 
     def _choose_items(self) -> list[ObjectPlacement]:
         """Return the printable items, or all items of a file that has no printable one."""
@@ -179,6 +189,7 @@ class SceneBuilder:
         if model_object.kind == "model":
             return self._project.leave_out(model_object)
         kind = _SKIPPED_KINDS.get(model_object.kind, f"objects of type {quote(model_object.kind)}")
+        self._has_skipped = True
         note("not_a_model_skipped", f"{kind} were left out")
         return True
 

@@ -138,6 +138,11 @@ class SlicerProject:
             self._copy_count += _count_copies(model_object.components, volumes)
             self._skipped.update(_apply_volumes(model_object, volumes))
 
+    @property
+    def has_skipped(self) -> bool:
+        """Whether volumes that are not printed were left out."""
+        return bool(self._skipped)
+
     def leave_out(self, model_object: ModelObject) -> bool:
         """Return whether Cura does not print an object, and count it once if so."""
         cura = model_object.cura
