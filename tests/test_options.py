@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from meshhub import Registry
+from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.errors import InvalidOption, MeshhubError
 from meshhub.model.options import (
     OptionField,
@@ -198,6 +199,12 @@ def test_lengths_have_units(text: str, millimeters: float) -> None:
 )
 def test_angles_and_percentages_have_units(name: str, text: str, value: float) -> None:
     assert Registry(entry_points=False).options[name].parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["1.24 g/cm3", "1.24g/cm^3", "1.24 g/cm³"])
+def test_densities_have_units(text: str) -> None:
+    (density,) = (field for field in option_fields(PrintOptions) if field.name == "print_density_g_cm3")
+    assert density.parse(text) == 1.24
 
 
 @pytest.mark.parametrize(

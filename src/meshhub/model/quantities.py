@@ -22,7 +22,7 @@ UNITS: Mapping[str, Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 """Factors of units by the end of the name of an option."""
 
-_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*(\D*)", re.ASCII)
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*(.*)", re.ASCII)
 """Decimal number and the rest; unlike `float`, it excludes underscores, infinity, NaN and digits of other scripts."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,(?!\d{3}\b)\d+\s*\D*", re.ASCII)
