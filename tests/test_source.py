@@ -109,6 +109,15 @@ def test_text_is_converted_to_utf_8(tmp_path: Path, encoding: str) -> None:
             assert file.read().decode() == expected
 
 
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbf\x3f" * 300, b"(\0)\0*\0" * 8 + b"\x3f" * 40])
+def test_binary_data_that_look_like_text_can_be_read_unchanged(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(data)
+    for source in (Source.from_path(path), Source.from_bytes(data, "a.bin")):
+        assert source.read() != data
+        assert source.read_binary() == data
+
+
 @pytest.mark.parametrize(
     "data", [b"\xff\xfe" + bytes(200), b"\xff\xfe" + b"\x00\xd8" * 200, b"a\0b\0" * 8 + bytes(100), b"\xff\xd8\xff\xe0"]
 )

@@ -442,6 +442,23 @@ def test_specular_glossiness_gives_its_diffuse_color() -> None:
     assert (material.base_color_image, material.metallic, material.roughness) == (0, 0, 0.75)
 
 
+def test_a_buffer_that_starts_as_text_is_read_as_it_is() -> None:
+    points = np.full((3, 3), 1.5, np.float32) + np.eye(3, dtype=np.float32) / 3
+    points.reshape(-1)[0] = np.frombuffer(b"\xef\xbb\xbf\x3f", np.float32)[0]
+    document = {
+        "asset": {"version": "2.0"},
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "buffers": [{"uri": "a.bin", "byteLength": 36}],
+        "bufferViews": [{"buffer": 0, "byteLength": 36}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}],
+    }
+    # zeros would show that the buffer is not text
+    content = points.tobytes().replace(b"\0", b"\1")
+    scene = load(json.dumps(document).encode(), **{"a.bin": content})
+    assert np.array_equal(scene.meshes[0].vertices, np.frombuffer(content, np.float32).reshape(3, 3))
+
+
 def test_a_missing_image_is_named_and_a_companion_is_used() -> None:
     document = square(material=0)
     document.json |= {

@@ -148,6 +148,10 @@ class Source:
         """Return the content."""
         return as_utf8(self._read_raw())
 
+    def read_binary(self) -> bytes:
+        """Return the content as it is in the file, for data that is never text, such as buffers and images."""
+        return self._read_raw()
+
     def open(self) -> BinaryIO:
         """Open the content for binary reading, for files that need not be in memory as a whole. Close it after use."""
         path = self.path

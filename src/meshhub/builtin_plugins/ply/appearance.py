@@ -139,7 +139,7 @@ def read_textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...
         key = str(companion.path or companion.name)
         if key not in image_index:
             image_index[key] = len(images)
-            data = companion.read()
+            data = companion.read_binary()
             images.append(Image(data, detect_media_type(data), file_name))
         stem = file_name.rpartition(".")[0] or file_name
         materials.append(Material(name=stem, base_color_image=image_index[key]))

@@ -65,7 +65,7 @@ class Buffers:
         # many spellings can name one file, which is kept only once
         key = str(companion.path or companion.name)
         if key not in self._companions:
-            self._companions[key] = companion.read()
+            self._companions[key] = companion.read_binary()
         return self._companions[key]
 
     def spend(self, rows: int) -> None:

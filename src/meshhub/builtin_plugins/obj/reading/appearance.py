@@ -317,7 +317,7 @@ class _TextureImages:
         key = str(companion.path or companion.name)
         if key not in self._index_of_file:
             self._index_of_file[key] = len(self.images)
-            data = companion.read()
+            data = companion.read_binary()
             file_name = printable(reference[:_MAX_IMAGE_NAME_LENGTH]).replace("\\", "/").rpartition("/")[2]
             self.images.append(Image(data, detect_media_type(data), file_name.rpartition(".")[0] or file_name))
         return self._index_of_file[key]
