@@ -205,6 +205,7 @@ MANGLED = {
     "comments": lambda s: "# made\n" + s.replace("\n", " # note solid vertex 1 2\n"),
     "decimal commas": lambda s: s.replace("10", "10,0").replace("20", "20,000"),
     "commas between": lambda s: s.replace("vertex 10 ", "vertex 10.0, "),
+    "commas after every number": lambda s: s.replace("vertex 10 ", "vertex 10.0, ").replace(" 20\n", " 20,\n"),
     "exponents": lambda s: s.replace(" 10", " +1.0E+01"),
     "mixed case": lambda s: s.replace("endfacet", "ENDFACET", 3).replace("outer loop", "Outer Loop", 5),
     "upper case end": lambda s: s.replace("endsolid", "ENDSOLID"),
@@ -221,6 +222,17 @@ def test_irregular_text_is_read(how: str) -> None:
     scene, notes = load_with_notes(data)
     assert_is_the_brick(scene)
     assert notes == []
+
+
+def test_separators_of_thousands_are_read() -> None:
+    scene = load(text(CORNERS).replace("vertex 10 ", "vertex 1,000.0 ").encode())
+    assert max(mesh.vertices[:, 0].max() for mesh in scene.meshes) == 1000
+
+
+def test_a_decimal_comma_beside_decimal_points_is_rejected() -> None:
+    mixed = text(CORNERS).replace("vertex 10 ", "vertex 10.5 ").replace("vertex 0 ", "vertex 0,5 ")
+    with pytest.raises(UnreadableFile, match="'0,5' in place of a number"):
+        load(mixed.encode())
 
 
 def test_text_without_a_header_is_read_with_a_note() -> None:

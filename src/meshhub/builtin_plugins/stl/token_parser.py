@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from meshhub.toolkit.columns import IS_BLANK, Irregular, find_irregular_line, re
 from meshhub.toolkit.polygons import triangulate
 
 Index = NDArray[np.intp]
+
+_SEPARATOR = re.compile(rb",(?=\n)|^,|(?<=\d),(?=\d{3}(?:[,.e\n]))", re.MULTILINE)
+"""Comma between numbers or thousands, in a text with decimal points; any other one makes the number unreadable."""
 
 
 class CutOff(Irregular):
@@ -106,8 +110,8 @@ def _parse_numbers(column: bytes, count: int) -> Float64:
     """Parse `count` numbers, one per line, with decimal points or commas. Raises BadNumber, Irregular."""
     words = column
     if b"," in column:
-        # "1,5" has a decimal comma; in "1.5," the comma separates numbers
-        column = column.replace(b",", b"" if b"." in column else b".")
+        # "1,5" has a decimal comma; in "1.5," the comma separates numbers, and in "1,000.5" thousands
+        column = _SEPARATOR.sub(b"", column) if b"." in column else column.replace(b",", b".")
     try:
         numbers: Float64 = read_rows(column, 1, "f8")[:, 0]
     except Irregular:
