@@ -124,6 +124,17 @@ def test_volumes_that_are_not_printed_are_left_out(metadata: tuple[tuple[str, st
     assert [note.message.rpartition("; ")[2] for note in report.notes] == ([kind] if kind else [])
 
 
+@pytest.mark.parametrize(("second", "count", "code"), [("0", 2, "not_printable_read"), ("1", 1, "instance_skipped")])
+def test_instances_are_all_read_if_none_is_printable(second: str, count: int, code: str) -> None:
+    instances = "".join(
+        f'<instance objectid="1"><deltax>{9 * number}</deltax><printable>{value}</printable></instance>'
+        for number, value in enumerate(("0", second))
+    )
+    data = amf(after=f'<constellation id="8">{instances}</constellation>')
+    assert len(read(data).parts) == count
+    assert code in codes(data)
+
+
 def test_objects_and_constellations_have_ids_of_their_own() -> None:
     """PrusaSlicer and Slic3r number objects from 0, and name their only constellation 1."""
     brick = amf().partition(b"<object")[2].partition(b"</object>")[0].partition(b">")[2]

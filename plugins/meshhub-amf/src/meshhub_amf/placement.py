@@ -37,6 +37,10 @@ def place_objects(root: Element, objects: Objects, *, is_radians: bool) -> tuple
     instances = [instance for element in constellations.values() for instance in element.findall("instance")]
     walk = _Walk(constellations, objects, is_radians)
     placed = {walk.find(instance.get("objectid", "")) for instance in instances}
+    has_printable = any(map(_is_printable, instances)) or any((True, name) not in placed for name in objects)
+    if instances and not has_printable:
+        note("not_printable_read", "the file marks all its objects as not printable; all of them were read")
+        walk.skips_unprintable = False
     parts: list[Part] = []
     for target in (*((False, name) for name in constellations), *((True, name) for name in objects)):
         if target in placed:
@@ -60,6 +64,10 @@ def index_by_id(elements: list[Element]) -> dict[str, Element]:
     return index
 
 
+def _is_printable(instance: Element) -> bool:
+    return (instance.findtext("printable") or "1").strip() != "0"
+
+
 Target = tuple[bool, str]
 """Whether an id is that of an object, and the id; programs count objects and constellations separately."""
 
@@ -77,10 +85,12 @@ class _Walk:
 
     Attributes:
         visited: Ids of the constellations that were expanded.
+        skips_unprintable: Whether instances that are marked as not printable are left out.
     """
 
     def __init__(self, constellations: Mapping[str, Element], objects: Objects, is_radians: bool) -> None:
         self.visited: set[str] = set()
+        self.skips_unprintable = True
         self._constellations = constellations
         self._objects = objects
         self._is_radians = is_radians
@@ -128,7 +138,7 @@ class _Walk:
 
     def _read_placements(self, constellation: Element) -> Iterator[_Placement]:
         for instance in constellation.findall("instance"):
-            if (instance.findtext("printable") or "1").strip() == "0":
+            if self.skips_unprintable and not _is_printable(instance):
                 note("instance_skipped", "skipped an instance that is marked as not printable")
                 continue
             yield _Placement(
