@@ -111,6 +111,18 @@ def test_a_file_or_folder_with_the_name_of_a_format_is_a_path(tmp_path: Path) ->
     assert (tmp_path / "obj").read_text() == "mine"
 
 
+@pytest.mark.parametrize("arguments", [("stl",), (".", "--to", "stl"), ("--to", "stl")])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_derived_name_that_is_the_input_says_so(
+    tmp_path: Path, arguments: tuple[str, ...], force: tuple[str, ...]
+) -> None:
+    before = write_stl(tmp_path / "a.stl").read_bytes()
+    done = meshhub_cli("convert", "a.stl", *arguments, *force, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"a.stl is the input itself" in done.stderr
+    assert (tmp_path / "a.stl").read_bytes() == before
+
+
 @pytest.mark.parametrize("arguments", [("ply",), (".", "--to", "ply"), ("./", "--to", "ply")])
 def test_a_model_of_another_program_at_a_derived_name_is_kept(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     write_stl(tmp_path / "a.stl")

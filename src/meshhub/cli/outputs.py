@@ -73,6 +73,7 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
         return source, _name_in_folder(registry, source, second, flags)
     if flags.to is None and _is_format(registry, second):
         output = _name_beside(registry, source, second, flags)
+        check_distinct(source, output.path)
         return source, _keep_original(registry, output, flags)
     return source, _check_second_path(registry, source, second, flags)
 
@@ -153,6 +154,7 @@ def _name_in_folder(registry: Registry, source: str, folder: str, flags: Convert
     target = Path(folder) / derive_name(Path(source), find_format(registry, flags.to), flags.name)
     if leads_elsewhere(target, Path(folder)):
         raise click.UsageError(f"{target} is a link to another file; give that file, or another one, as OUTPUT")
+    check_distinct(source, str(target))
     return _keep_original(registry, Output(str(target), flags.to, folder=Path(folder)), flags)
 
 
