@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from meshhub import Source, Target
+from meshhub import Registry, Source, Target
 
 
 @pytest.fixture
@@ -92,6 +92,11 @@ def test_a_target_lists_its_files(tmp_path: Path) -> None:
         target.companion("m.mtl", b"678")
         assert (target.names, target.size) == (("m.obj", "m.mtl"), 5)
         assert (target.read(), target.read("m.mtl")) == (b"12345", b"678")
+
+
+def test_a_text_in_utf_16_may_end_with_a_zero() -> None:
+    source = Source.from_bytes("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n\0".encode("utf-16"), "a.obj")
+    assert Registry(entry_points=False).inspect(source).model.faces == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])

@@ -35,7 +35,8 @@ def as_utf8(data: bytes) -> bytes:
     encoding = _find_encoding(data[:_UNMARKED_BYTES])
     if encoding is None:
         return data
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
+    # some programs end a text with a zero character
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(data).removesuffix("\0")
     if "\0" in text or text.count("\ufffd") > len(text) * _MAX_INVALID_RATIO:
         return data
     return _DECLARATION.sub(rb"\1", text.encode(), count=1)
