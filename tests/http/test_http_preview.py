@@ -130,7 +130,7 @@ def test_a_measure_colors_the_surface(service: Running) -> None:
 def test_a_measure_has_a_default_limit(service: Running) -> None:
     document, _ = preview(service, ("part.stl", ASCII_STL), color_by="overhang")
     scale = document["asset"]["extras"]["meshhub"]["scale"]
-    assert (scale["unit"], scale["limit"], scale["top"], scale["is_open"]) == ("degrees", 45.0, 90.0, False)
+    assert (scale["unit"], scale["limit"], scale["top"], scale["is_open"]) == ("degrees", 35.0, 90.0, False)
     assert "COLOR_0" in document["meshes"][0]["primitives"][0]["attributes"]
 
 
