@@ -40,7 +40,7 @@ CASES = (
     Case("cad", "brep", "brep", ("Gmsh, solids", "FreeCAD, solids"), True, options=_FINE_BREP),
     Case("cad", "dxf", "dxf", ("trimesh",), False, measure_base, {"dxf_tolerance_mm": 1e-3}),
     Case("cad", "iges", "iges", ("Gmsh, solids", "FreeCAD, solids"), True, options=_FINE_IGES),
-    Case("cad", "svg", "svg", ("trimesh",), False, measure_base, {"svg_tolerance_mm": 1e-3}),
+    Case("cad", "svg", "svg", ("resvg", "trimesh"), False, measure_base, {"svg_tolerance_mm": 1e-3}),
     Case("collada", "dae", "dae", ("assimp", "three.js", "Blender"), True),
     Case("gcode", "gcode", "gcode", ("slicer", "Printrun"), False, measure_filament),
     Case("ifc", "ifc", "ifc", ("web-ifc",)),

@@ -175,6 +175,7 @@ JUDGES = {
         Module("LightUSD", "usd", "lightusd", python=OWN),
         Module("Gmsh, solids", "solids", "gmsh", python=OWN, suffix=".json"),
         Module("trimesh", "outlines", "trimesh", python=OWN, suffix=".json"),
+        Module("resvg", "painting", "resvg_py", suffix=".json"),
         Module("Printrun", "filament", "printrun", suffix=".json"),
         Slicer("slicer", ".json"),
         Module("VTK", "cells", "vtk", "vtk"),
