@@ -47,7 +47,7 @@ SCAD = Format(
 )
 SVG = Format(
     id="svg",
-    label="SVG profile",
+    label="SVG profile (experimental)",
     extensions=(".svg",),
     media_types=("image/svg+xml",),
     specification="https://www.w3.org/TR/SVG2/",

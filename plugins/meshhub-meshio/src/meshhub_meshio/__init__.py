@@ -24,16 +24,16 @@ class _Row(NamedTuple):
 
 FORMATS = (
     _Row("vtk", "VTK", (".vtk",), "https://docs.vtk.org/en/latest/vtk_file_formats", has_data=True),
-    _Row("vtu", "VTK unstructured grid", (".vtu",), "https://docs.vtk.org/en/latest/vtk_file_formats", has_data=True),
+    _Row("vtu", "VTK unstructured grid (experimental)", (".vtu",), "https://docs.vtk.org/en/latest/vtk_file_formats", has_data=True),
     _Row("gmsh", "Gmsh", (".msh",), "https://gmsh.info/doc/texinfo/gmsh.html#MSH-file-format", has_data=True),
     _Row("abaqus", "Abaqus input", (".inp",), "Abaqus keywords reference"),
-    _Row("nastran", "Nastran bulk data", (".bdf", ".nas", ".fem"), "MSC Nastran quick reference guide"),
+    _Row("nastran", "Nastran bulk data (experimental)", (".bdf", ".nas", ".fem"), "MSC Nastran quick reference guide"),
     _Row("med", "MED of Salome", (".med",), "https://docs.salome-platform.org", has_sniffer=False, has_data=True),
     _Row("xdmf", "XDMF", (".xdmf", ".xmf"), "https://www.xdmf.org/index.php/XDMF_Model_and_Format", has_data=True),
     _Row("tetgen", "TetGen", (".ele", ".node"), "https://wias-berlin.de/software/tetgen", has_sniffer=False),
     _Row("su2", "SU2 mesh", (".su2",), "https://su2code.github.io/docs_v7/Mesh-File/"),
     _Row("medit", "Medit", (".mesh", ".meshb"), "INRIA technical report 0253"),
-    _Row("netgen", "Netgen", (".vol",), "https://ngsolve.org"),
+    _Row("netgen", "Netgen (experimental)", (".vol",), "https://ngsolve.org"),
     _Row("avsucd", "AVS UCD", (".avs",), "AVS developer's guide", has_data=True),
     _Row("flac3d", "FLAC3D grid", (".f3grid",), "FLAC3D user's guide"),
 )  # fmt: skip

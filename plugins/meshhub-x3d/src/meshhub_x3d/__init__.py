@@ -8,7 +8,7 @@ MESHHUB_API = "1.0"
 
 _X3D = Format(
     id="x3d",
-    label="X3D",
+    label="X3D (experimental)",
     extensions=(".x3d", ".x3dv", ".x3dz", ".x3dvz"),
     media_types=("model/x3d+xml", "model/x3d-vrml"),
     magic=(Magic(b"#X3D V"),),
