@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,11 @@ def list_modules(code: str, *arguments: str) -> set[str]:
     ids=" ".join,
 )
 def test_a_command_that_converts_nothing_imports_little(arguments: tuple[str, ...]) -> None:
-    assert not list_modules(LISTING, *arguments) & UNUSED
+    used = list_modules(LISTING, *arguments)
+    if importlib.util.find_spec("OCP") is None:
+        # what is missing is named by the metadata of the distribution
+        used -= list_modules("import sys, importlib.metadata; print(*sys.modules, file=sys.stderr)")
+    assert not used & UNUSED
 
 
 def test_the_service_imports_no_numpy() -> None:

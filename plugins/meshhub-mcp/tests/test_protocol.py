@@ -98,7 +98,7 @@ def test_every_tool_over_http(server: Server, brick: str) -> None:
     assert (server.folder / target).read_bytes().startswith(b"PK")
     assert inspect.structured_content["model"]["watertight"]
     assert inspect.structured_content["model"]["volume_mm3"] == pytest.approx(6000)
-    assert check.structured_content["verdict"] == "pass"
+    assert check.structured_content["verdict"] == "ready"
     assert [step["step"] for step in check.structured_content["checks"]] == ["mesh"]
     assert quote.structured_content["estimate"]["volume_mm3"] == pytest.approx(6000)
     assert quote.structured_content["price"] is None

@@ -24,7 +24,13 @@ class _Row(NamedTuple):
 
 FORMATS = (
     _Row("vtk", "VTK", (".vtk",), "https://docs.vtk.org/en/latest/vtk_file_formats", has_data=True),
-    _Row("vtu", "VTK unstructured grid (experimental)", (".vtu",), "https://docs.vtk.org/en/latest/vtk_file_formats", has_data=True),
+    _Row(
+        "vtu",
+        "VTK unstructured grid (experimental)",
+        (".vtu",),
+        "https://docs.vtk.org/en/latest/vtk_file_formats",
+        has_data=True,
+    ),
     _Row("gmsh", "Gmsh", (".msh",), "https://gmsh.info/doc/texinfo/gmsh.html#MSH-file-format", has_data=True),
     _Row("abaqus", "Abaqus input", (".inp",), "Abaqus keywords reference"),
     _Row("nastran", "Nastran bulk data (experimental)", (".bdf", ".nas", ".fem"), "MSC Nastran quick reference guide"),
