@@ -28,7 +28,8 @@ _DECLARATION = re.compile(rb"(\s*<\?xml\b[^<>]{0,200}?)\sencoding\s*=\s*(?:\"[^\
 def as_utf8(data: bytes) -> bytes:
     """Return a text in UTF-16 or UTF-32 as UTF-8, without a byte order mark; all other data unchanged.
 
-    An XML declaration loses its encoding, which is no longer right. Characters that the end cuts off are left out.
+    The encoding is removed from an XML declaration, because it no longer applies. A character that the end of the data
+    cuts off is left out.
     """
     if data.startswith(codecs.BOM_UTF8) and b"\0" not in data[:_TEXT_BYTES]:
         return data[len(codecs.BOM_UTF8) :]

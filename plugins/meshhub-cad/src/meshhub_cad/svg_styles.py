@@ -284,7 +284,7 @@ def is_physical(text: str) -> bool:
 
 
 def reference_of(value: str) -> str | None:
-    """Return the id in a value such as url(#id); None if it is no such value."""
+    """Return the id in a value such as url(#id); None for another value."""
     match = re.match(r"""url\(\s*["']?\s*#([^"')]+?)\s*["']?\s*\)""", value)
     return match[1] if match else None
 

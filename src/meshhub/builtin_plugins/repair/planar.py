@@ -25,7 +25,7 @@ MAX_TWO_FOLD_CORNERS = 12
 """Corners of a loop in three planes; each chord is tried with each other one."""
 
 STRAIGHT_COSINE = 1 - 1e-6
-"""Cosine of a turn above which a point is no corner; 0.08°."""
+"""Cosine of a turn above which a point is not a corner; 0.08°."""
 
 MAX_FRAME_COUNT = 64
 """Largest loops that are tested as frames of other loops; bounds the time."""

@@ -181,7 +181,7 @@ def _build_material(
         listed = ", ".join(f"{key.capitalize()} {quote(statements[key])}" for key in malformed[:_MAX_LISTED_COUNT])
         note(
             "value_ignored",
-            f"material {quote(name)}: ignored what is not a number or a color: {listed}; export the material again",
+            f"material {quote(name)}: ignored invalid values: {listed}; export the material again",
         )
     image = images.index(base)
     base_color = parse_color(statements.get("kd"))
