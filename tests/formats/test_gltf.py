@@ -577,7 +577,7 @@ def test_meshopt_is_read() -> None:
 def test_meshopt_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = meshopt_bytes()
     monkeypatch.setattr(meshopt, "is_available", lambda: False)
-    with pytest.raises(UnreadableFile, match=r"EXT_meshopt_compression.*meshhub\[meshopt\]"):
+    with pytest.raises(UnreadableFile, match=r'EXT_meshopt_compression.*pip install "meshoptimizer'):
         load(data)
 
 
