@@ -69,3 +69,13 @@ def _find_wedges(group: Index, forward: NDArray[np.bool_]) -> tuple[Index, Index
     after = np.where(is_last, np.searchsorted(group, group), places + 1)
     backward = np.flatnonzero(~forward & forward[after])
     return backward, after[backward]
+
+
+def choose_independent_pairs(half: Index, mate: Index, face_count: int) -> tuple[Index, Index]:
+    """Return the pairs of half-edges whose faces are not used by an earlier pair; `mate` is -1 for none."""
+    users = np.concatenate([half // 3, np.where(mate >= 0, mate // 3, half // 3)])
+    owner = np.tile(np.arange(len(half)), 2)
+    first = np.full(face_count, len(half), np.intp)
+    np.minimum.at(first, users, owner)
+    chosen = (first[users] == owner).reshape(2, -1).all(axis=0)
+    return half[chosen], mate[chosen]

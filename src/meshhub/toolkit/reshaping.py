@@ -14,9 +14,10 @@ from scipy.spatial import cKDTree
 from meshhub.errors import ConversionFailed, quote
 from meshhub.model.progress import track
 from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, unit_vectors, weld, welded
+from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, unit_vectors, weld
 from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance, has_defects_in_file
-from meshhub.toolkit.topology import edge_statistics, remove_degenerate_faces
+from meshhub.toolkit.topology import edge_statistics, first_members
+from meshhub.toolkit.touching_edges import SeparatedMesh, separate_touching_edges
 
 _FLAT_RATIO = 1e-9
 """Ratio of the shortest to the longest axis of a matrix, below which the matrix flattens a mesh."""
@@ -112,13 +113,20 @@ def reshaped_in_place(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) 
 
 
 def solid_surface(mesh: Mesh, parts: list[Part]) -> tuple[Float64, Int32]:
-    """Return the welded points (u, 3) and proper faces (k, 3) of a mesh that must be a solid.
+    """Return the points (u, 3) and proper faces (k, 3) of a mesh that must be a solid.
+
+    Points are welded, except where the solid touches itself; see `separate_touching_edges`.
 
     Raises:
         ConversionFailed: The mesh is open, non-manifold, inconsistently oriented or inside out.
     """
-    points, faces = welded(mesh)
-    faces = remove_degenerate_faces(faces)
+    return _separate_solid(mesh, parts).weld()
+
+
+def _separate_solid(mesh: Mesh, parts: list[Part]) -> SeparatedMesh:
+    """Return a mesh that must be a solid, separated where it touches itself; raises like `solid_surface`."""
+    separated = separate_touching_edges(mesh, name_of(mesh, parts))
+    points, faces = separated.weld()
     defects = sum(edge_statistics(faces))
     if defects or len(faces) == 0:
         raise ConversionFailed(
@@ -129,7 +137,7 @@ def solid_surface(mesh: Mesh, parts: list[Part]) -> tuple[Float64, Int32]:
         raise ConversionFailed(
             f"part {name_of(mesh, parts)} is inside out or has no volume; use {{repair}}", options=("repair",)
         )
-    return points, faces
+    return separated
 
 
 def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
@@ -138,23 +146,20 @@ def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
     Raises:
         ConversionFailed: The mesh is open, non-manifold, inconsistently oriented or inside out.
     """
-    solid_surface(mesh, parts)
-    first, index = weld(mesh.vertices)
-    columns = [mesh.vertices, *(values for _, values in _attributes(mesh))]
-    rows = np.arange(len(mesh.vertices))
-    moved = np.flatnonzero(first[index] != rows)
-    a, b, c = index[mesh.faces].T
-    proper = np.flatnonzero((a != b) & (b != c) & (c != a))
+    surface, point, parent = _separate_solid(mesh, parts)
+    columns = [surface.vertices, *(values for _, values in _attributes(surface))]
+    first = first_members(point, int(point.max()) + 1)
+    moved = np.flatnonzero(first[point] != np.arange(len(point)))
     run = manifold3d.Manifold.reserve_ids(1)
     solid = manifold3d.Manifold(
         manifold3d.Mesh64(
             np.concatenate(columns, axis=1).astype(np.float64),
-            mesh.faces[proper].astype(np.uint64),
+            surface.faces.astype(np.uint64),
             merge_from_vert=moved.astype(np.uint64),
-            merge_to_vert=first[index[moved]].astype(np.uint64),
-            run_index=np.array([0, 3 * len(proper)], np.uint64),
+            merge_to_vert=first[point[moved]].astype(np.uint64),
+            run_index=np.array([0, 3 * len(parent)], np.uint64),
             run_original_id=np.array([run], np.uint32),
-            face_id=proper.astype(np.uint64),
+            face_id=parent.astype(np.uint64),
         )
     )
     if solid.status() != manifold3d.Error.NoError:

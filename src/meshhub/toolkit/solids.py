@@ -28,7 +28,8 @@ from meshhub.toolkit.geometry import (
     welded,
 )
 from meshhub.toolkit.patches import divide_patches
-from meshhub.toolkit.topology import Index, edge_statistics, remove_degenerate_faces
+from meshhub.toolkit.topology import Index, edge_statistics, edges, first_members, remove_degenerate_faces
+from meshhub.toolkit.touching_edges import find_touching_edges, separate_touching_edges
 
 TOLERANCE_STEPS = 2.0
 """float32 steps at the largest coordinate; files merge points that are closer, so solids have none that are closer."""
@@ -80,17 +81,18 @@ class Solids:
         Raises:
             ConversionFailed: The mesh is open, non-manifold or inside out.
         """
-        mesh = self.complete(compacted(mesh))
+        label = f"part {quote(name)}" if name else "a part"
+        mesh, point, _ = separate_touching_edges(self.complete(compacted(mesh)), label)
         material = np.full(len(mesh.faces), -1) if mesh.face_material is None else mesh.face_material
         order = np.argsort(material, kind="stable")
         materials, begin = np.unique(material[order], return_index=True)
-        first, index = weld(mesh.vertices)
-        duplicates = np.setdiff1d(np.arange(len(index)), first)
+        first = first_members(point, int(point.max(initial=-1)) + 1)
+        duplicates = np.setdiff1d(np.arange(len(point)), first)
         native = Mesh64(
             self._properties(mesh),
             mesh.faces[order].astype(np.uint64),
             duplicates.astype(np.uint64),
-            first[index[duplicates]].astype(np.uint64),
+            first[point[duplicates]].astype(np.uint64),
             run_index=np.append(3 * begin, 3 * len(order)).astype(np.uint64),
             run_original_id=(self.first_id + 1 + materials).astype(np.uint32),
             # Manifold simplifies flat faces regardless of their attributes, except across ids
@@ -103,8 +105,7 @@ class Solids:
         if solid.status() != Error.NoError or solid.volume() <= 0:
             state = "inside out" if solid.status() == Error.NoError else "open or non-manifold"
             raise ConversionFailed(
-                f"{f'part {quote(name)}' if name else 'a part'} is {state}, so it does not bound a solid; use "
-                f"'{{{self.repair_option}}}'",
+                f"{label} is {state}, so it does not bound a solid; use '{{{self.repair_option}}}'",
                 options=(self.repair_option,),
             )
         return solid
@@ -222,8 +223,13 @@ def surface_of(solid: Manifold) -> Mesh:
 
 
 def is_valid_in_file(mesh: Mesh) -> bool:
-    """Return whether a mesh is closed, manifold and consistently oriented after rounding to float32, as in a file."""
-    return not any(edge_statistics(remove_degenerate_faces(_faces_in_file(mesh))))
+    """Return whether a mesh is closed and consistently oriented after rounding to float32, as in a file.
+
+    It may touch itself along edges, as solids do that slicers print.
+    """
+    faces = remove_degenerate_faces(_faces_in_file(mesh))
+    mesh_edges = edges(faces)
+    return sum(edge_statistics(faces, mesh_edges)) == int(find_touching_edges(faces, mesh_edges).sum())
 
 
 def has_defects_in_file(mesh: Mesh) -> bool:

@@ -18,7 +18,7 @@ from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
-from meshhub.toolkit.topology import following
+from meshhub.toolkit.touching_edges import find_touching_edges
 
 
 class _Wording(NamedTuple):
@@ -88,12 +88,8 @@ def _is_small(defect: Defect) -> bool:
 
 
 def _are_seams(topology: SceneTopology) -> bool:
-    """Return whether as many faces enter each non-manifold edge as leave it, so that only solids meet there."""
-    edges = topology.edges
-    own = edges.size > 2
-    points = topology.faces.ravel()
-    is_forward = points[edges.order] < points[following(edges.order)]
-    return bool((2 * np.add.reduceat(is_forward.astype(np.intp), edges.start)[own] == edges.size[own]).all())
+    """Return whether only solids meet at each non-manifold edge."""
+    return bool(find_touching_edges(topology.faces, topology.edges)[topology.edges.size > 2].all())
 
 
 def _list_doubtful_meshes(topology: SceneTopology) -> list[int]:

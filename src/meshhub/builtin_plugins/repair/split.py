@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, point_normals
 from meshhub.model.scene import Float64
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import weld
-from meshhub.toolkit.pairing import pair_half_edges
+from meshhub.toolkit.pairing import choose_independent_pairs, pair_half_edges
 from meshhub.toolkit.topology import Index
 
 SEPARATION_RATIO = 2e-6
@@ -79,22 +79,12 @@ def split_edges(surface: WeldedMesh) -> tuple[WeldedMesh, int]:
         partner[half_a], partner[half_b] = half_b, half_a
         crowded = mesh_edges.start[mesh_edges.size > 2]
         first = mesh_edges.order[crowded]
-        half, mate = _choose_independent(first, partner[first], len(surface.faces))
+        half, mate = choose_independent_pairs(first, partner[first], len(surface.faces))
         surface = _insert_midpoints(surface, half, mate)
         count += len(half)
         half_a, half_b = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
         surface, _ = split_points(surface, half_a, half_b)
     return surface, count
-
-
-def _choose_independent(half: Index, mate: Index, faces: int) -> tuple[Index, Index]:
-    """Return the pairs whose faces are not used by an earlier pair; `mate` is -1 for none."""
-    users = np.concatenate([half // 3, np.where(mate >= 0, mate // 3, half // 3)])
-    owner = np.tile(np.arange(len(half)), 2)
-    first = np.full(faces, len(half), np.intp)
-    np.minimum.at(first, users, owner)
-    chosen = (first[users] == owner).reshape(2, -1).all(axis=0)
-    return half[chosen], mate[chosen]
 
 
 def _insert_midpoints(surface: WeldedMesh, half: Index, mate: Index) -> WeldedMesh:
