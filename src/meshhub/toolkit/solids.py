@@ -81,8 +81,7 @@ class Solids:
         Raises:
             ConversionFailed: The mesh is open, non-manifold or inside out.
         """
-        label = f"part {quote(name)}" if name else "a part"
-        mesh, point, _ = separate_touching_edges(self.complete(compacted(mesh)), label)
+        mesh, point, _ = separate_touching_edges(self.complete(compacted(mesh)), quote(name or "model"))
         material = np.full(len(mesh.faces), -1) if mesh.face_material is None else mesh.face_material
         order = np.argsort(material, kind="stable")
         materials, begin = np.unique(material[order], return_index=True)
@@ -105,7 +104,8 @@ class Solids:
         if solid.status() != Error.NoError or solid.volume() <= 0:
             state = "inside out" if solid.status() == Error.NoError else "open or non-manifold"
             raise ConversionFailed(
-                f"{label} is {state}, so it does not bound a solid; use '{{{self.repair_option}}}'",
+                f"{f'part {quote(name)}' if name else 'a part'} is {state}, so it does not bound a solid; use "
+                f"'{{{self.repair_option}}}'",
                 options=(self.repair_option,),
             )
         return solid

@@ -84,8 +84,8 @@ def separate_touching_edges(mesh: Mesh, name: str) -> SeparatedMesh:
     if count:
         note(
             "touching_edges",
-            f"{name} touches itself along {format_count(count, 'edge', 'edges')}, where this step separated its faces; "
-            "nothing moved",
+            f"part {name} touches itself along {format_count(count, 'edge', 'edges')}, where this step separated its "
+            "faces; nothing moved",
             name=name,
             count=count,
         )

@@ -628,6 +628,8 @@ export const de: Catalog = {
     target_faces_missed: "Das Ergebnis hat {faces} statt der gewünschten {target} Flächen.",
     thin_pieces: "Schnitte ({count}) ließen Stücke übrig, die dünner als {size} mm sind.",
     text_shrunk: "Der Text wurde kleiner, damit er passt: {size} statt {requested} mm.",
+    touching_edges:
+      "Das Teil {name} berührt sich selbst an Kanten ({count}). Die Flächen wurden dort getrennt, nichts wurde verschoben.",
     union_not_closed: "Die Vereinigung hat ungültige Kanten. Reparieren Sie das Ergebnis.",
     walls_stay_thin: "An {name} bleiben {area} mm² Wand dünner als {size} mm.",
     walls_thick_enough: "Keine Wand ist dünner als {size} mm.",

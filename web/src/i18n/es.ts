@@ -614,6 +614,8 @@ export const es: Catalog = {
     target_faces_missed: "El resultado tiene {faces} caras en vez de las {target} deseadas.",
     thin_pieces: "Los cortes ({count}) dejaron trozos de menos de {size} mm.",
     text_shrunk: "El texto se redujo para que quepa: {size} en vez de {requested} mm.",
+    touching_edges:
+      "La pieza {name} se toca a sí misma en aristas ({count}). Allí se separaron las caras, y nada se movió.",
     union_not_closed: "La unión tiene aristas no válidas. Repare el resultado.",
     walls_stay_thin: "En {name}, {area} mm² de pared siguen siendo más finos que {size} mm.",
     walls_thick_enough: "Ninguna pared es más fina que {size} mm.",

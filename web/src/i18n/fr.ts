@@ -619,6 +619,8 @@ export const fr: Catalog = {
     target_faces_missed: "Le résultat a {faces} faces au lieu des {target} voulues.",
     thin_pieces: "Des coupes ({count}) ont laissé des morceaux de moins de {size} mm.",
     text_shrunk: "Le texte a été réduit pour tenir : {size} au lieu de {requested} mm.",
+    touching_edges:
+      "La pièce {name} se touche elle-même le long d’arêtes ({count}). Les faces y ont été séparées, et rien n’a bougé.",
     union_not_closed: "L’union a des arêtes invalides. Réparez le résultat.",
     walls_stay_thin: "Sur {name}, {area} mm² de parois restent plus minces que {size} mm.",
     walls_thick_enough: "Aucune paroi n’est plus mince que {size} mm.",
