@@ -93,6 +93,23 @@ def test_a_body_that_passes_through_itself_is_united(has_meshlab: bool, monkeypa
     assert not [each for each in remarks.notes if each.code == "self_intersections_left"]
 
 
+def test_bodies_whose_faces_lie_in_common_planes_are_united() -> None:
+    # no edge goes through the inside of a face
+    result, remarks = repair(join(brick(), move_mesh(brick(), 4, 0, 0)), repair_self_intersections=True)
+    assert_valid(result)
+    assert total(result) == pytest.approx(8400)
+    assert remarks.figures["self_intersections_united"] == 1
+
+
+def test_a_large_body_without_crossings_stays_the_same_object() -> None:
+    mesh = sphere(30, 200)
+    assert len(mesh.faces) > 30_000
+    result, _ = repair(join(mesh, flip(sphere(10))), repair_self_intersections=True)
+    assert total(result) == pytest.approx(volume(mesh.vertices, mesh.faces) - volume(*soup(scene_of(sphere(10)))))
+    result, _ = repair(mesh, repair_self_intersections=True)
+    assert result.meshes[0] is mesh
+
+
 @pytest.mark.parametrize(
     "mesh",
     [knot(0.35), join(sphere(10), flip(sphere(6)), sphere(3)), join(brick(), move_mesh(brick(), 40, 0, 0))],

@@ -16,21 +16,22 @@ from meshhub.errors import ConversionFailed
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
-from meshhub.toolkit.containment import TURN, hosts_of, inside
-from meshhub.toolkit.geometry import chosen_faces, face_normals, unit_vectors
+from meshhub.toolkit.containment import hosts_of
+from meshhub.toolkit.crossings import find_crossings, pair_boxes
+from meshhub.toolkit.geometry import chosen_faces, extremes
 from meshhub.toolkit.solids import Solids, split_solid
 
-PROBE_RATIO = 1e-5
-"""Distance of a probe from its face per diagonal of the part; closer walls count as overlapping."""
+DEPTH_RATIO = 1e-5
+"""Depth per diagonal of the part from which faces cross; less is rounding."""
 
-MAX_TEST_COUNT = 400_000_000
-"""Probe-face pairs tested; on larger parts, fewer faces are probed. Bounds the time."""
+MAX_CROSSING_RATIO = 0.001
+"""Share of the faces of a union that may cross others, such as slivers after rounding."""
 
 MIN_OVERLAP_RATIO = 1e-7
 """Volume of overlaps per volume of the bodies; less is rounding."""
 
 MAX_DEPTH = 6
-"""Cuts of one body; each piece whose sides still overlap is cut again, into 64 slabs at most."""
+"""Cuts of one body; each piece whose faces still cross is cut again, into 64 slabs at most."""
 
 
 def unite_bodies(mesh: Mesh, tally: Counter[str], name: str, material_count: int) -> Mesh:
@@ -50,17 +51,17 @@ def unite_bodies(mesh: Mesh, tally: Counter[str], name: str, material_count: int
         _note_left(name, "it is not closed")
         return mesh
     groups = _group_bodies(surface)
-    overlaps = bool(_find_overlapped(surface).any())
-    if len(groups) == 1 and not overlaps:
+    crosses = _measure_crossings(surface) > 0
+    if not crosses and not _overlap_boxes(surface, groups):
         return mesh
-    result = _unite(mesh, groups, overlaps, material_count)
+    result = _unite(mesh, groups, crosses, material_count)
     if result is not None and _is_union(result, before.volume):
         volume = check_as_file(*_arrays(result)).volume
         if volume >= (1 - MIN_OVERLAP_RATIO) * before.volume:
             return mesh
         tally["self_intersections_united"] += 1
         return result
-    result = meshlab.unite_with_meshlab(mesh) if overlaps else None
+    result = meshlab.unite_with_meshlab(mesh) if crosses else None
     if result is not None and _is_union(result, before.volume):
         tally["self_intersections_united"] += 1
         return result
@@ -85,7 +86,8 @@ def _is_union(mesh: Mesh, volume: float) -> bool:
     """Return whether a mesh is valid, not larger than its bodies, and has no overlap any more."""
     surface, _ = weld_mesh(mesh)
     check = check_as_file(surface.points, surface.faces)
-    return check.valid and check.volume <= (1 + MIN_OVERLAP_RATIO) * volume and _find_overlapped(surface).mean() < 0.001
+    is_smaller = check.volume <= (1 + MIN_OVERLAP_RATIO) * volume
+    return check.valid and is_smaller and _measure_crossings(surface) < MAX_CROSSING_RATIO
 
 
 def _group_bodies(surface: WeldedMesh) -> list[NDArray[np.intp]]:
@@ -98,22 +100,24 @@ def _group_bodies(surface: WeldedMesh) -> list[NDArray[np.intp]]:
     return np.split(order, np.flatnonzero(np.diff(body[order])) + 1)
 
 
-def _find_overlapped(surface: WeldedMesh) -> NDArray[np.bool_]:
-    """Return whether material is in front of the probed faces: another body, or another place of the same one."""
+def _measure_crossings(surface: WeldedMesh) -> float:
+    """Return the share of the faces that cross others."""
     corners = surface.points[surface.faces]
-    turned = corners @ TURN
-    step = max(1, int(np.ceil(len(corners) ** 2 / MAX_TEST_COUNT)))
-    normal = unit_vectors(face_normals(surface.points, surface.faces))[::step]
-    distance = PROBE_RATIO * float(np.linalg.norm(np.ptp(corners, axis=(0, 1))))
-    probes = corners[::step].mean(axis=1) + distance * normal
-    return inside(turned, turned.min(axis=1), turned.max(axis=1), probes @ TURN)
+    crossings = find_crossings(corners, DEPTH_RATIO * float(np.linalg.norm(np.ptp(corners, axis=(0, 1)))))
+    return len(np.unique([crossings.first, crossings.second])) / len(corners)
 
 
-def _unite(mesh: Mesh, groups: list[NDArray[np.intp]], overlaps: bool, material_count: int) -> Mesh | None:
+def _overlap_boxes(surface: WeldedMesh, groups: list[NDArray[np.intp]]) -> bool:
+    """Return whether the bounding boxes of any two bodies overlap, so that one may be in the other."""
+    boxes = np.array([extremes(surface.points[surface.faces[faces].ravel()]) for faces in groups])
+    return any(len(first) > 0 for first, _ in pair_boxes(boxes[:, 0], boxes[:, 1]))
+
+
+def _unite(mesh: Mesh, groups: list[NDArray[np.intp]], crosses: bool, material_count: int) -> Mesh | None:
     solids = Solids.of([mesh], material_count, "repair")
     try:
         bodies = [solids.to_solid(chosen_faces(mesh, faces), "") for faces in groups]
-        pieces = [piece for body in bodies for piece in (_divide(body, MAX_DEPTH) if overlaps else [body])]
+        pieces = [piece for body in bodies for piece in (_divide(body, MAX_DEPTH) if crosses else [body])]
         union = Manifold.batch_boolean(pieces, OpType.Add)
         return solids.to_mesh(union, mesh) if union.volume() > 0 else None
     except ConversionFailed:
@@ -121,11 +125,11 @@ def _unite(mesh: Mesh, groups: list[NDArray[np.intp]], overlaps: bool, material_
 
 
 def _divide(body: Manifold, depth: int) -> list[Manifold]:
-    """Cut a body whose own sides overlap into pieces until those that overlap are separate shells."""
+    """Cut a body whose faces cross into pieces until those that overlap are separate shells."""
     native = body.to_mesh64()
     points = np.asarray(native.vert_properties)[:, :3]
     surface, _ = weld_mesh(Mesh(points, np.asarray(native.tri_verts).astype(np.int32)))
-    if depth == 0 or not _find_overlapped(surface).any():
+    if depth == 0 or not _measure_crossings(surface):
         return [body]
     low, high = points.min(axis=0), points.max(axis=0)
     axis = int((high - low).argmax())
