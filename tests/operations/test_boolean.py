@@ -105,3 +105,55 @@ def test_files_are_combined_in_python(tmp_path: Path) -> None:
         registry.convert(scene, tmp_path / "c.stl", boolean="difference")
         model = registry.inspect(tmp_path / "c.stl").model
     assert (model.watertight, model.volume_mm3) == (True, pytest.approx(2400))
+
+
+def join(*meshes: Mesh) -> Mesh:
+    begin = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, begin, strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces).astype(np.int32))
+
+
+def flip(mesh: Mesh) -> Mesh:
+    return replace(mesh, faces=mesh.faces[:, ::-1])
+
+
+@pytest.mark.parametrize("gap", [0.0, 50.0], ids=["touching", "apart"])
+def test_an_intersection_without_volume_is_an_error(gap: float) -> None:
+    with pytest.raises(InvalidOption, match="'boolean' intersection would leave nothing of the model") as error:
+        combine(scene_of(brick(), move_mesh(brick(), 10 + gap, 0, 0)), "intersection")
+    assert error.value.options == ("boolean",)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("union", 2 * 936 + 200), ("difference", 2 * 936), ("intersection", 0)])
+def test_bodies_of_an_operand_touch_and_have_cavities(how: str, expected: float) -> None:
+    box = join(brick(10, 10, 10), move_mesh(flip(brick(4, 4, 4)), 3, 3, 3))
+    scene = scene_of(join(box, move_mesh(box, 20, 0, 0)), move_mesh(brick(2, 10, 10), 14, 0, 0))
+    if expected == 0:
+        with pytest.raises(InvalidOption, match="nothing"):
+            combine(scene, how)
+        return
+    result = combine(scene, how)
+    assert volume(*soup(result)) == pytest.approx(expected)
+    assert_valid(result)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("union", 1436 + 24), ("difference", 1316), ("intersection", 120)])
+def test_overlapping_bodies_with_a_cavity_count_once(how: str, expected: float) -> None:
+    cavity = move_mesh(flip(brick(4, 4, 4)), 0.5, 3, 3)
+    bodies = join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 5, 0, 0), cavity)
+    result = combine(scene_of(bodies, move_mesh(brick(9, 4, 4), 3, 3, 3)), how)
+    assert_valid(result)
+    assert volume(*soup(result)) == pytest.approx(expected)
+
+
+def test_the_wall_of_a_cavity_keeps_its_color_where_bodies_are_united() -> None:
+    cavity = move_mesh(flip(brick(4, 4, 4)), 0.5, 3, 3)
+    bodies = join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 5, 0, 0), cavity)
+    colors = np.full((len(bodies.vertices), 4), 255, np.uint8)
+    colors[16:] = (255, 0, 0, 255)
+    result = combine(scene_of(replace(bodies, colors=colors), move_mesh(brick(1, 1, 1), 30, 0, 0)), "difference")
+    assert_valid(result)
+    mesh = result.meshes[0]
+    assert mesh.colors is not None
+    is_red = (mesh.colors[mesh.faces] == (255, 0, 0, 255)).all(axis=(1, 2))
+    assert trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).area_faces[is_red].sum() == pytest.approx(96)

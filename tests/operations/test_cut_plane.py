@@ -17,6 +17,7 @@ from meshhub.builtin_plugins.cut_plane.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.testing import sample_scenes
+from meshhub.toolkit import dividing
 from meshhub.toolkit.geometry import bounds, bounds_of_parts, soup
 from models import assert_valid, brick, move_mesh, scene_of, sphere, volume
 
@@ -200,3 +201,22 @@ def test_files_have_closed_pieces(extension: str, tmp_path: Path) -> None:
 def test_bounds_of_the_whole_stay() -> None:
     scene = scene_of(sphere())
     assert np.allclose(bounds(cut(scene, "z=20%,y=3")), bounds(scene))
+
+
+def test_the_note_about_invalid_edges_names_the_plane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dividing, "find_invalid_edge", lambda _: np.array([4.0, 8.0, 19.0]))
+    with collecting("cut-plane") as remarks:
+        cut(scene_of(move_mesh(replace(brick(), name=""), 0, 0, 7)), "y=5, z=20")
+    messages = [note.message for note in remarks.notes if note.code == "cut_not_closed"]
+    assert messages == ["the cut at z=20 left invalid edges in 'part'; repair the result with 'repair'"]
+
+
+def test_a_piece_that_touches_itself_along_the_cut_edge_is_valid() -> None:
+    # a ridge that the plane passes: below it, two prisms meet at one edge
+    outline = np.array([[0, 0], [10, 0], [5, 10], [10, 20], [0, 20], [5, 10]], np.float64)
+    prism = trimesh.creation.extrude_triangulation(outline, [[0, 1, 2], [5, 3, 4]], 30)
+    mesh = Mesh(prism.vertices, prism.faces.astype(np.int32), name="hourglass")
+    with collecting("cut-plane") as remarks:
+        result = cut(scene_of(mesh), "z=12")
+    assert [note.code for note in remarks.notes] == ["touching_edges"]
+    assert [volume(*soup(replace(result, parts=(part,)))) for part in result.parts] == pytest.approx([1200, 1800])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from manifold3d import Manifold, OpType
+import numpy as np
+from manifold3d import Manifold, Mesh64, OpType
 
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
+from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.geometry import baked
-from meshhub.toolkit.solids import Solids
+from meshhub.toolkit.solids import Solids, surface_of
 
 Combination = Literal["union", "difference", "intersection"]
 """Volume in any part, in the first part but in no other, or in all parts."""
@@ -46,10 +48,43 @@ def combine_parts(scene: Scene, combination: Combination, repair_option: str) ->
 def _unite_bodies(solid: Manifold) -> Manifold:
     """Return a solid whose own bodies do not overlap; Manifold takes that for granted.
 
-    A solid with cavities stays as it is, because `decompose` separates these from their bodies.
+    A solid with an inward shell outside of all bodies stays as it is.
     """
-    bodies = solid.decompose()
-    if len(bodies) < 2 or any(body.volume() < 0 for body in bodies):
+    shells = solid.decompose()
+    if len(shells) < 2:
         return solid
+    surfaces = [surface_of(shell) for shell in shells]
+    label = np.repeat(np.arange(len(shells)), [len(surface.faces) for surface in surfaces])
+    volumes = np.array([shell.volume() for shell in shells])
+    corners = np.concatenate([surface.vertices[surface.faces] for surface in surfaces])
+    hosts = hosts_of(corners, label, np.ones(len(shells), np.bool_), volumes)
+    outward = np.flatnonzero(volumes > 0).tolist()
+    if len(outward) < 2 or (hosts[volumes < 0] < 0).any():
+        return solid
+    bodies = [
+        Manifold.batch_boolean(
+            [shells[body], *(_fill(shells[cavity]) for cavity in np.flatnonzero(hosts == body).tolist())],
+            OpType.Subtract,
+        )
+        for body in outward
+    ]
     union = Manifold.batch_boolean(bodies, OpType.Add)
     return union if union.volume() < (1 - MIN_OVERLAP_RATIO) * solid.volume() else solid
+
+
+def _fill(cavity: Manifold) -> Manifold:
+    """Return the body that fills a cavity, whose faces keep their ids and attributes."""
+    native = cavity.to_mesh64()
+    # copies, because manifold3d does not take arrays that are read-only
+    return Manifold(
+        Mesh64(
+            np.array(native.vert_properties, np.float64),
+            np.array(native.tri_verts, np.uint64)[:, ::-1].copy(),
+            np.array(native.merge_from_vert, np.uint64),
+            np.array(native.merge_to_vert, np.uint64),
+            run_index=np.array(native.run_index, np.uint64),
+            run_original_id=np.array(native.run_original_id, np.uint32),
+            face_id=np.array(native.face_id, np.uint64),
+            tolerance=cavity.get_tolerance(),
+        )
+    )

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from manifold3d import Manifold
 
-from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import placed_mesh, without_unused_meshes
 from meshhub.toolkit.names import letters
-from meshhub.toolkit.solids import Solids, is_valid_in_file
+from meshhub.toolkit.solids import Solids, find_invalid_edge
 
 
 class Piece(NamedTuple):
@@ -27,19 +27,31 @@ class Piece(NamedTuple):
     kind: str = ""
 
 
+class InvalidEdge(NamedTuple):
+    """Edge that is invalid in files.
+
+    name:  name of the divided part; "part" without one
+    place: (3,) middle of the edge in the scene, millimeters
+    """
+
+    name: str
+    place: Float64
+
+
 class Divider:
     """Division of the parts of one scene, which divides each mesh once for all parts that need the same pieces.
 
-    invalid_names: names of divided parts with pieces whose edges are invalid in files
+    invalid: an edge of each divided part with pieces whose edges are invalid in files
     """
 
     def __init__(self, scene: Scene, repair_option: str) -> None:
         """Prepare the division of a scene; messages about invalid meshes advise the option."""
         self.scene = scene
-        self.invalid_names: list[str] = []
+        self.invalid: list[InvalidEdge] = []
         self._solids = Solids.of(scene.meshes, len(scene.materials), repair_option)
         self._meshes: list[Mesh] = []
         self._pieces: dict[Hashable, list[tuple[int, str]]] = {}
+        self._invalid_places: dict[Hashable, Float64] = {}
         self._numbers: Counter[str] = Counter()
 
     def divide(self, part: Part, cut: Callable[[Manifold], Sequence[Piece]], key: Hashable = None) -> list[Part]:
@@ -60,12 +72,15 @@ class Divider:
         if whole_key not in self._pieces:
             mesh = placed_mesh(self.scene.meshes[part.mesh], linear)
             name = part.name or mesh.name
-            self._pieces[whole_key] = self._store(mesh, cut(self._solids.to_solid(mesh, name)), name)
+            self._pieces[whole_key] = self._store(mesh, cut(self._solids.to_solid(mesh, name)), whole_key)
         pieces = self._pieces[whole_key]
         # pieces are already turned and scaled, so only the translation is left
         transform = np.eye(4)
         transform[:3, 3] = part.transform[:3, 3]
         name = part.name or self.scene.meshes[part.mesh].name
+        if whole_key in self._invalid_places:
+            place = self._invalid_places[whole_key] + part.transform[:3, 3]
+            self.invalid.append(InvalidEdge(name or "part", place))
         return [
             replace(
                 part, mesh=index, transform=transform, name=self._next_name(name, kind) if len(pieces) > 1 else name
@@ -78,13 +93,14 @@ class Divider:
         meshes = (*self.scene.meshes, *self._meshes)
         return without_unused_meshes(replace(self.scene, meshes=meshes, parts=tuple(parts)))
 
-    def _store(self, mesh: Mesh, pieces: Sequence[Piece], name: str) -> list[tuple[int, str]]:
-        """Store the meshes of pieces; return the index and the kind of each."""
+    def _store(self, mesh: Mesh, pieces: Sequence[Piece], key: Hashable) -> list[tuple[int, str]]:
+        """Store the meshes of pieces, and an invalid edge; return the index and the kind of each."""
         begin = len(self.scene.meshes) + len(self._meshes)
         for number, piece in enumerate(pieces):
             result = self._solids.to_mesh(piece.solid, mesh)
-            if not is_valid_in_file(result):
-                self.invalid_names.append(name)
+            place = find_invalid_edge(result)
+            if place is not None:
+                self._invalid_places.setdefault(key, place)
             suffix = f"-{letters(number)}" if mesh.name and len(pieces) > 1 else ""
             self._meshes.append(replace(result, name=mesh.name + suffix))
         return [(begin + number, piece.kind) for number, piece in enumerate(pieces)]

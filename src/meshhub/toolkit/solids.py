@@ -28,7 +28,7 @@ from meshhub.toolkit.geometry import (
     welded,
 )
 from meshhub.toolkit.patches import divide_patches
-from meshhub.toolkit.topology import Index, edge_statistics, edges, first_members, remove_degenerate_faces
+from meshhub.toolkit.topology import Index, edge_statistics, edges, first_members, half_edges, remove_degenerate_faces
 from meshhub.toolkit.touching_edges import find_touching_edges, separate_touching_edges
 
 TOLERANCE_STEPS = 2.0
@@ -227,19 +227,33 @@ def is_valid_in_file(mesh: Mesh) -> bool:
 
     It may touch itself along edges, as solids do that slicers print.
     """
-    faces = remove_degenerate_faces(_faces_in_file(mesh))
+    return find_invalid_edge(mesh) is None
+
+
+def find_invalid_edge(mesh: Mesh) -> Float64 | None:
+    """Return the middle (3,) of the first edge because of which `is_valid_in_file` is false; None if that is true."""
+    points, faces = _round_as_file(mesh)
+    faces = remove_degenerate_faces(faces)
     mesh_edges = edges(faces)
-    return sum(edge_statistics(faces, mesh_edges)) == int(find_touching_edges(faces, mesh_edges).sum())
+    begin, end = half_edges(faces)
+    is_invalid = (mesh_edges.size != 2) & ~find_touching_edges(faces, mesh_edges)
+    half_a, half_b = mesh_edges.pairs()
+    is_invalid[mesh_edges.size == 2] = begin[half_a] == begin[half_b]
+    if not is_invalid.any():
+        return None
+    half = mesh_edges.order[mesh_edges.start[is_invalid.argmax()]]
+    middle: Float64 = points[[begin[half], end[half]]].mean(axis=0)
+    return middle
 
 
 def has_defects_in_file(mesh: Mesh) -> bool:
     """Return whether a mesh has invalid edges or faces without area after rounding to float32, as in a file."""
-    faces = _faces_in_file(mesh)
+    faces = _round_as_file(mesh)[1]
     return len(remove_degenerate_faces(faces)) < len(faces) or any(edge_statistics(faces))
 
 
-def _faces_in_file(mesh: Mesh) -> Int32:
-    return welded(replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64)))[1]
+def _round_as_file(mesh: Mesh) -> tuple[Float64, Int32]:
+    return welded(replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64)))
 
 
 def _paint(mesh: Mesh, is_new: NDArray[np.bool_]) -> Mesh:

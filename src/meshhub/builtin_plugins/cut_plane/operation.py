@@ -55,10 +55,12 @@ def run(scene: Scene, options: CutPlaneOptions) -> Scene:
             "options '{cut_plane}' and '{cut_plane_keep}' would leave nothing of the model; change the planes",
             options=("cut_plane", "cut_plane_keep"),
         )
-    for name in divider.invalid_names:
+    for name, place in divider.invalid:
+        plane = min(planes, key=lambda each: abs(each.offset - place[each.axis]))
         note(
             "cut_not_closed",
-            f"the cut through {quote(name)} left invalid edges; repair the result with {{repair}}",
+            f"the cut at {plane.axis_name}={format_number(plane.offset)} left invalid edges in {quote(name)}; repair "
+            "the result with {repair}",
             options=("repair",),
         )
     did(parts_cut=parts_cut, parts_before=len(scene.parts), parts_after=len(parts))

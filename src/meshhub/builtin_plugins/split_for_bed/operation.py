@@ -140,10 +140,11 @@ def _write_notes(cutter: _Cutter, divider: Divider, split_count: int, piece_coun
             "because there is too little material around",
             count=cutter.bare,
         )
-    for name in divider.invalid_names:
+    for name, place in divider.invalid:
+        where = ", ".join(format_number(coordinate, 4) for coordinate in place.tolist())
         note(
             "cut_not_closed",
-            f"the cut through {quote(name)} left invalid edges; repair the result with {{repair}}",
+            f"the cut through {quote(name)} left invalid edges at ({where}) mm; repair the result with {{repair}}",
             options=("repair",),
         )
 
