@@ -78,6 +78,11 @@ def test_pins_beside_a_plate_are_parts_of_a_kit(turn: bool) -> None:
         result = run(Scene((mesh,), (Part(0, matrix),)), RepairOptions(repair_solid=True))
     assert remarks.figures["floating_shells_removed"] == 2
     assert result.face_count == 12 * 12
+    removed = [note for note in remarks.notes if note.code == "floating_removed"]
+    assert len(removed) == 1
+    assert removed[0].values["count"] == 2
+    assert removed[0].values["size"] == pytest.approx(3**0.5, rel=0.05)
+    assert "at (40, 30, 9)" in removed[0].message
 
 
 def test_many_equal_shells_stay() -> None:

@@ -600,6 +600,7 @@ export const de: Catalog = {
     no_room_for_connectors:
       "Einige Kontakte von Stücken ({count}) haben keine Verbinder, weil zu wenig Material da ist.",
     no_small_holes: "Keine flache Seite hat ein Loch bis {size} mm.",
+    floating_removed: "Neben dem Teil {name} wurden schwebende Schalen entfernt ({count}), die größte {size} mm.",
     inner_walls_left: "Innere Wände ließen sich nicht entfernen; das Teil {name} ist unverändert.",
     no_volume: "Das Teil {name} umschließt kein Volumen.",
     not_closed: "Am Teil {name} bleiben offene Kanten ({count}).",

@@ -589,6 +589,7 @@ export const es: Catalog = {
     fits_bed: "Cada pieza cabe en la cama; no se cortó ninguna.",
     no_room_for_connectors: "Algunos contactos de trozos ({count}) no tienen conectores por falta de material.",
     no_small_holes: "Ningún lado plano tiene un agujero de hasta {size} mm.",
+    floating_removed: "Se quitaron cuerpos sueltos junto a la pieza {name} ({count}), el mayor de {size} mm.",
     inner_walls_left: "No se pudieron quitar paredes internas; la pieza {name} queda igual.",
     no_volume: "La pieza {name} no encierra volumen.",
     not_closed: "En la pieza {name} quedan aristas abiertas ({count}).",

@@ -592,6 +592,8 @@ export const fr: Catalog = {
     fits_bed: "Chaque pièce tient sur le plateau ; aucune n’a été coupée.",
     no_room_for_connectors: "Des contacts de morceaux ({count}) n’ont pas de connecteurs, faute de matière.",
     no_small_holes: "Aucun côté plat n’a de trou d’au plus {size} mm.",
+    floating_removed:
+      "Des coques flottant à côté de la pièce {name} ont été enlevées ({count}), la plus grande de {size} mm.",
     inner_walls_left: "Des parois internes n’ont pu être enlevées ; la pièce {name} est inchangée.",
     no_volume: "La pièce {name} n’enferme aucun volume.",
     not_closed: "Sur la pièce {name}, des arêtes ouvertes restent ({count}).",

@@ -128,11 +128,11 @@ def _change_bodies(
     if options.repair_self_intersections:
         mesh = unite_bodies(mesh, tally, name, len(scene.materials))
     if options.repair_solid:
-        up = parts[0].transform[2, :3]
-        mesh = make_solid(mesh, up, tally)
+        matrix = parts[0].transform
+        mesh = make_solid(mesh, matrix, tally, name)
         outer = remove_inner_walls(mesh, _find_farthest(original, parts), tally, name)
         # shells in the void between the walls are inside the outer wall now
-        mesh = outer if outer is mesh else make_solid(outer, up, tally)
+        mesh = outer if outer is mesh else make_solid(outer, matrix, tally, name)
     if mesh is result.mesh:
         return result
     check = check_surface(weld_mesh(mesh)[0])

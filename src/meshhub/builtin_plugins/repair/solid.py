@@ -14,11 +14,12 @@ from meshhub.builtin_plugins.repair.passes import repair_surface
 from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
 from meshhub.builtin_plugins.repair.validity import check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, to_mesh, weld_mesh
+from meshhub.errors import format_count, format_number
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.containment import TURN, group_by_shell
-from meshhub.toolkit.geometry import compacted, face_normals
+from meshhub.toolkit.geometry import compacted, face_normals, transformed
 from meshhub.toolkit.nesting import measure_depths
 
 MAX_FLOATING_DIAGONAL_RATIO = 0.05
@@ -96,12 +97,14 @@ def _keep_faces(mesh: Mesh, kept: NDArray[np.bool_]) -> Mesh:
     return compacted(replace(mesh, faces=mesh.faces[kept], face_material=material))
 
 
-def make_solid(mesh: Mesh, up: Float64, tally: Counter[str]) -> Mesh:
+def make_solid(mesh: Mesh, matrix: Float64, tally: Counter[str], name: str) -> Mesh:
     """Remove the shells inside of closed ones, and the small ones that touch no other and do not stand on the bed.
 
     Args:
         mesh: Repaired mesh.
-        up: (3,) direction away from the bed, in the frame of the mesh.
+        matrix: (4, 4) matrix of the part, in millimeters with Z up.
+        tally: Counts the removed shells.
+        name: Name of the part in notes.
     Returns:
         The mesh itself if no shell is removed.
     """
@@ -115,10 +118,32 @@ def make_solid(mesh: Mesh, up: Float64, tally: Counter[str]) -> Mesh:
     is_closed[label[mesh_edges.order[mesh_edges.start[mesh_edges.size == 1]] // 3]] = False
     volume = np.abs(measure_shell_volumes(surface))
     is_inner = measure_depths(surface.points, surface.faces, label, is_closed, volume) > 0
-    is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume, up)
+    is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume, matrix[2, :3])
     tally.update(inner_shells_removed=int(is_inner.sum()), floating_shells_removed=int(is_floating.sum()))
+    if is_floating.any():
+        _note_floating_shells(surface, is_floating, matrix, name)
     kept = ~(is_inner | is_floating)[label]
     return mesh if kept.all() else _keep_faces(mesh, kept)
+
+
+def _note_floating_shells(surface: WeldedMesh, is_floating: NDArray[np.bool_], matrix: Float64, name: str) -> None:
+    """Say how many shells (s,) are removed, and how large the largest one is and where."""
+    shells = group_by_shell(
+        transformed(surface.points, matrix) @ TURN.T, surface.faces, surface.shell, surface.shell_count
+    )
+    size = np.where(is_floating, np.linalg.norm(shells.high - shells.low, axis=1), 0)
+    largest, count = int(size.argmax()), int(is_floating.sum())
+    place = ((shells.low[largest] + shells.high[largest]) / 2).tolist()
+    where = ", ".join(format_number(coordinate, 4) for coordinate in place)
+    note(
+        "floating_removed",
+        f"Removed {format_count(count, 'shell', 'shells')} that floated beside part {name}, up to "
+        f"{format_number(size[largest], 3)} mm, the largest at ({where}); omit {{repair_solid}} to keep them.",
+        options=("repair_solid",),
+        name=name,
+        count=count,
+        size=float(size[largest]),
+    )
 
 
 def _find_floating_shells(
