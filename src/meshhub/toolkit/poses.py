@@ -10,6 +10,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import extremes, face_normals, unit_vectors
+from meshhub.toolkit.supports import cross_columns
 from meshhub.toolkit.topology import components, is_closed
 
 _MAX_FACET_TURN_RAD = 1e-3
@@ -36,26 +37,52 @@ def rotation_to_bed(normal: Float64) -> Float64:
     return rotation
 
 
+MIN_TILT_DEG = 6.0
+"""Tilt in degrees up to which a model must fall back onto its side; on a side with less, it rolls: a facet of a ball of
+32 segments has 5.6."""
+
+_FLATNESS_RATIO = 1e-4
+"""Distance from the plane of a side, per longest side of the model, within which a face lies in it."""
+
+_EQUAL_RATIO = 1e-6
+"""Share of an area by which rounding makes equal sides differ."""
+
+_GAP_RATIO = 0.1
+"""Height above the bed, per height of the model, from which a side is open: the foot of a cup may have a recess."""
+
+_MAX_OPEN_RATIO = 0.5
+"""Share of what is above a side that a closed side may leave in the air."""
+
+_COLUMNS_COUNT = 96
+"""Columns along the model that measure whether a side is open."""
+
+
 class Sides(NamedTuple):
     """Flat sides of a convex hull, the largest first, at most MAX_SIDES.
 
     normals: (k, 3) outward unit vectors
-    areas:   (k,) mm²
+    areas:   (k,) mm² of the hull; the model may touch less of it
     stable:  (k,) whether the model does not tip over on the side
-    hull_area: mm² of all sides
+    tilts:   (k,) degrees by which the model may be tilted on a stable side and falls back
     """
 
     normals: Float64
     areas: Float64
     stable: NDArray[np.bool_]
-    hull_area: float
+    tilts: Float64
 
-    @property
-    def best(self) -> int:
-        """Position of the largest stable side; of equal ones, that which needs the smallest turn to the bed."""
-        # sides that differ only by rounding count as equal
-        equal = np.flatnonzero(self.stable & (self.areas >= self.areas[self.stable].max() * (1 - 1e-6)))
-        return int(equal[np.argmin(self.normals[equal, 2])])
+
+class Side(NamedTuple):
+    """The side on which a model lies.
+
+    normal:      (3,) outward unit vector
+    contact_mm2: area of the faces that touch the bed
+    is_steady:   whether the model does not roll
+    """
+
+    normal: Float64
+    contact_mm2: float
+    is_steady: bool
 
 
 def find_sides(points: Float64, center: Float64) -> Sides | None:
@@ -79,10 +106,110 @@ def find_sides(points: Float64, center: Float64) -> Sides | None:
     # a model stands on a side if its center of mass projects onto the hull, and so into the side
     center = (center - low) / size
     height = (points - low)[hull.vertices] / size @ normals.T
-    foot = center + (height.max(axis=0) - normals @ center)[:, None] * normals
-    outside = (foot @ outward.T + distance).max(axis=1)
+    rise = height.max(axis=0) - normals @ center
+    foot = center + rise[:, None] * normals
+    depth = foot @ outward.T + distance
+    outside = depth.max(axis=1)
     stable = outside <= np.maximum(_TOLERANCE, outside.min())
-    return Sides(normals, total[largest], stable, float(total.sum()))
+    # the distance from the foot to each border of the side, in its plane
+    sine = np.sqrt(np.maximum(1 - (normals @ outward.T) ** 2, 0))
+    border = np.where(sine > _MAX_FACET_TURN_RAD, -depth / np.maximum(sine, _MAX_FACET_TURN_RAD), np.inf).min(axis=1)
+    tilts = np.rad2deg(np.arctan2(np.maximum(border, 0), np.maximum(rise, _TOLERANCE)))
+    return Sides(normals, total[largest], stable, tilts)
+
+
+def choose_side(vertices: Float64, faces: Int32, center: Float64) -> Side | None:
+    """Choose the side on which a model lies: the closed one with the largest area of faces that touch the bed.
+
+    An open side, such as the rim of a tray or the legs of a table, is chosen only if the model rolls on all others. Of
+    equal sides, the one that needs the smallest turn wins.
+
+    Args:
+        vertices: (n, 3) mm.
+        faces: (m, 3) of any orientation.
+        center: (3,) center of mass.
+    Returns:
+        The side; None if the model has no volume.
+    """
+    is_used = np.zeros(len(vertices), np.bool_)
+    is_used[faces] = True
+    vertices, faces = vertices[is_used], (np.cumsum(is_used, dtype=np.int32) - 1)[faces]
+    sides = find_sides(vertices, center)
+    if sides is None:
+        return None
+    size = float(np.ptp(vertices, axis=0).max())
+    doubled = face_normals(vertices, faces)
+    surface = _Surface(vertices, faces, unit_vectors(doubled), np.linalg.norm(doubled, axis=1) / 2, size)
+    is_steady = sides.stable & (sides.tilts >= MIN_TILT_DEG)
+    contacts: dict[int, float] = {}
+    best = _choose(sides, is_steady, surface, contacts, may_be_open=False)
+    if best is None:
+        best = _choose(sides, is_steady if is_steady.any() else sides.stable, surface, contacts, may_be_open=True)
+    return None if best is None else Side(sides.normals[best], contacts[best], bool(is_steady[best]))
+
+
+class _Surface(NamedTuple):
+    """What touches the bed.
+
+    vertices: (n, 3) mm
+    faces:    (m, 3)
+    normals:  (m, 3) unit vectors
+    areas:    (m,) mm²
+    size:     mm, longest side of the bounding box
+    """
+
+    vertices: Float64
+    faces: Int32
+    normals: Float64
+    areas: Float64
+    size: float
+
+    def contact(self, normal: Float64) -> float:
+        """Return the area of the faces in the outermost plane with a normal; the orientation may be inverted."""
+        own = np.flatnonzero(np.abs(self.normals @ normal) > np.cos(_MAX_FACET_TURN_RAD))
+        height = self.vertices @ normal
+        lowest = height[self.faces[own]].min(axis=1)
+        return float(self.areas[own[lowest >= height.max() - _FLATNESS_RATIO * self.size]].sum())
+
+    def is_open(self, normal: Float64) -> bool:
+        """Return whether most of what is above a side hangs in the air, seen from inside the outline of the side."""
+        points = self.vertices @ rotation_to_bed(normal).T
+        low, high = extremes(points)
+        try:
+            outline = ConvexHull(points[points[:, 2] <= low[2] + _FLATNESS_RATIO * self.size][:, :2])
+        except (QhullError, ValueError):
+            return True
+        cell = float((high - low)[:2].max()) / _COLUMNS_COUNT
+        key, _, z = cross_columns(points, self.faces, low, cell)
+        order = np.lexsort((z, key))
+        column, lowest = np.unique(key[order], return_index=True)
+        gap = z[order][lowest] - low[2]
+        centers = low[:2] + (np.stack([column & ((1 << 20) - 1), column >> 20], axis=1) + 0.5) * cell
+        inside = (centers @ outline.equations[:, :2].T + outline.equations[:, 2]).max(axis=1) <= 0
+        return bool((gap[inside] > _GAP_RATIO * (high - low)[2]).mean() > _MAX_OPEN_RATIO) if inside.any() else False
+
+
+def _choose(
+    sides: Sides, candidates: NDArray[np.bool_], surface: _Surface, contacts: dict[int, float], *, may_be_open: bool
+) -> int | None:
+    """Return the candidate with the largest contact, which is added to `contacts`; None without one.
+
+    The hull of a side bounds its contact, so the smaller sides need not be measured.
+    """
+    best: int | None = None
+    for side in np.flatnonzero(candidates).tolist():
+        least = -1.0 if best is None else contacts[best] * (1 - _EQUAL_RATIO)
+        if sides.areas[side] < least:
+            break
+        normal = sides.normals[side]
+        if side not in contacts:
+            contacts[side] = min(surface.contact(normal), float(sides.areas[side]))
+        is_equal = best is not None and contacts[side] <= contacts[best] * (1 + _EQUAL_RATIO)
+        if contacts[side] < least or (is_equal and normal[2] >= sides.normals[best, 2]):
+            continue
+        if may_be_open or not surface.is_open(normal):
+            best = side
+    return best
 
 
 def center_of_mass(vertices: Float64, faces: Int32) -> Float64:

@@ -1,4 +1,4 @@
-"""Turn the whole scene, as one rigid body, onto its largest stable face."""
+"""Turn the whole scene, as one rigid body, onto its largest flat side."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Scene
 from meshhub.toolkit.geometry import soup, turned
-from meshhub.toolkit.poses import center_of_mass, find_sides, rotation_to_bed
-
-MIN_SIDE_RATIO = 0.02
-"""Area of a flat side as a share of the area of the hull; on a smaller side, a model is as unstable as a ball."""
+from meshhub.toolkit.poses import center_of_mass, choose_side, rotation_to_bed
 
 
 def run(scene: Scene, options: LayFlatOptions) -> Scene:
-    """Turn the scene so that it rests on the largest side of its convex hull on which it does not tip over.
+    """Turn the scene so that it rests on the side with the most faces on the bed on which it does not tip over.
 
-    Of equal sides, the one that needs the smallest turn wins, so a model that already lies flat is not turned.
+    Closed sides come before open ones. A model that already lies flat is not turned.
 
     Args:
         scene: Millimeters, Z up.
@@ -31,17 +28,18 @@ def run(scene: Scene, options: LayFlatOptions) -> Scene:
     if not options.lay_flat:
         return scene
     vertices, faces = soup(scene)
-    used = vertices[np.unique(faces)]
-    sides = find_sides(used, center_of_mass(vertices, faces))
-    if sides is None:
+    side = choose_side(vertices, faces, center_of_mass(vertices, faces))
+    if side is None:
         note("no_flat_side", "the model is flat or a line, and was not turned")
         return scene
-    normal, area = sides.normals[sides.best], float(sides.areas[sides.best])
-    if area < MIN_SIDE_RATIO * sides.hull_area:
+    if not side.is_steady:
         note(
             "no_flat_side",
-            f"the largest flat side has only {format_number(area, 3)} mm²: the model is round, and may roll",
+            f"no flat side holds the model upright: it lies on {format_number(side.contact_mm2, 3)} mm², and may roll",
         )
-    rotation = rotation_to_bed(normal)
-    did(side_area_mm2=area, turned_deg=float(np.rad2deg(np.arccos(np.clip(-normal[2], -1, 1)))))
+    rotation = rotation_to_bed(side.normal)
+    did(
+        side_area_mm2=side.contact_mm2,
+        turned_deg=float(np.rad2deg(np.arccos(np.clip(-side.normal[2], -1, 1)))),
+    )
     return scene if np.allclose(rotation, np.eye(3), rtol=0, atol=1e-9) else turned(scene, rotation)

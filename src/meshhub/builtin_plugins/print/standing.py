@@ -17,7 +17,7 @@ from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import IntIndex, weld
-from meshhub.toolkit.poses import Sides, find_sides
+from meshhub.toolkit.poses import center_of_mass, choose_side, find_sides
 from meshhub.toolkit.topology import components
 
 MIN_CONTACT_MM2 = 20.0
@@ -75,9 +75,8 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         needed = groups.needed_contact
         order = sorted(small, key=lambda group: groups.contact[group] / needed[group])
         worst = order[0]
-        sides = small[worst]
         subject = "" if is_one else format_count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
-        can_turn = is_one and sides.normals[sides.best, 2] >= -1 + MAX_TURN
+        can_turn = is_one and _can_turn(bodies, groups)
         yield Finding(
             code="small_contact",
             severity="warning",
@@ -162,15 +161,22 @@ def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float, skip_small
     return result
 
 
-def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> dict[int, Sides]:
-    """Return the sides of chosen groups (g,) but flat sheets, which do not stand; other findings report them."""
-    found = {}
+def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> list[int]:
+    """Return the chosen groups (g,) but flat sheets, which do not stand; other findings report them."""
+    found = []
     for group in np.flatnonzero(chosen).tolist():
         points = bodies.corners[groups.of_face == group].reshape(-1, 3)
-        sides = find_sides(points[weld(points)[0]], groups.center[group])
-        if sides is not None:
-            found[group] = sides
+        if find_sides(points[weld(points)[0]], groups.center[group]) is not None:
+            found.append(group)
     return found
+
+
+def _can_turn(bodies: Bodies, groups: _Groups) -> bool:
+    """Return whether `lay_flat` turns the only group onto a side with more contact."""
+    points = bodies.corners.reshape(-1, 3)
+    first, index = weld(points)
+    side = choose_side(points[first], index.reshape(-1, 3), center_of_mass(points[first], index.reshape(-1, 3)))
+    return side is not None and side.normal[2] >= -1 + MAX_TURN and side.contact_mm2 > groups.contact[0]
 
 
 def _is_above(foot: Float64, point: Float64) -> bool:
