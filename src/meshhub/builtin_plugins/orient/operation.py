@@ -15,9 +15,11 @@ from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.toolkit.geometry import extremes, face_normals, soup, turned, unit_vectors
-from meshhub.toolkit.layers import slice_layers
+from meshhub.toolkit.hanging import REACH_LINES, Printable, find_hanging
+from meshhub.toolkit.layers import Layers, slice_layers
+from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.poses import center_of_mass, find_sides, rotation_to_bed
-from meshhub.toolkit.support_material import Skin, stand_columns
+from meshhub.toolkit.support_material import Skin, stand_below, stand_columns
 
 MAX_SIDES = 24
 """Maximum sides of the hull to try, the largest first."""
@@ -34,10 +36,13 @@ MAX_FACES = 60_000
 MAX_COARSE_FACES = 15_000
 """Maximum faces of the sample on which all poses are compared."""
 
-COARSE_CELLS, CELLS = 56, 96
+COARSE_CELLS, CELLS = 56, 192
 """Cells along the longest diagonal, for all poses and for the best of them."""
 
-MAX_FINALISTS = 6
+MIN_CELL_MM = 0.3
+"""Millimeters; smaller cells are finer than the lines of a printer."""
+
+MAX_FINALISTS = 8
 """Poses that are measured on the finer grid."""
 
 MAX_SAME_COSINE = float(np.cos(np.deg2rad(1.0)))
@@ -49,11 +54,17 @@ MIN_SIZE_MM = 40.0
 LAYER_MM, NOZZLE_MM = 0.2, 0.4
 """Layers and nozzle of usual printers of filament."""
 
+BRIDGE_MM = 30.0
+"""Millimeters up to which printers bridge between two ends, as for `check`."""
+
 LIMIT_DEG = 1.0
 """Degrees beyond the steepest overhang at which slicers still add support."""
 
 MIN_GAIN, MIN_GAIN_RATIO = 0.001, 0.05
 """Score, and share of the score, by which another pose must be better than the original pose."""
+
+DELIBERATE_GAIN = 0.01
+"""Gain by contact and height for which a pose may need more support; their default weights give at most 0.004."""
 
 CONTACT_MM = 0.2
 """Millimeters above the bed within which a point touches it: the first layer."""
@@ -62,14 +73,40 @@ _AXES = [np.array(step, np.float64) for step in itertools.product((-1, 0, 1), re
 
 
 class Pose(NamedTuple):
-    """A pose and its figures; a lower score is better."""
+    """A pose and its figures; a lower score is better.
 
-    score: float
+    support_score, shape_score: shares of the support, and of contact and height, in the score
+    support_mm3: filament below what a printer cannot build without support
+    sliced_mm3: filament below all overhangs that are flatter than the angle, as slicers print it
+    """
+
     down: Float64
+    support_score: float
+    shape_score: float
     support_mm3: float
+    sliced_mm3: float
     contact_mm2: float
     height_mm: float
     is_stable: bool
+
+    @property
+    def score(self) -> float:
+        """The score."""
+        return self.support_score + self.shape_score
+
+    def is_better_than(self, drawn: Pose) -> bool:
+        """Return whether a turn from the original pose to this pose is worth it."""
+        if self.is_stable != drawn.is_stable:
+            return self.is_stable
+        if drawn.score <= (1 + MIN_GAIN_RATIO) * self.score + MIN_GAIN:
+            return False
+        if drawn.shape_score - self.shape_score > DELIBERATE_GAIN:
+            return True
+        # estimates err, so both must agree that less support is needed
+        return all(
+            before > (1 + MIN_GAIN_RATIO) * after
+            for before, after in ((drawn.support_mm3, self.support_mm3), (drawn.sliced_mm3, self.sliced_mm3))
+        )
 
 
 class _Model(NamedTuple):
@@ -115,9 +152,9 @@ class _Model(NamedTuple):
 def run(scene: Scene, options: OrientOptions) -> Scene:
     """Turn the scene to the best of many poses: on the sides of its hull, on its main surfaces, and along the axes.
 
-    Poses in which the model does not tip over are better than others. Among them, the score adds the support that a
-    slicer prints, the share of the shadow that does not touch the bed, and the height, each with its weight. The
-    original pose is one of them, and stays unless another one is clearly better.
+    Poses in which the model does not tip over are better than others. Among them, the score adds the support, the share
+    of the shadow that does not touch the bed, and the height, each with its weight. The original pose is one of them.
+    It stays if nothing in it needs support.
 
     Args:
         scene: Millimeters, Z up.
@@ -134,19 +171,19 @@ def run(scene: Scene, options: OrientOptions) -> Scene:
         note("not_oriented", "the model is flat or a line, and was not turned")
         return scene
     as_drawn = np.array([0.0, 0.0, -1.0])
-    coarse = model._replace(skin=_simplify(model.skin.vertices, model.skin.faces, MAX_COARSE_FACES))
-    rough = sorted(
-        (_measure(coarse, down, options, COARSE_CELLS) for down in track(_list_directions(model))), key=_rank
-    )
-    drawn = _measure(model, as_drawn, options, CELLS)
-    poses = sorted([drawn, *(_measure(model, pose.down, options, CELLS) for pose in rough[:MAX_FINALISTS])], key=_rank)
-    best = poses[0]
-    # a turn must be worth it
-    if drawn.is_stable == best.is_stable and drawn.score <= (1 + MIN_GAIN_RATIO) * best.score + MIN_GAIN:
-        best = drawn
+    drawn = _measure(model, as_drawn, options)
+    poses = [drawn]
+    is_deliberate = options.orient_contact_weight + options.orient_height_weight > DELIBERATE_GAIN
+    if is_deliberate or drawn.support_mm3 > 0 or not drawn.is_stable:
+        coarse = model._replace(skin=_simplify(model.skin.vertices, model.skin.faces, MAX_COARSE_FACES))
+        rough = sorted((_measure_coarsely(coarse, down, options) for down in track(_list_directions(model))), key=_rank)
+        poses = sorted([drawn, *(_measure(model, pose.down, options) for pose in rough[:MAX_FINALISTS])], key=_rank)
+    best = next((pose for pose in poses if pose.is_better_than(drawn)), drawn)
     did(
         support_before_mm3=drawn.support_mm3,
         support_mm3=best.support_mm3,
+        sliced_support_before_mm3=drawn.sliced_mm3,
+        sliced_support_mm3=best.sliced_mm3,
         contact_mm2=best.contact_mm2,
         height_mm=best.height_mm,
         poses=[_describe(pose) for pose in poses[:3]],
@@ -201,25 +238,54 @@ def _simplify(vertices: Float64, faces: Int32, max_faces: int) -> Skin:
     return Skin.of(vertices, faces)
 
 
-def _measure(model: _Model, down: Float64, options: OrientOptions, cells: int) -> Pose:
-    """Measure a pose on a grid of this many cells along the longest diagonal."""
-    rotation = rotation_to_bed(down)
-    skin = model.skin.turned(rotation)
-    cell = model.diagonal_mm / cells
+def _measure_coarsely(model: _Model, down: Float64, options: OrientOptions) -> Pose:
+    """Measure a pose on few cells, which are too large to follow what holds the layers."""
+    skin = model.skin.turned(rotation_to_bed(down))
+    cell = model.diagonal_mm / COARSE_CELLS
+    return _rate(
+        model,
+        down,
+        skin,
+        0.0,
+        _support_slopes(skin, slice_layers(skin.vertices, skin.faces, cell, cell), options),
+        options,
+    )
+
+
+def _measure(model: _Model, down: Float64, options: OrientOptions) -> Pose:
+    """Measure a pose, and follow its layers from the bed up."""
+    skin = model.skin.turned(rotation_to_bed(down))
+    cell = max(MIN_CELL_MM, model.diagonal_mm / CELLS)
     layers = slice_layers(skin.vertices, skin.faces, cell, cell)
+    line = LINE_RATIO * NOZZLE_MM
+    hanging = find_hanging(layers, Printable(options.orient_angle_deg, REACH_LINES * line, BRIDGE_MM, line))
+    support = float(stand_below(layers, hanging.bottoms(layers), LAYER_MM).material(NOZZLE_MM).sum())
+    return _rate(model, down, skin, support, _support_slopes(skin, layers, options), options)
+
+
+def _support_slopes(skin: Skin, layers: Layers, options: OrientOptions) -> float:
+    """Return the filament below all overhangs in mm³."""
     columns = stand_columns(skin, layers, options.orient_angle_deg + LIMIT_DEG, LAYER_MM, with_edges=True)
-    support = float(columns.material(NOZZLE_MM).sum())
+    return float(columns.material(NOZZLE_MM).sum())
+
+
+def _rate(model: _Model, down: Float64, skin: Skin, support: float, sliced: float, options: OrientOptions) -> Pose:
+    """Return the pose of a turned skin with its support in mm³."""
+    rotation = rotation_to_bed(down)
     hull = model.hull @ rotation.T
     height = float(np.ptp(hull[:, 2]))
     contact = skin.contact(CONTACT_MM)
-    score = (
-        options.orient_support_weight * support / model.volume_mm3
-        + options.orient_contact_weight * max(0.0, 1 - contact / model.shadow_mm2)
-        + options.orient_height_weight * height / model.diagonal_mm
-    )
     scale = model.scale
     return Pose(
-        score, down, support / scale**3, contact / scale**2, height / scale, _stands(hull, rotation @ model.center)
+        down,
+        options.orient_support_weight * (support + sliced) / model.volume_mm3,
+        options.orient_contact_weight * max(0.0, 1 - contact / model.shadow_mm2)
+        + options.orient_height_weight * height / model.diagonal_mm,
+        support / scale**3,
+        sliced / scale**3,
+        contact / scale**2,
+        height / scale,
+        _stands(hull, rotation @ model.center),
     )
 
 

@@ -17,7 +17,7 @@ from meshhub.model.options import Value
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
-from meshhub.toolkit.hanging import KINDS, Hanging, HangingKind, Printable, find_hanging
+from meshhub.toolkit.hanging import KINDS, REACH_LINES, Hanging, HangingKind, Printable, find_hanging
 from meshhub.toolkit.layers import Layers, find_cups, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
@@ -43,10 +43,6 @@ MAX_REST_RATIO = 0.5
 
 MIN_FOOT_MM2 = 20.0
 """Area on the bed from which a side is tried; models hold on it without a brim."""
-
-REACH_LINES = 8.0
-"""Widths of a line that a layer may reach into the air: printers build as much of 43 of 44 parts that need no support.
-"""
 
 MIN_CUP_MM3 = 100.0
 """Volume from which suction matters; blind holes of screws are smaller."""
