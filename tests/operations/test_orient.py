@@ -154,6 +154,48 @@ def test_a_cylinder_that_stands_without_support_stays_although_it_is_high() -> N
     assert remarks.figures["support_mm3"] == 0
 
 
+def gate(*, width: float) -> Mesh:
+    """Return two posts and a beam, closed, whose support is less on its side."""
+    beam = trimesh.creation.box((width, 8, 8), trimesh.transformations.translation_matrix((0, 0, 26)))
+    posts = [
+        trimesh.creation.box((8, 8, 30), trimesh.transformations.translation_matrix((x, 0, 15)))
+        for x in (4 - width / 2, width / 2 - 4)
+    ]
+    joined = trimesh.boolean.union([beam, *posts], engine="manifold")
+    return Mesh(np.asarray(joined.vertices), np.asarray(joined.faces, np.int32))
+
+
+def test_a_model_that_bridges_stays_although_a_slicer_would_support_its_bridge() -> None:
+    scene = scene_of(gate(width=40))
+    result, remarks = orient(scene)
+    assert result is scene
+    assert remarks.figures["support_mm3"] == 0
+    assert remarks.figures["sliced_support_mm3"] > 0  # type: ignore[operator]
+
+
+def test_a_model_with_a_bridge_that_is_too_long_lies_down() -> None:
+    vertices, faces = soup(orient(scene_of(gate(width=100)))[0])
+    assert np.ptp(vertices[:, 2]) == pytest.approx(8)
+    assert measure_support(vertices, faces, 45).volume_mm3 == 0
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10_000))
+def test_no_model_that_stands_needs_more_support_than_as_drawn(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    plate = trimesh.creation.box((40, 40, 3), trimesh.transformations.translation_matrix((0, 0, 1.5)))
+    arms = [
+        trimesh.creation.box(sides, trimesh.transformations.translation_matrix(center))
+        for sides, center in zip(
+            generator.uniform(5, 30, (3, 3)), generator.uniform(-10, 10, (3, 3)) + [0, 0, 14], strict=True
+        )
+    ]
+    joined = trimesh.boolean.union([plate, *arms], engine="manifold")
+    figures = orient(scene_of(Mesh(np.asarray(joined.vertices), np.asarray(joined.faces, np.int32))))[1].figures
+    for name in ("support", "sliced_support"):
+        assert figures[f"{name}_mm3"] <= figures[f"{name}_before_mm3"]  # type: ignore[operator]
+
+
 def test_a_pose_that_tips_over_is_not_chosen_for_less_support() -> None:
     # on its foot, the post needs no support and falls; on its head, it stands
     foot, head = trimesh.creation.box((2, 2, 30)), trimesh.creation.box((30, 8, 8))

@@ -10,6 +10,7 @@ import pytest
 import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
+from manifold3d import Manifold, OpType
 from scipy.spatial import ConvexHull
 
 from meshhub import InvalidOption, Registry
@@ -209,6 +210,86 @@ def test_a_model_does_not_lie_on_a_side_on_which_it_tips_over() -> None:
 def test_a_model_that_lies_flat_is_unchanged() -> None:
     scene = scene_of(brick(30, 20, 10))
     assert lie_down(scene) is scene
+
+
+def make_tray() -> Manifold:
+    """Return a tray with an inclined wall: 3136 mm² below, 60 x 60 mm at the rim, of which 464 mm² are not open."""
+
+    def pyramid(low: float, high: float) -> Manifold:
+        corners = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+        sides = ((low, 0), (high, 20))
+        return Manifold.hull_points(np.array([[x * w / 2, y * w / 2, z] for w, z in sides for x, y in corners]))
+
+    return pyramid(56, 60) - pyramid(52, 56).translate((0, 0, 2))
+
+
+def make_furniture(*, back: bool) -> Manifold:
+    """Return a table of 40 x 40 mm on four legs, or a chair."""
+    legs = [Manifold.cube((4, 4, 30)).translate((x, y, 0)) for x in (0, 36) for y in (0, 36)]
+    boards = [Manifold.cube((40, 40, 4)).translate((0, 0, 30))]
+    if back:
+        boards.append(Manifold.cube((40, 4, 40)).translate((0, 36, 30)))
+    return Manifold.batch_boolean([*legs, *boards], OpType.Add)
+
+
+def make_vessel(height: float, low: float, high: float, recess: float = 0.0) -> Manifold:
+    """Return a round vessel with a wall of 2 mm and a floor of 3 mm, which may have a recess below."""
+    inner = Manifold.cylinder(height, low - 2, high - 2, 64).translate((0, 0, 3))
+    vessel = Manifold.cylinder(height, low, high, 64) - inner
+    return vessel - Manifold.cylinder(recess, low - 4, low - 4, 64) if recess else vessel
+
+
+def disk_area(radius: float) -> float:
+    return 32 * radius**2 * float(np.sin(2 * np.pi / 64))
+
+
+LYING = {
+    "tray": (make_tray(), 56.0**2, 1),
+    "table": (make_furniture(back=False), 1600.0, -1),
+    # on its back: the board, and two legs
+    "chair": (make_furniture(back=True), 40 * 40 + 2 * 4 * 30, 0),
+    "cup": (make_vessel(100, 28, 40), disk_area(28), 1),
+    "cup with a recess below": (make_vessel(100, 28, 40, 1), disk_area(28) - disk_area(24), 1),
+    "vase": (make_vessel(200, 30, 45), disk_area(30), 1),
+    # its rim is larger than its foot
+    "bowl": (make_vessel(60, 15, 80), disk_area(15), 1),
+    "open box": (Manifold.cube((60, 50, 30)) - Manifold.cube((56, 46, 30)).translate((2, 2, 2)), 3000.0, 1),
+    "bracket": (Manifold.cube((50, 30, 4)) + Manifold.cube((4, 30, 40)), 1500.0, 1),
+    # nothing is above the hole of a frame, so it is not open
+    "frame": (Manifold.cube((90, 90, 6)) - Manifold.cube((70, 70, 9)).translate((10, 10, -1)), 3200.0, None),
+}
+"""Solids, the area in mm² on which they must lie, and the height in the result of what was up."""
+
+
+@pytest.mark.parametrize("name", LYING)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_lies_on_what_touches_and_not_on_an_open_side(name: str, seed: int) -> None:
+    solid, expected, up = LYING[name]
+    mesh = solid.to_mesh64()
+    drawn = trimesh.Trimesh(np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts), process=False)
+    turn = trimesh.transformations.random_rotation_matrix(np.random.default_rng(seed).random(3)) if seed else np.eye(4)
+    scene = scene_of(Mesh(drawn.copy().apply_transform(turn).vertices, np.asarray(drawn.faces, np.int32)))
+    with collecting("lay-flat") as remarks:
+        vertices, faces = soup(lie_down(scene))
+    result = trimesh.Trimesh(vertices, faces, process=False)
+    z = result.triangles[:, :, 2]
+    touching = result.area_faces[z.max(axis=1) < z.min() + 1e-4].sum()
+    assert touching == pytest.approx(expected, rel=1e-3)
+    assert remarks.figures["side_area_mm2"] == pytest.approx(expected, rel=1e-3)
+    assert not remarks.notes
+    if up is not None:
+        rotation = np.linalg.lstsq(drawn.vertices - drawn.vertices.mean(axis=0), vertices - vertices.mean(axis=0))[0]
+        assert rotation[2, 2] == pytest.approx(up, abs=1e-3)
+
+
+def test_a_bracket_does_not_lean_on_two_edges() -> None:
+    """The largest side of its hull touches nothing but the ends of both plates."""
+    bracket = Manifold.cube((50, 90, 2)) + Manifold.cube((2, 90, 50))
+    mesh = bracket.to_mesh64()
+    scene = scene_of(Mesh(np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int32)))
+    with collecting("lay-flat") as remarks:
+        lie_down(scene)
+    assert remarks.figures["side_area_mm2"] == pytest.approx(50 * 90)
 
 
 def test_a_ball_and_a_sheet_have_a_note() -> None:
