@@ -14,7 +14,7 @@ from scipy.spatial import ConvexHull
 
 from meshhub import Registry
 from meshhub.builtin_plugins.orient import OrientOptions
-from meshhub.builtin_plugins.orient.operation import MAX_FACES, run
+from meshhub.builtin_plugins.orient.operation import MAX_EXACT_FACES, run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh, Scene
 from meshhub.toolkit.geometry import bounds, moved, soup
@@ -52,7 +52,7 @@ def test_a_model_of_more_faces_than_are_measured_is_turned() -> None:
     """The library that reduces it rejects read-only arrays, and those of a scene are."""
     mesh = table()
     plate = trimesh.Trimesh(mesh.vertices * [1, -1, -1], mesh.faces)
-    while len(plate.faces) <= MAX_FACES:
+    while len(plate.faces) <= MAX_EXACT_FACES:
         plate = plate.subdivide()
     scene = scene_of(Mesh(np.asarray(plate.vertices), np.asarray(plate.faces, np.int32)))
     vertices, _ = soup(orient(moved(scene, rotation(3)))[0])

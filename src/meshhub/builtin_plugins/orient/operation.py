@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.orient import OrientOptions
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32, Scene
-from meshhub.toolkit.geometry import extremes, face_normals, soup, turned, unit_vectors
+from meshhub.toolkit.geometry import extremes, face_normals, soup, turned, unit_vectors, weld
 from meshhub.toolkit.hanging import REACH_LINES, Printable, find_hanging
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
@@ -32,6 +32,12 @@ NORMAL_BIN = 8
 
 MAX_FACES = 60_000
 """Maximum faces on which poses are measured; more faces are smaller than the cells of a printer."""
+
+MAX_EXACT_FACES = 240_000
+"""Faces from which vertices in one cell are merged first: the reduction of 900,000 faces takes 10 s without."""
+
+CLUSTER_CELLS = 512
+"""Cells along the longest diagonal in which vertices are merged; smaller than those of `CELLS`."""
 
 MAX_COARSE_FACES = 15_000
 """Maximum faces of the sample on which all poses are compared."""
@@ -229,6 +235,8 @@ def _list_directions(model: _Model) -> list[Float64]:
 
 def _simplify(vertices: Float64, faces: Int32, max_faces: int) -> Skin:
     """Return the skin of a surface with at most about this many faces."""
+    if len(faces) > MAX_EXACT_FACES:
+        vertices, faces = _merge_vertices(vertices, faces)
     if len(faces) > max_faces:
         # the library rejects read-only arrays, so both are copied
         points, faces = simplify(
@@ -236,6 +244,15 @@ def _simplify(vertices: Float64, faces: Int32, max_faces: int) -> Skin:
         )
         vertices, faces = points.astype(np.float64), faces.astype(np.int32)
     return Skin.of(vertices, faces)
+
+
+def _merge_vertices(vertices: Float64, faces: Int32) -> tuple[Float64, Int32]:
+    """Move the vertices in each cell of a grid to one of them, and drop the faces that collapse."""
+    low, high = extremes(vertices)
+    first, index = weld(((vertices - low) / (np.linalg.norm(high - low) / CLUSTER_CELLS)).astype(np.int32))
+    faces = index[faces]
+    a, b, c = faces.T
+    return vertices[first], faces[(a != b) & (b != c) & (c != a)]
 
 
 def _measure_coarsely(model: _Model, down: Float64, options: OrientOptions) -> Pose:
