@@ -228,6 +228,7 @@ const REMEDIES: Record<string, [name: string, value: Value]> = {
   far_from_origin: ["place_on_bed", true],
   invalid_solid: ["repair", true],
   cut_not_closed: ["repair", true],
+  result_invalid: ["repair", true],
   open_section: ["repair", true],
   open_solid: ["repair", true],
   surface_model: ["repair", true],

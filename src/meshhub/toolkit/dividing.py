@@ -13,7 +13,8 @@ from manifold3d import Manifold
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import placed_mesh, without_unused_meshes
 from meshhub.toolkit.names import letters
-from meshhub.toolkit.solids import Solids, find_invalid_edge
+from meshhub.toolkit.solids import Solids
+from meshhub.toolkit.validity import find_invalid_edge
 
 
 class Piece(NamedTuple):

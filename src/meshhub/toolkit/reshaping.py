@@ -15,9 +15,10 @@ from meshhub.errors import ConversionFailed, quote
 from meshhub.model.progress import track
 from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import face_normals, placed_mesh, signed_volume, unit_vectors, weld
-from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance, has_defects_in_file
+from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance
 from meshhub.toolkit.topology import edge_statistics, first_members
 from meshhub.toolkit.touching_edges import SeparatedMesh, separate_touching_edges
+from meshhub.toolkit.validity import find_damage, without_collapsed_faces
 
 _FLAT_RATIO = 1e-9
 """Ratio of the shortest to the longest axis of a matrix, below which the matrix flattens a mesh."""
@@ -209,11 +210,11 @@ def _combined(
         combination = combination if len(kept) == len(shells) else manifold3d.Manifold.compose(kept)
     result = _with_old_attributes(mesh, original, combination)
     for steps in SIMPLIFICATION_STEPS:
-        if not (has_defects_in_file(result) or _has_short_edges(result)):
-            break
+        if find_damage(result).is_clean and not _has_short_edges(result):
+            return result
         simpler = combination.simplify(steps * find_tolerance(result.vertices))
         result = _with_old_attributes(mesh, original, simpler)
-    return result
+    return without_collapsed_faces(result)
 
 
 def _has_short_edges(mesh: Mesh) -> bool:

@@ -28,8 +28,9 @@ from meshhub.toolkit.geometry import (
     welded,
 )
 from meshhub.toolkit.patches import divide_patches
-from meshhub.toolkit.topology import Index, edge_statistics, edges, first_members, half_edges, remove_degenerate_faces
-from meshhub.toolkit.touching_edges import find_touching_edges, separate_touching_edges
+from meshhub.toolkit.topology import Index, first_members
+from meshhub.toolkit.touching_edges import separate_touching_edges
+from meshhub.toolkit.validity import find_damage, without_collapsed_faces
 
 TOLERANCE_STEPS = 2.0
 """float32 steps at the largest coordinate; files merge points that are closer, so solids have none that are closer."""
@@ -118,10 +119,10 @@ class Solids:
         """
         mesh = self._convert(solid, original)
         for steps in SIMPLIFICATION_STEPS:
-            if not has_defects_in_file(mesh):
-                break
+            if find_damage(mesh).is_clean:
+                return mesh
             mesh = self._convert(solid.simplify(steps * find_tolerance(mesh.vertices)), original)
-        return mesh
+        return without_collapsed_faces(mesh)
 
     def _convert(self, solid: Manifold, original: Mesh) -> Mesh:
         native = solid.to_mesh64()
@@ -220,40 +221,6 @@ def surface_of(solid: Manifold) -> Mesh:
     native = solid.to_mesh64()
     points = np.asarray(native.vert_properties)[:, :3]
     return Mesh(*welded(Mesh(points, np.asarray(native.tri_verts, np.int64).astype(np.int32))))
-
-
-def is_valid_in_file(mesh: Mesh) -> bool:
-    """Return whether a mesh is closed and consistently oriented after rounding to float32, as in a file.
-
-    It may touch itself along edges, as solids do that slicers print.
-    """
-    return find_invalid_edge(mesh) is None
-
-
-def find_invalid_edge(mesh: Mesh) -> Float64 | None:
-    """Return the middle (3,) of the first edge because of which `is_valid_in_file` is false; None if that is true."""
-    points, faces = _round_as_file(mesh)
-    faces = remove_degenerate_faces(faces)
-    mesh_edges = edges(faces)
-    begin, end = half_edges(faces)
-    is_invalid = (mesh_edges.size != 2) & ~find_touching_edges(faces, mesh_edges)
-    half_a, half_b = mesh_edges.pairs()
-    is_invalid[mesh_edges.size == 2] = begin[half_a] == begin[half_b]
-    if not is_invalid.any():
-        return None
-    half = mesh_edges.order[mesh_edges.start[is_invalid.argmax()]]
-    middle: Float64 = points[[begin[half], end[half]]].mean(axis=0)
-    return middle
-
-
-def has_defects_in_file(mesh: Mesh) -> bool:
-    """Return whether a mesh has invalid edges or faces without area after rounding to float32, as in a file."""
-    faces = _round_as_file(mesh)[1]
-    return len(remove_degenerate_faces(faces)) < len(faces) or any(edge_statistics(faces))
-
-
-def _round_as_file(mesh: Mesh) -> tuple[Float64, Int32]:
-    return welded(replace(mesh, vertices=mesh.vertices.astype(np.float32).astype(np.float64)))
 
 
 def _paint(mesh: Mesh, is_new: NDArray[np.bool_]) -> Mesh:

@@ -615,6 +615,7 @@ export const de: Catalog = {
     parts_merged: "Alle Teile ({count}) sind jetzt eines.",
     parts_split: "Teile mit mehreren Körpern wurden getrennt: {count} Teile statt {before}.",
     plane_misses_model: "Die Ebene {axis} = {offset} mm liegt neben dem Modell, das von {low} bis {high} mm reicht.",
+    result_invalid: "{name} hat nach diesem Schritt ungültige Kanten oder Flächen ({count}). Reparieren Sie das Ergebnis.",
     seams_approximated: "An Nähten von Materialien oder Texturen wurde genähert.",
     several_beds: "Die Objekte brauchen {count} Druckbetten.",
     size_changed: "Das Verringern der Flächen änderte die Größe entlang {axis} von {before} auf {after} mm.",
@@ -631,7 +632,6 @@ export const de: Catalog = {
     text_shrunk: "Der Text wurde kleiner, damit er passt: {size} statt {requested} mm.",
     touching_edges:
       "Das Teil {name} berührt sich selbst an Kanten ({count}). Die Flächen wurden dort getrennt, nichts wurde verschoben.",
-    union_not_closed: "Die Vereinigung hat ungültige Kanten. Reparieren Sie das Ergebnis.",
     walls_stay_thin: "An {name} bleiben {area} mm² Wand dünner als {size} mm.",
     walls_thick_enough: "Keine Wand ist dünner als {size} mm.",
     wrapped:

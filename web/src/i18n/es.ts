@@ -603,6 +603,7 @@ export const es: Catalog = {
     parts_merged: "Todas las piezas ({count}) son ahora una.",
     parts_split: "Se separaron las piezas de varios cuerpos: {count} piezas en vez de {before}.",
     plane_misses_model: "El plano {axis} = {offset} mm queda fuera del modelo, que va de {low} a {high} mm.",
+    result_invalid: "{name} tiene aristas o caras no válidas tras este paso ({count}). Repare el resultado.",
     seams_approximated: "Las costuras de materiales o texturas son aproximadas.",
     several_beds: "Los objetos necesitan {count} camas.",
     size_changed: "La reducción cambió el tamaño en {axis} de {before} a {after} mm.",
@@ -617,7 +618,6 @@ export const es: Catalog = {
     text_shrunk: "El texto se redujo para que quepa: {size} en vez de {requested} mm.",
     touching_edges:
       "La pieza {name} se toca a sí misma en aristas ({count}). Allí se separaron las caras, y nada se movió.",
-    union_not_closed: "La unión tiene aristas no válidas. Repare el resultado.",
     walls_stay_thin: "En {name}, {area} mm² de pared siguen siendo más finos que {size} mm.",
     walls_thick_enough: "Ninguna pared es más fina que {size} mm.",
     wrapped:

@@ -607,6 +607,7 @@ export const fr: Catalog = {
     parts_merged: "Toutes les pièces ({count}) n’en font plus qu’une.",
     parts_split: "Les pièces de plusieurs corps ont été séparées : {count} pièces au lieu de {before}.",
     plane_misses_model: "Le plan {axis} = {offset} mm passe à côté du modèle, qui va de {low} à {high} mm.",
+    result_invalid: "Après cette étape, {name} a des arêtes ou des faces invalides ({count}). Réparez le résultat.",
     seams_approximated: "Les coutures de matériaux ou textures sont approchées.",
     several_beds: "Les objets demandent {count} plateaux.",
     size_changed: "La réduction a changé la taille selon {axis} de {before} à {after} mm.",
@@ -623,7 +624,6 @@ export const fr: Catalog = {
     text_shrunk: "Le texte a été réduit pour tenir : {size} au lieu de {requested} mm.",
     touching_edges:
       "La pièce {name} se touche elle-même le long d’arêtes ({count}). Les faces y ont été séparées, et rien n’a bougé.",
-    union_not_closed: "L’union a des arêtes invalides. Réparez le résultat.",
     walls_stay_thin: "Sur {name}, {area} mm² de parois restent plus minces que {size} mm.",
     walls_thick_enough: "Aucune paroi n’est plus mince que {size} mm.",
     wrapped:

@@ -8,7 +8,7 @@ from meshhub.model.notes import did, note
 from meshhub.model.scene import Scene
 from meshhub.toolkit.combining import combine_parts
 from meshhub.toolkit.geometry import signed_volume
-from meshhub.toolkit.solids import is_valid_in_file
+from meshhub.toolkit.validity import find_damage, note_damage
 
 
 def run(scene: Scene, options: BooleanOptions) -> Scene:
@@ -40,11 +40,6 @@ def run(scene: Scene, options: BooleanOptions) -> Scene:
         )
     else:
         note("parts_merged", f"{len(volumes):,} parts are one part now, without names", count=len(volumes))
-    if not is_valid_in_file(mesh):
-        note(
-            "union_not_closed",
-            "the combined solid has invalid edges in files with 32-bit numbers; use {repair} on the result",
-            options=("repair",),
-        )
+    note_damage("the combined solid", find_damage(mesh))
     did(volume_before_mm3=volumes[0], volume_after_mm3=signed_volume(mesh.vertices, mesh.faces))
     return result

@@ -10,7 +10,8 @@ from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds
-from meshhub.toolkit.reshaping import reshaped_in_place, subtracted, to_manifold
+from meshhub.toolkit.reshaping import name_of, reshaped_in_place, subtracted, to_manifold
+from meshhub.toolkit.validity import find_damage, note_damage
 
 SLICE_RATIO = 0.01
 """Height of the outline above the bed, as a share of the chamfer: above rounded vertices, below its second edge."""
@@ -61,7 +62,9 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
         length += len(parts) * sum(
             float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops
         )
-        return subtracted(mesh, solid, _spare(_wedges(outline, bed, size), thin, bed, size))
+        result = subtracted(mesh, solid, _spare(_wedges(outline, bed, size), thin, bed, size))
+        note_damage(name_of(mesh, parts), find_damage(result))
+        return result
 
     result = reshaped_in_place(scene, change)
     if length == 0:

@@ -13,6 +13,7 @@ from meshhub.toolkit.containment import TURN, hosts_of
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface, subtracted, to_manifold
 from meshhub.toolkit.topology import shells
+from meshhub.toolkit.validity import find_damage, note_damage
 
 HOLE_SEGMENTS = 48
 """Segments of a hole; so many keep the polygon within 0.3 % of the circle."""
@@ -78,7 +79,11 @@ class _Drilling:
                 size=2 * self.radius,
                 name=name_of(mesh, parts),
             )
-        return subtracted(mesh, solid, drills) if drills else mesh
+        if not drills:
+            return mesh
+        result = subtracted(mesh, solid, drills)
+        note_damage(name_of(mesh, parts), find_damage(result))
+        return result
 
     def _drill(self, solid: manifold3d.Manifold, points: Float64, faces: Int32) -> list[manifold3d.Manifold]:
         """Return the holes into a cavity whose faces (m, 3) point into the material."""

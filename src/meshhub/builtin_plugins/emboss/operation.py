@@ -15,7 +15,7 @@ from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface, subtracted, to_manifold, united
-from meshhub.toolkit.solids import is_valid_in_file
+from meshhub.toolkit.validity import find_damage, note_damage
 
 MARGIN_RATIO = 0.2
 """Distance from the text to the border of its region, per height of capital letters."""
@@ -127,13 +127,7 @@ class _Engraver:
         if height < 0:
             self._check_depth(solid, place)
         result = (united if height > 0 else subtracted)(mesh, solid, [tool])
-        if not is_valid_in_file(result):
-            note(
-                "union_not_closed",
-                f"{name_of(mesh, parts)} with its text has invalid edges in files with 32-bit numbers; use {{repair}} "
-                "on the result",
-                options=("repair",),
-            )
+        note_damage(name_of(mesh, parts), find_damage(result))
         return result
 
     def _choose_place(self, solid: manifold3d.Manifold, regions: list[Region]) -> _Placement | None:

@@ -14,8 +14,9 @@ from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import IntIndex, compacted, face_normals, unit_vectors, welded
 from meshhub.toolkit.polygons import triangulate
-from meshhub.toolkit.reshaping import reshaped, solid_surface
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface
 from meshhub.toolkit.topology import Index, boundary_loops, components, edges, fans, following
+from meshhub.toolkit.validity import find_damage, note_damage
 
 MAX_FLAT_TURN_RAD = 2e-3
 """Radians between neighboring triangles of a flat side: above the rounding of float32 files."""
@@ -110,8 +111,9 @@ def _fill(mesh: Mesh, parts: list[Part], diameter: float) -> tuple[Mesh, int]:
     if material is not None:
         owner = proper[np.array([loop[0] // 3 for loop in loops])]
         material = np.concatenate([material[kept], material[owner[loop_of]]])
-    result = replace(mesh, faces=np.concatenate([mesh.faces[kept], flat]), face_material=material)
-    return compacted(result), int(is_hole.sum())
+    result = compacted(replace(mesh, faces=np.concatenate([mesh.faces[kept], flat]), face_material=material))
+    note_damage(name_of(mesh, parts), find_damage(result))
+    return result, int(is_hole.sum())
 
 
 def _find_rims(points: Float64, faces: Int32, half_a: Index, half_b: Index, radius: float) -> list[_Rim]:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32, Mesh
-from meshhub.toolkit.geometry import IntIndex, weld
+from meshhub.toolkit.geometry import IntIndex, compacted, weld, welded
+from meshhub.toolkit.topology import shells
 
 MIN_NORMAL_LENGTH = 1e-6
 """Minimum length of an interpolated unit normal; below it, the two normals are opposite and have no mean."""
@@ -213,3 +214,17 @@ def _find_unmatched(begin: IntIndex, end: IntIndex, limit: int) -> IntIndex:
     first_forward = np.repeat(backward, size)
     rank = np.where(place < first_forward, place, place - first_forward)
     return order[rank >= matched]
+
+
+def count_shells_below(mesh: Mesh, plane: Plane) -> int:
+    """Count the shells of a mesh that have no vertex above the plane, which a cut removes completely."""
+    is_above = (mesh.vertices[:, 2] - plane.cut_z > plane.tolerance)[mesh.faces]
+    # faces completely above are irrelevant, because they connect to lower faces only through crossing faces
+    lower = np.flatnonzero(~is_above.all(axis=1))
+    crossing = is_above[lower].any(axis=1)
+    if crossing.all():
+        return 0
+    count, label = shells(welded(compacted(Mesh(mesh.vertices, mesh.faces[lower])))[1])
+    stays = np.zeros(count, np.bool_)
+    stays[label[crossing]] = True
+    return int(count - stays.sum())

@@ -12,13 +12,13 @@ import numpy as np
 
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.cap import CappedMesh, cap_mesh
-from meshhub.builtin_plugins.flatten_base.cut import Plane, cut_mesh
-from meshhub.builtin_plugins.flatten_base.validity import MeshCheck, check_mesh, check_meshes, count_shells_below
-from meshhub.errors import InvalidOption, format_count, format_number
+from meshhub.builtin_plugins.flatten_base.cut import Plane, count_shells_below, cut_mesh
+from meshhub.errors import InvalidOption, format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, compacted, placed_mesh, without_unused_meshes
+from meshhub.toolkit.validity import MeshCheck, check_mesh, check_meshes, find_damage, note_damage
 
 RETRY_STEPS = (0.0, 1.0, 2.7, 7.3, 19.7)
 """Upward shifts of the cut, in units of four tolerances. A cut that does not close is retried slightly higher, and its
@@ -107,7 +107,6 @@ class _SceneCutter:
         self.removed_names: list[str] = []
         self.shells_removed_names: list[str] = []
         self.open_names: list[str] = []
-        self.invalid_names: list[str] = []
         self.parts_cut = self.shells_removed = self.loops = 0
         self.base_area = 0.0
         self.has_base_before = False
@@ -159,7 +158,7 @@ class _SceneCutter:
         """Check all cut meshes together, and retry the cuts that left invalid edges."""
         checks = check_meshes(self.meshes)
         for (key, cut), check in zip(list(self.cuts.items()), checks, strict=True):
-            self.cuts[key] = self._retry(key, cut, check) if check.defects else cut._replace(bodies=check.bodies)
+            self.cuts[key] = self._retry(key, cut, check) if check.defects else cut._replace(bodies=check.shells)
 
     def _retry(self, key: _Key, cut: _CutPart, check: MeshCheck) -> _CutPart:
         """Return the best of several slightly higher cuts, if the mesh was valid before the cut."""
@@ -173,9 +172,8 @@ class _SceneCutter:
                     best, check = result, result_check
                 if result_check.defects == 0:
                     break
-            if check.defects:
-                self.invalid_names.append(cut.name)
-        return cut._replace(result=best, bodies=check.bodies)
+            note_damage(quote(cut.name), find_damage(best.mesh))
+        return cut._replace(result=best, bodies=check.shells)
 
     def _place(self, part: Part, name: str, key: _Key, index: int) -> Part | None:
         """Return the part with its cut mesh, or None if the mesh has no faces left."""
@@ -204,7 +202,7 @@ class _SceneCutter:
         uncut = sorted(index for index in uses if index < len(self.scene.meshes))
         bodies = {len(self.scene.meshes) + at: cut.bodies for at, cut in enumerate(self.cuts.values())}
         for index, check in zip(uncut, check_meshes([result.meshes[index] for index in uncut]), strict=True):
-            bodies[index] = check.bodies
+            bodies[index] = check.shells
         did(
             parts_cut=self.parts_cut,
             parts_removed=len(self.removed_names),
@@ -243,12 +241,6 @@ class _SceneCutter:
                 "inconsistent there; use {repair}",
                 options=("repair",),
                 count=len(self.open_names),
-            )
-        if self.invalid_names:
-            note(
-                "cut_not_closed",
-                f"the cut through {_list_names(self.invalid_names)} left open edges; use {{repair}}",
-                options=("repair",),
             )
 
 

@@ -12,7 +12,8 @@ from meshhub.model.notes import did, note
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.combining import combine_parts
 from meshhub.toolkit.geometry import baked, signed_volume
-from meshhub.toolkit.solids import Solids, is_valid_in_file
+from meshhub.toolkit.solids import Solids
+from meshhub.toolkit.validity import find_damage, note_damage
 
 
 def run(scene: Scene, options: MergePartsOptions) -> Scene:
@@ -44,12 +45,7 @@ def _unite(scene: Scene) -> Scene:
     mesh = result.meshes[0]
     before, after = sum(volumes), signed_volume(mesh.vertices, mesh.faces)
     did(volume_before_mm3=before, volume_after_mm3=after, overlap_mm3=max(before - after, 0.0))
-    if not is_valid_in_file(mesh):
-        note(
-            "union_not_closed",
-            "the union has invalid edges in files with 32-bit numbers; use {repair} on the result",
-            options=("repair",),
-        )
+    note_damage("the union", find_damage(mesh))
     return result
 
 

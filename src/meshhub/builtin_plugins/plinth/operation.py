@@ -12,8 +12,8 @@ from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, bounds_of_parts
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, to_manifold, united
-from meshhub.toolkit.solids import is_valid_in_file
 from meshhub.toolkit.topology import is_closed
+from meshhub.toolkit.validity import find_damage, note_damage
 
 FLAT_MM = 0.01
 """Millimeters; vertices within it of the lowest point touch a bed: more than float32 files round."""
@@ -79,17 +79,11 @@ class _Plates:
         area = manifold3d.CrossSection.hull_points(points).area()
         if _foot_area(flat, self.bottom) >= MIN_FOOT_RATIO * area and is_closed(flat.vertices, flat.faces):
             result = united(flat, to_manifold(flat, parts), [self._make_plate(outline, self.bottom)])
-            if is_valid_in_file(result):
+            if not find_damage(result):
                 return result
         # on a point or a line, also beside a flat foot, the contact has no area unless the model sinks into the plate
         result = united(mesh, solid, [self._make_plate(outline, self.bottom + SINK_RATIO * self.thickness)])
-        if not is_valid_in_file(result):
-            note(
-                "union_not_closed",
-                f"{name_of(mesh, parts)} with its plate has invalid edges in files with 32-bit numbers; use {{repair}} "
-                "on the result",
-                options=("repair",),
-            )
+        note_damage(name_of(mesh, parts), find_damage(result))
         return result
 
     def _make_plate(self, outline: Float64, top: float) -> manifold3d.Manifold:

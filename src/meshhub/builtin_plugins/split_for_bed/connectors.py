@@ -14,7 +14,8 @@ from manifold3d import CrossSection, JoinType, Manifold, OpType
 from meshhub.builtin_plugins.split_for_bed.pieces import box_of
 from meshhub.model.scene import Float64
 from meshhub.toolkit.cut_planes import Plane
-from meshhub.toolkit.solids import has_defects_in_file, surface_of
+from meshhub.toolkit.solids import surface_of
+from meshhub.toolkit.validity import find_damage
 
 Kind = Literal["none", "pegs", "dowels", "dovetail"]
 
@@ -305,7 +306,7 @@ class _Dovetail(NamedTuple):
         upper, root = self._prism(0, self.depth, 0, 0), self._prism(-ROOT_MM, 0, 0, 0)
         tail = self._prism(-ROOT_MM, self.depth, 0, 0) - (upper - high) - (root - low)
         slot = self._prism(-ROOT_MM, self.depth + clearance, clearance, 1)
-        if any(has_defects_in_file(surface_of(solid)) for solid in (low + tail, high - slot)):
+        if any(find_damage(surface_of(solid)) for solid in (low + tail, high - slot)):
             # a rounded edge left a sliver
             return False
         return result.add(site, self._prism(-ROOT_MM, self.depth + clearance, clearance, 0), tail, [slot])

@@ -15,7 +15,7 @@ from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import area, face_normals, signed_volume
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
 from meshhub.toolkit.sheets import is_sheet
-from meshhub.toolkit.solids import is_valid_in_file
+from meshhub.toolkit.validity import find_damage
 
 TARGET_TRIANGLES = 60_000
 """Triangles that take some seconds; the surface is divided into about as many, or into edges as long as the wall."""
@@ -75,7 +75,7 @@ class _Thickening:
             return mesh
         advance(0.5)
         result = united(mesh, solid, layers, (MIN_SHELL_RATIO * self.target) ** 3)
-        if not is_valid_in_file(result):
+        if find_damage(result):
             result = mesh
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)

@@ -12,8 +12,8 @@ from meshhub.toolkit.geometry import chosen_faces, face_normals, unit_vectors, w
 from meshhub.toolkit.offsets import surround_surface
 from meshhub.toolkit.reshaping import vertex_normals, with_faces
 from meshhub.toolkit.sheets import find_shells
-from meshhub.toolkit.solids import has_defects_in_file
 from meshhub.toolkit.topology import edges, following, remove_degenerate_faces
+from meshhub.toolkit.validity import find_damage
 
 MIN_COSINE = 0.5
 """Least cosine between the faces at a vertex and its direction; at sharper creases the thickness is smaller."""
@@ -44,7 +44,7 @@ def thicken_sheet(mesh: Mesh, thickness: float) -> Mesh:
 
 def _thicken_open(mesh: Mesh, thickness: float) -> Mesh:
     result = _join_sides(mesh, thickness)
-    if not has_defects_in_file(result):
+    if not find_damage(result):
         crossings = find_crossings(result.vertices[result.faces], CROSSING_RATIO * thickness)
         if len(crossings.points) == 0:
             return result
