@@ -19,6 +19,7 @@ from meshhub.builtin_plugins.hollow.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
+from meshhub.toolkit.validity import check_mesh, find_damage
 from models import brick, move_mesh, scene_of, sphere
 from solids import mesh_of
 
@@ -100,8 +101,48 @@ def test_a_hollow_body_keeps_its_cavity() -> None:
     mesh = Mesh(np.concatenate([brick(30, 30, 30).vertices, inner.vertices]),
                 np.concatenate([brick().faces, inner.faces[:, ::-1] + 8]))  # fmt: skip
     result = hollow(scene_of(mesh), 2)
-    # a shell of material stays around both surfaces
-    assert signed_volume(*soup(result)) == pytest.approx(30**3 - 26**3 + 14**3 - 10**3, rel=0.02)
+    # the cavity becomes part of the new one, because a wall around it would be loose
+    assert signed_volume(*soup(result)) == pytest.approx(30**3 - 26**3, rel=0.02)
+    assert check_mesh(result.meshes[0]).shells == 2
+
+
+def test_a_cavity_beside_the_outside_keeps_its_wall() -> None:
+    inner = move_mesh(brick(10, 10, 10), 2, 15, 15)
+    mesh = Mesh(np.concatenate([brick(40, 40, 40).vertices, inner.vertices]),
+                np.concatenate([brick().faces, inner.faces[:, ::-1] + 8]))  # fmt: skip
+    result = hollow(scene_of(mesh), 2)
+    assert check_mesh(result.meshes[0]).shells == 3
+    assert signed_volume(*soup(result)) == pytest.approx(40**3 - 36**3 + 12 * 14**2 - 10**3, rel=0.03)
+
+
+def test_a_body_inside_of_a_cavity_stays_and_is_hollowed() -> None:
+    room, ball = move_mesh(brick(30, 30, 30), 5, 5, 5), move_mesh(brick(20, 20, 20), 10, 10, 10)
+    mesh = Mesh(np.concatenate([brick(40, 40, 40).vertices, room.vertices, ball.vertices]),
+                np.concatenate([brick().faces, room.faces[:, ::-1] + 8, ball.faces + 16]))  # fmt: skip
+    result = hollow(scene_of(mesh), 1)
+    # the wall of 5 mm gets a cavity around the room, whose own wall would be loose
+    assert signed_volume(*soup(result)) == pytest.approx(40**3 - 38**3 + 20**3 - 18**3, rel=0.03)
+    assert check_mesh(result.meshes[0]).shells == 4
+
+
+def test_bodies_that_overlap_get_one_empty_cavity() -> None:
+    other = move_mesh(brick(20, 20, 20), 10, 0, 0)
+    mesh = Mesh(np.concatenate([brick(20, 20, 20).vertices, other.vertices]),
+                np.concatenate([brick().faces, other.faces + 8]))  # fmt: skip
+    with collecting("hollow") as remarks:
+        result = hollow(scene_of(mesh), 2)
+    assert signed_volume(*soup(result)) == pytest.approx(30 * 20 * 20 - 26 * 16 * 16, rel=0.02)
+    assert check_mesh(result.meshes[0]).shells == 2
+    assert [note.code for note in remarks.notes] == ["bodies_united"]
+
+
+def test_a_cavity_is_valid_in_a_file_at_any_wall() -> None:
+    bracket = mesh_of(SHAPES["bracket"]())
+    for wall in np.arange(1.3, 1.6, 0.05):
+        with collecting("hollow") as remarks:
+            result = hollow(scene_of(bracket), float(wall)).meshes[0]
+        assert not remarks.notes
+        assert not find_damage(result, expected_shells=2)
 
 
 def test_colors_materials_and_instances_are_kept() -> None:

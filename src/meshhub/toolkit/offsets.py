@@ -19,6 +19,7 @@ from meshhub.toolkit.containment import TURN
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import IntIndex, area
 from meshhub.toolkit.rays import RayTree
+from meshhub.toolkit.topology import components, first_members
 
 CELLS_PER_DISTANCE = 4
 """Cells across the distance, where the surface is small enough for the grid."""
@@ -29,8 +30,8 @@ MIN_CELLS_PER_DISTANCE = 2
 TARGET_CELLS = 40_000
 """Cells along a surface that take a few seconds to compute; a larger surface gets larger cells."""
 
-MAX_CELLS = 150_000
-"""Maximum number of cells along a surface; they take half a minute and 1 GB of memory."""
+MAX_CELLS = 400_000
+"""Maximum number of cells along a surface; they take 40 s and 1 GB of memory."""
 
 SIMPLIFY_RATIO = 0.005
 """Distance by which the result may be simplified, as a share of the offset: a sixth of the accuracy of 3 %."""
@@ -152,22 +153,43 @@ def _find_cells(
         # the slack covers the error of the distances
         index = index[np.abs(field.measure(center) - radius) <= reach + slack * size]
         if not is_one_side and (level == 0 or reach < radius / 2):
-            index = _keep_side(_Cells(index, low, length), vertices[faces], distance > 0)
+            is_far = reach + slack * size < radius - length / 2
+            index = _keep_side(_Cells(index, low, length), vertices[faces], distance > 0, by_region=is_far)
             is_one_side = True
         if level:
             index = (index[:, None] * 2 + _CORNERS).reshape(-1, 3)
     return _Cells(index, low, size)
 
 
-def _keep_side(cells: _Cells, corners: Float64, is_outside: bool) -> IntIndex:
+def _keep_side(cells: _Cells, corners: Float64, is_outside: bool, by_region: bool) -> IntIndex:
     """Return which cells have their middle on one side of a closed surface.
 
-    Each cell is tested. Where a cell is half as long as the distance, cells of both sides can be neighbors.
+    Args:
+        cells: Cells near the offset surface, on both sides.
+        corners: (m, 3, 3) faces of the closed surface.
+        is_outside: Whether to keep the cells outside of it.
+        by_region: Whether no cell meets a cell of the other side in a face, so that one cell of each region of
+            neighbors is tested; a test of each cell takes two thirds of the time of an offset.
     """
-    centers = cells.origin + (cells.places + 0.5) * cells.size
+    region = _label_regions(cells.places) if by_region else np.arange(len(cells.places))
+    tested = first_members(region, int(region.max(initial=-1)) + 1)
+    centers = cells.origin + (cells.places[tested] + 0.5) * cells.size
     is_inside = RayTree(corners @ TURN).count_windings(centers @ TURN) > 0
-    kept: IntIndex = cells.places[is_inside != is_outside]
+    kept: IntIndex = cells.places[(is_inside != is_outside)[region]]
     return kept
+
+
+def _label_regions(places: IntIndex) -> IntIndex:
+    """Return the number (k,) of the region of each cell (k, 3); cells of one region are connected by their faces."""
+    keys = _keys(places)
+    order = np.argsort(keys)
+    starts, ends = [], []
+    for step in _keys(np.eye(3, dtype=np.intp)):
+        at = np.minimum(np.searchsorted(keys[order], keys + step), len(keys) - 1)
+        is_neighbor = keys[order[at]] == keys + step
+        starts.append(np.flatnonzero(is_neighbor))
+        ends.append(order[at[is_neighbor]])
+    return components(len(keys), np.concatenate(starts), np.concatenate(ends))[1].astype(np.intp)
 
 
 def _keys(index: IntIndex) -> IntIndex:

@@ -582,6 +582,7 @@ export const de: Catalog = {
     color_detail_limited:
       "Die Farbgrenzen brauchen bei {size} mm mehr als {limit} Dreiecke; die feinsten Details fehlen.",
     cut_not_closed: "Der Schnitt blieb offen. Reparieren hilft.",
+    bodies_united: "Körper von {name} überlappten sich und wurden vor dem Aushöhlen vereinigt.",
     cut_unused: "Die Ebene {axis} = {offset} mm schneidet kein Teil, das größer ist als das Druckbett.",
     cuts_added: "Zusätzliche Schnitte: {count}, weil Stücke oder ihre Verbinder noch größer waren als das Druckbett.",
     not_oriented: "Das Modell hat kein Volumen und wurde nicht gedreht.",

@@ -572,6 +572,7 @@ export const es: Catalog = {
     color_detail_limited:
       "A {size} mm, los bordes de color necesitan más de {limit} triángulos; faltan los detalles más finos.",
     cut_not_closed: "El corte quedó abierto. Una reparación ayuda.",
+    bodies_united: "Cuerpos de {name} se solapaban y se unieron antes de vaciarlos.",
     cut_unused: "El plano {axis} = {offset} mm no corta ninguna pieza mayor que la cama.",
     cuts_added: "Cortes añadidos: {count}, porque había trozos o conectores que aún no cabían en la cama.",
     not_oriented: "El modelo no tiene volumen; no se giró.",

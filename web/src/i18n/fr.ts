@@ -574,6 +574,7 @@ export const fr: Catalog = {
     color_detail_limited:
       "À {size} mm, les limites de couleur demandent plus de {limit} triangles ; les plus fins détails manquent.",
     cut_not_closed: "La coupe est restée ouverte. Une réparation aide.",
+    bodies_united: "Des corps de {name} se chevauchaient ; ils ont été unis avant d’être évidés.",
     cut_unused: "Le plan {axis} = {offset} mm ne coupe aucune pièce plus grande que le plateau.",
     cuts_added: "Coupes ajoutées : {count}, car des morceaux ou leurs connecteurs dépassaient encore le plateau.",
     not_oriented: "Le modèle n’a pas de volume ; il n’a pas été tourné.",

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.hollow import HollowOptions
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.combining import MIN_OVERLAP_RATIO
+from meshhub.toolkit.containment import TURN, hosts_of
 from meshhub.toolkit.distances import SurfaceDistance
-from meshhub.toolkit.geometry import signed_volume
+from meshhub.toolkit.geometry import chosen_faces, signed_volume, weld
 from meshhub.toolkit.offsets import offset_surface
-from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, with_faces
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united, with_faces
 from meshhub.toolkit.topology import shells
+from meshhub.toolkit.validity import check_mesh, find_damage, note_damage, without_collapsed_faces
 
 MIN_CAVITY_RATIO = 0.5
 """Volume of a cavity per cubed wall; a ball as wide as the wall has this volume, and saves too little for its faces."""
+
+WALL_RATIOS = (1.0, 1.003, 1.01)
+"""Thicknesses, per wall, to try in this order until a file does not round two places of a cavity to one."""
 
 
 def run(scene: Scene, options: HollowOptions) -> Scene:
@@ -25,8 +32,9 @@ def run(scene: Scene, options: HollowOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `hollow_wall_mm` is the thickness of the wall; None leaves the scene unchanged.
     Returns:
-        Scene with the same outside; cavities come after the faces of their meshes, with the appearance of the nearest
-        outside. Instances stay shared.
+        Scene with the same outside, except that bodies of a mesh that overlap are united; cavities come after the faces
+        of their meshes, with the appearance of the nearest outside. Cavities that a new one surrounds become part of
+        it. Instances stay shared.
     Raises:
         ConversionFailed: A part is not a closed solid.
         ModelTooComplex: The surface is too large for the wall.
@@ -52,17 +60,32 @@ class _Hollowing:
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh with its cavities; the mesh itself if it is too thin."""
         points, faces = solid_surface(mesh, parts)
-        self.volume += signed_volume(points, faces) * len(parts)
-        vertices, triangles, count = _find_cavities(points, faces, self.wall)
+        original, name = mesh, name_of(mesh, parts)
+        mesh = _unite_bodies(mesh, parts, points, faces)
+        if mesh is not original:
+            points, faces = solid_surface(mesh, parts)
+        volume = signed_volume(points, faces)
+        self.volume += volume * len(parts)
+        before = check_mesh(mesh)
+        for ratio in WALL_RATIOS:
+            vertices, triangles = _find_cavities(points, faces, ratio * self.wall)
+            kept, vertices, triangles, removed = _remove_islands(mesh, vertices, triangles)
+            result = without_collapsed_faces(with_faces(kept, vertices, triangles[:, ::-1]))
+            count = shells(triangles)[0]
+            damage = find_damage(result, before, before.shells - removed + count)
+            if not damage:
+                break
         solid = _count_solid_bodies(points, faces, vertices, self.wall)
         if solid:
-            name = name_of(mesh, parts)
             self.solid[name] = self.solid.get(name, 0) + solid * len(parts)
         if count == 0:
-            return mesh
-        self.cavities += count * len(parts)
-        self.saved += signed_volume(vertices, triangles) * len(parts)
-        return with_faces(mesh, vertices, triangles[:, ::-1])
+            return original
+        if mesh is not original:
+            note("bodies_united", f"bodies of {name} overlapped, so they were united before hollowing", name=name)
+        note_damage(name, damage)
+        self.cavities += (count - removed) * len(parts)
+        self.saved += (volume - signed_volume(result.vertices, result.faces)) * len(parts)
+        return result
 
     def report(self) -> None:
         """Write the notes and figures."""
@@ -84,25 +107,74 @@ class _Hollowing:
         )
 
 
-def _find_cavities(points: Float64, faces: Int32, wall: float) -> tuple[Float64, Int32, int]:
-    """Return vertices and outward faces of the spaces inside the walls, without tiny ones, and their number."""
+def _unite_bodies(mesh: Mesh, parts: list[Part], points: Float64, faces: Int32) -> Mesh:
+    """Return the union of the bodies of a mesh; the mesh itself if none overlap, or if it has cavities.
+
+    A slicer fills the cavity of a body where another body is.
+    """
+    count, shell = shells(faces)
+    if count < 2 or (_shell_volumes(points, faces, shell, count) < 0).any():
+        return mesh
+    bodies = to_manifold(mesh, parts).decompose()
+    union = manifold3d.Manifold.batch_boolean(bodies, manifold3d.OpType.Add)
+    overlap = sum(body.volume() for body in bodies) - union.volume()
+    return united(mesh, bodies[0], bodies[1:]) if overlap > MIN_OVERLAP_RATIO * union.volume() else mesh
+
+
+def _find_cavities(points: Float64, faces: Int32, wall: float) -> tuple[Float64, Int32]:
+    """Return vertices and outward faces of the spaces inside the walls, without tiny ones."""
     vertices, triangles = offset_surface(points, faces, -wall, "hollow_wall_mm")
-    if len(triangles) == 0:
-        return vertices, triangles, 0
     count, shell = shells(triangles)
-    origin = vertices[triangles[0, 0]]
-    a, b, c = (vertices[triangles[:, corner]] - origin for corner in range(3))
-    volume = np.bincount(shell, np.einsum("ij,ij->i", a, np.cross(b, c)) / 6, count)
-    large = np.abs(volume) >= MIN_CAVITY_RATIO * wall**3
-    used, corners = np.unique(triangles[large[shell]], return_inverse=True)
-    return vertices[used], corners.reshape(-1, 3).astype(np.int32), int((large & (volume > 0)).sum())
+    large = np.abs(_shell_volumes(vertices, triangles, shell, count)) >= MIN_CAVITY_RATIO * wall**3
+    return _used_vertices(vertices, triangles[large[shell]])
+
+
+def _remove_islands(mesh: Mesh, vertices: Float64, triangles: Int32) -> tuple[Mesh, Float64, Int32, int]:
+    """Remove the walls around old cavities that would be loose inside of a new one.
+
+    Args:
+        mesh: The solid.
+        vertices: (n, 3) vertices of the new cavities.
+        triangles: (k, 3) outward faces of the new cavities.
+    Returns:
+        The mesh without old cavities inside of loose walls; vertices and outward faces of the new cavities without
+        the loose walls; and the number of old cavities that were removed.
+    """
+    count, shell = shells(triangles)
+    is_island = _shell_volumes(vertices, triangles, shell, count) < 0
+    if not is_island.any():
+        return mesh, vertices, triangles, 0
+    index = weld(mesh.vertices)[1]
+    old_count, old_shell = shells(index[mesh.faces])
+    corners = np.concatenate([mesh.vertices[mesh.faces], vertices[triangles[:, ::-1]]])
+    label = np.concatenate([old_shell, shell + np.int32(old_count)])
+    total = old_count + count
+    numbers = np.arange(corners.size // 3, dtype=np.int32).reshape(-1, 3)
+    volume = _shell_volumes(corners.reshape(-1, 3), numbers, label, total)
+    hosts = hosts_of(corners @ TURN, label, np.ones(total, np.bool_), volume)
+    is_loose = hosts >= 0
+    is_loose[is_loose] = np.append(np.zeros(old_count, np.bool_), is_island)[hosts[is_loose]]
+    kept = chosen_faces(mesh, np.flatnonzero(~is_loose[:old_count][old_shell]))
+    is_room = ~(is_island | is_loose[old_count:])
+    return kept, *_used_vertices(vertices, triangles[is_room[shell]]), int(is_loose[:old_count].sum())
+
+
+def _used_vertices(vertices: Float64, triangles: Int32) -> tuple[Float64, Int32]:
+    used, corners = np.unique(triangles, return_inverse=True)
+    return vertices[used], corners.reshape(-1, 3).astype(np.int32)
+
+
+def _shell_volumes(points: Float64, faces: Int32, shell: Int32, count: int) -> Float64:
+    """Return the signed volume of each shell (count,)."""
+    a, b, c = (points[faces[:, corner]] - points[:1].sum(axis=0) for corner in range(3))
+    volumes: Float64 = np.bincount(shell, np.einsum("ij,ij->i", a, np.cross(b, c)), count) / 6
+    return volumes
 
 
 def _count_solid_bodies(points: Float64, faces: Int32, cavity: Float64, wall: float) -> int:
     """Count the outward shells without vertices of cavities below them."""
     count, shell = shells(faces)
-    a, b, c = (points[faces[:, corner]] - points[0] for corner in range(3))
-    is_body = np.bincount(shell, np.einsum("ij,ij->i", a, np.cross(b, c)), count) > 0
+    is_body = _shell_volumes(points, faces, shell, count) > 0
     if len(cavity):
         is_body[shell[SurfaceDistance(points, faces, wall).nearest(cavity)[1]]] = False
     return int(is_body.sum())
