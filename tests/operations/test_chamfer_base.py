@@ -86,6 +86,37 @@ def test_a_rib_on_a_wide_base_stays_on_the_bed() -> None:
     assert at_bed.bounds()[0] == pytest.approx(0.9, abs=0.01) and cut.volume() < solid.volume() - 25
 
 
+@pytest.mark.parametrize("gap", [0.0, 0.01])
+def test_parts_that_touch_get_no_groove_along_their_seam(gap: float) -> None:
+    scene = scene_of(brick(20, 20, 10), brick(20, 20, 10))
+    turn = np.eye(4)
+    turn[0, 3] = 20 + gap
+    scene = replace(scene, parts=(scene.parts[0], replace(scene.parts[1], transform=turn)))
+    whole = trimesh.Trimesh(*soup(chamfer(scene_of(brick(40 + gap, 20, 10)), 1)))
+    parts = [trimesh.Trimesh(*soup(replace(chamfer(scene, 1), parts=(part,)))) for part in chamfer(scene, 1).parts]
+    assert all(part.is_watertight for part in parts)
+    assert sum(part.volume for part in parts) == pytest.approx(whole.volume - gap * 200, abs=0.2)
+
+
+def test_parts_beside_each_other_get_all_of_their_bevels() -> None:
+    scene = scene_of(brick(20, 20, 10), brick(20, 20, 10))
+    turn = np.eye(4)
+    turn[0, 3] = 20.5
+    scene = replace(scene, parts=(scene.parts[0], replace(scene.parts[1], transform=turn)))
+    alone = signed_volume(*soup(chamfer(scene_of(brick(20, 20, 10)), 1)))
+    assert signed_volume(*soup(chamfer(scene, 1))) == pytest.approx(2 * alone)
+
+
+def test_a_low_flange_stays_on_the_bed() -> None:
+    solid = Manifold.cube((20, 20, 10)) + Manifold.cube((10, 20, 1)).translate((20, 0, 0))
+    with collecting("chamfer-base") as remarks:
+        result = chamfer(scene_of(mesh_of(solid)), 0.5)
+    assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    section = trimesh.Trimesh(*soup(result)).section((0, 0, 1), (0, 0, 1e-3))
+    # the flange of 1 mm keeps its edge, and the block is beveled
+    assert section.bounds[:, 0].tolist() == pytest.approx([0.5, 30], abs=0.02)
+
+
 def test_colors_are_kept() -> None:
     mesh = replace(brick(), colors=np.tile(np.uint8([9, 80, 200, 255]), (8, 1)), face_material=np.full(12, 3))
     result = chamfer(scene_of(mesh), 1).meshes[0]

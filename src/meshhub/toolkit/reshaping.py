@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -82,24 +82,27 @@ def name_of(mesh: Mesh, parts: list[Part]) -> str:
     return quote(parts[0].name or mesh.name or "model")
 
 
-def reshaped_in_place(scene: Scene, change: Callable[[Mesh, list[Part]], Mesh]) -> Scene:
+def reshaped_in_place(
+    scene: Scene, change: Callable[[Mesh, list[Part]], Mesh], variants: Sequence[int] | None = None
+) -> Scene:
     """Change the shape of all meshes, each once for the parts that differ only in position along X and Y.
 
     Args:
         scene: Millimeters, Z up.
         change: Called with a mesh at its size, direction and height, and with its parts; returns the mesh itself or
             another one.
+        variants: Number for each part; parts with different numbers do not share a mesh. Default: all the same.
     Returns:
         Scene with the changed meshes; parts keep their order.
     """
-    groups: dict[tuple[int, bytes], list[int]] = {}
+    groups: dict[tuple[int, bytes, int], list[int]] = {}
     for place, part in enumerate(scene.parts):
         key = part.transform.copy()
         key[:2, 3] = 0
-        groups.setdefault((part.mesh, key.tobytes()), []).append(place)
+        groups.setdefault((part.mesh, key.tobytes(), variants[place] if variants else 0), []).append(place)
     meshes: list[Mesh] = []
     parts = list(scene.parts)
-    for (index, key_bytes), places in track(groups.items()):
+    for (index, key_bytes, _), places in track(groups.items()):
         mesh, matrix = scene.meshes[index], np.frombuffer(key_bytes).reshape(4, 4)
         placed = placed_mesh(mesh, matrix)
         result = change(placed, [parts[place] for place in places]) if len(mesh.faces) else placed

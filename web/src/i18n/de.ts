@@ -591,7 +591,7 @@ export const de: Catalog = {
     far_from_origin: "Das Modell liegt weit vom Nullpunkt; das Format rundet es. Auf das Bett stellen hilft.",
     open_estimate: "Die Oberfläche ist offen; Gewicht und Zeit können falsch sein.",
     no_cavity: "Das Modell ist massiv: Es gibt nichts zu entleeren.",
-    base_too_narrow: "Einige Seiten am Bett ({count}) sind zu schmal für eine Fase von {size} mm.",
+    base_too_narrow: "Einige Seiten am Bett ({count}) sind zu schmal oder zu niedrig für eine Fase von {size} mm.",
     no_base_to_chamfer: "Unten ist keine Seite breit genug für eine Fase von {size} mm.",
     no_colors: "Das Modell hat keine Farben; das Ergebnis hat eine einzige.",
     no_flat_base: "Der Schnitt traf keinen Körper; unten ist das Modell nicht flach.",

@@ -581,7 +581,7 @@ export const es: Catalog = {
     far_from_origin: "El modelo está lejos del origen; el formato lo redondea. Ayuda colocarlo en la cama.",
     open_estimate: "La superficie está abierta; peso y tiempo pueden ser erróneos.",
     no_cavity: "El modelo es macizo: no hay nada que vaciar.",
-    base_too_narrow: "Algunos lados de la base ({count}) son demasiado estrechos para un chaflán de {size} mm.",
+    base_too_narrow: "Algunos lados de la base ({count}) son demasiado estrechos o bajos para un chaflán de {size} mm.",
     no_base_to_chamfer: "Abajo ningún lado es bastante ancho para un chaflán de {size} mm.",
     no_colors: "El modelo no tiene colores; el resultado tiene uno solo.",
     no_flat_base: "El corte no tocó ningún cuerpo; abajo no es plano.",

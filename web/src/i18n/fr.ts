@@ -583,7 +583,7 @@ export const fr: Catalog = {
     far_from_origin: "Le modèle est loin de l’origine ; le format l’arrondit. Le poser sur le plateau aide.",
     open_estimate: "La surface est ouverte ; poids et temps peuvent être faux.",
     no_cavity: "Le modèle est plein : il n’y a rien à vider.",
-    base_too_narrow: "Des côtés au plateau ({count}) sont trop étroits pour un chanfrein de {size} mm.",
+    base_too_narrow: "Des côtés au plateau ({count}) sont trop étroits ou trop bas pour un chanfrein de {size} mm.",
     no_base_to_chamfer: "Aucun côté du bas n’est assez large pour un chanfrein de {size} mm.",
     no_colors: "Le modèle n’a pas de couleurs ; le résultat n’en a qu’une.",
     no_flat_base: "La coupe n’a touché aucun corps ; le bas n’est pas plat.",

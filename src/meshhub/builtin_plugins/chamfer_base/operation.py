@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
-from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, subtracted, to_manifold
-from meshhub.toolkit.validity import find_damage, note_damage
+from meshhub.toolkit.topology import components
+from meshhub.toolkit.validity import check_mesh, find_damage, note_damage
 
 SLICE_RATIO = 0.01
 """Height of the outline above the bed, as a share of the chamfer: above rounded vertices, below its second edge."""
@@ -20,7 +23,12 @@ SIMPLIFY_RATIO = 0.02
 """Distance by which the outline may be simplified, as a share of the chamfer."""
 
 MIN_WIDTH_RATIO = 3.0
-"""Width, in chamfers, of what is beveled: a third of it stays on each side, and a third on the bed."""
+"""Width and height, in chamfers, of what is beveled: no bevel is deeper than a third of what stands there."""
+
+TOUCH_MM = 0.02
+"""Millimeters; parts that are closer touch: more than files round, and less than printers can separate."""
+
+_MITER = manifold3d.JoinType.Miter
 
 CONE_SEGMENTS = 32
 """Segments of the cones around the corners of the outline."""
@@ -33,7 +41,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
         scene: Millimeters, Z up.
         options: `chamfer_base_mm` None leaves the scene unchanged.
     Returns:
-        Scene with the bevels; new faces get the appearance of the nearest surface of their mesh.
+        Scene with the bevels. Parts that touch at the bed get those of their common outline. New faces get the
+        appearance of the nearest surface of their mesh.
     Raises:
         ConversionFailed: A part that stands on the bed is not a closed solid.
         ValueError: The scene has no faces.
@@ -42,31 +51,27 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if size is None:
         return scene
     bed = float(bounds(scene)[0, 2])
+    feet = _find_feet(scene, bed, size)
+    bases, base_of = _find_bases(feet, bed, size)
     length, narrow_count = 0.0, 0
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
         nonlocal length, narrow_count
-        if mesh.vertices[mesh.faces, 2].min() > bed + SLICE_RATIO * size:
+        if parts[0] not in feet:
             return mesh
-        solid = to_manifold(mesh, parts)
-        sides = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size).decompose()
-        # a side narrower than the bevels would disappear from the bed
-        wide = [side for side in sides if not side.offset(-size).is_empty()]
-        narrow_count += len(parts) * (len(sides) - len(wide))
-        if not wide:
+        base, foot = bases[base_of[parts[0]]], feet[parts[0]]
+        length += base.length / base.part_count * len(parts)
+        narrow_count += base.narrow_count * len(parts) if base.part_count == 1 else 0
+        if base.tool.is_empty():
             return mesh
-        outline = manifold3d.CrossSection.compose(wide)
-        thin = _find_thin(outline, size)
-        narrow_count += len(parts) * len(thin.decompose())
-        loops = outline.to_polygons()
-        length += len(parts) * sum(
-            float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops
-        )
-        result = subtracted(mesh, solid, _spare(_wedges(outline, bed, size), thin, bed, size))
-        note_damage(name_of(mesh, parts), find_damage(result))
+        result = subtracted(mesh, foot.solid, [base.tool.translate((*-foot.place, 0))])
+        note_damage(name_of(mesh, parts), find_damage(result, check_mesh(mesh)))
         return result
 
-    result = reshaped_in_place(scene, change)
+    # parts that touch others get bevels of their own
+    shared = [base_of[part] if part in feet and bases[base_of[part]].part_count > 1 else -1 for part in scene.parts]
+    narrow_count += sum(base.narrow_count for base in bases if base.part_count > 1)
+    result = reshaped_in_place(scene, change, variants=shared)
     if length == 0:
         note(
             "no_base_to_chamfer",
@@ -79,7 +84,7 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if narrow_count:
         note(
             "base_too_narrow",
-            f"{format_count(narrow_count, 'side', 'sides')} at the bed too narrow for a chamfer of "
+            f"{format_count(narrow_count, 'side', 'sides')} at the bed too narrow or too low for a chamfer of "
             f"{format_number(size, 3)} mm, left sharp; lower {{chamfer_base_mm}}",
             options=("chamfer_base_mm",),
             count=narrow_count,
@@ -89,22 +94,125 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     return result
 
 
+class _Foot(NamedTuple):
+    """Part that stands on the bed.
+
+    solid:   its solid, without its position along X and Y
+    outline: its section just above the bed, without this position
+    place:   (2,) this position
+    """
+
+    solid: manifold3d.Manifold
+    outline: manifold3d.CrossSection
+    place: Float64
+
+
+class _Base(NamedTuple):
+    """Parts that touch at the bed, or one part.
+
+    tool:         what to subtract from each of them, in its place in the scene
+    length:       length of the outlines, mm
+    narrow_count: sides that stay sharp
+    part_count:   number of parts
+    """
+
+    tool: manifold3d.Manifold
+    length: float
+    narrow_count: int
+    part_count: int
+
+
+def _find_feet(scene: Scene, bed: float, size: float) -> dict[Part, _Foot]:
+    """Return the parts that stand on the bed."""
+    feet: dict[Part, _Foot] = {}
+
+    def add(mesh: Mesh, parts: list[Part]) -> Mesh:
+        if mesh.vertices[mesh.faces, 2].min() <= bed + SLICE_RATIO * size:
+            solid = to_manifold(mesh, parts)
+            outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
+            feet.update((part, _Foot(solid, outline, part.transform[:2, 3])) for part in parts)
+        return mesh
+
+    reshaped_in_place(scene, add)
+    return feet
+
+
+def _find_bases(feet: dict[Part, _Foot], bed: float, size: float) -> tuple[list[_Base], dict[Part, int]]:
+    """Return the parts that touch at the bed, together, and the number of these for each part."""
+    outlines = [foot.outline.translate(foot.place.tolist()) for foot in feet.values()]
+    boxes = np.array([outline.bounds() for outline in outlines]).reshape(-1, 2, 2)
+    near = (boxes[:, None, 0] <= boxes[None, :, 1] + TOUCH_MM).all(axis=2)
+    pairs = [
+        (first, second)
+        for first, second in np.argwhere(near & near.T).tolist()
+        if first < second and not (outlines[first].offset(TOUCH_MM, _MITER) ^ outlines[second]).is_empty()
+    ]
+    starts, ends = np.array(pairs, np.intp).reshape(-1, 2).T
+    count, label = components(len(outlines), starts, ends)
+    bases: list[_Base] = []
+    cache: dict[int, _Base] = {}
+    for number in range(count):
+        members = np.flatnonzero(label == number)
+        chosen = [list(feet.values())[member] for member in members]
+        if len(chosen) > 1:
+            solids = [foot.solid.translate((*foot.place, 0)) for foot in chosen]
+            outline = manifold3d.CrossSection.batch_boolean(
+                [outlines[member] for member in members], manifold3d.OpType.Add
+            )
+            # the seams between them close
+            outline = outline.offset(TOUCH_MM, _MITER).offset(-TOUCH_MM, _MITER)
+            bases.append(_bevel(solids, outline, bed, size))
+            continue
+        foot = chosen[0]
+        # instances that differ only in their position along X and Y have one solid
+        if id(foot.solid) not in cache:
+            cache[id(foot.solid)] = _bevel([foot.solid], foot.outline, bed, size)
+        base = cache[id(foot.solid)]
+        bases.append(base._replace(tool=base.tool.translate((*foot.place, 0))))
+    return bases, dict(zip(feet, label.tolist(), strict=True))
+
+
+def _bevel(solids: list[manifold3d.Manifold], outline: manifold3d.CrossSection, bed: float, size: float) -> _Base:
+    """Return the bevels of the outline of some solids."""
+    sides = outline.decompose()
+    # a side narrower than the bevels would disappear from the bed
+    wide = [side for side in sides if not side.offset(-size).is_empty()]
+    narrow_count = len(sides) - len(wide)
+    if not wide:
+        return _Base(manifold3d.Manifold(), 0.0, narrow_count, len(solids))
+    outline = manifold3d.CrossSection.compose(wide)
+    thin = _find_thin(outline, size) + _find_low(solids, outline, bed, size)
+    tool = manifold3d.Manifold.batch_boolean(_wedges(outline, bed, size), manifold3d.OpType.Add)
+    if not thin.is_empty():
+        # thin parts would lose their hold on the bed
+        tool -= thin.offset(size).extrude(4 * size).translate((0, 0, bed - 2 * size))
+    loops = [] if tool.is_empty() else outline.to_polygons()
+    length = sum(float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops)
+    return _Base(tool, length, narrow_count + len(thin.decompose()), len(solids))
+
+
 def _find_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
     """Return what of an outline is narrower than three chamfers, such as ribs on a wide base."""
-    reach, join = MIN_WIDTH_RATIO * size / 2, manifold3d.JoinType.Miter
-    thin = outline - outline.offset(-reach, join).offset(reach, join)
+    reach = MIN_WIDTH_RATIO * size / 2
+    return _without_slivers(outline - outline.offset(-reach, _MITER).offset(reach, _MITER), size)
+
+
+def _find_low(
+    solids: list[manifold3d.Manifold], outline: manifold3d.CrossSection, bed: float, size: float
+) -> manifold3d.CrossSection:
+    """Return what of an outline is lower than three chamfers where the chamfer would end."""
+    start = SLICE_RATIO * size
+    slab = outline.extrude(MIN_WIDTH_RATIO * size - 3 * start).translate((0, 0, bed + start))
+    space = manifold3d.Manifold.batch_boolean([slab, *solids], manifold3d.OpType.Subtract)
+    if space.is_empty():
+        return manifold3d.CrossSection()
+    high = outline - space.project()
+    return _without_slivers(outline - high.offset(size, _MITER), size)
+
+
+def _without_slivers(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
     rounding = SIMPLIFY_RATIO * size
-    return thin.offset(-rounding, join).offset(rounding, join)
-
-
-def _spare(
-    wedges: list[manifold3d.Manifold], thin: manifold3d.CrossSection, bed: float, size: float
-) -> list[manifold3d.Manifold]:
-    """Return what of the wedges is away from thin parts of the outline, which would lose their hold on the bed."""
-    if thin.is_empty():
-        return wedges
-    block = thin.offset(size).extrude(4 * size).translate((0, 0, bed - 2 * size))
-    return [manifold3d.Manifold.batch_boolean(wedges, manifold3d.OpType.Add) - block]
+    return outline.offset(-rounding, _MITER).offset(rounding, _MITER)
 
 
 def _wedges(outline: manifold3d.CrossSection, bed: float, size: float) -> list[manifold3d.Manifold]:
