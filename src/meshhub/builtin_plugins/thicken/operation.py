@@ -80,8 +80,8 @@ class _Thickening:
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)
         self.thinnest = min(self.thinnest, float(thickness.min()))
-        body = _to_solid(*solid_surface(result, parts))
-        remaining = self._measure_thin_area(*self._measure(body))
+        body = solid if result is mesh else _to_solid(*solid_surface(result, parts))
+        remaining = thin_area if result is mesh else self._measure_thin_area(*self._measure(body))
         if remaining > MAX_THIN_RATIO * thin_area:
             note(
                 "walls_stay_thin",
