@@ -34,7 +34,9 @@ def chamfer(scene: Scene, size: float) -> Scene:
 
 
 def test_a_brick_is_beveled_at_45_degrees() -> None:
-    result = chamfer(scene_of(brick(10, 20, 30)), 1)
+    with collecting("chamfer-base") as remarks:
+        result = chamfer(scene_of(brick(10, 20, 30)), 1)
+    assert remarks.notes == []
     mesh = trimesh.Trimesh(*soup(result))
     assert mesh.is_watertight
     # a pyramid at each corner belongs to two wedges

@@ -188,7 +188,8 @@ def _bevel(solids: list[manifold3d.Manifold], outline: manifold3d.CrossSection, 
         tool -= thin.offset(size).extrude(4 * size).translate((0, 0, bed - 2 * size))
     loops = [] if tool.is_empty() else outline.to_polygons()
     length = sum(float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops)
-    return _Base(tool, length, narrow_count + len(thin.decompose()), len(solids))
+    narrow_count += 0 if thin.is_empty() else len(thin.decompose())
+    return _Base(tool, length, narrow_count, len(solids))
 
 
 def _find_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
@@ -211,8 +212,10 @@ def _find_low(
 
 
 def _without_slivers(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
+    """Return an outline without what rounding left of it."""
     rounding = SIMPLIFY_RATIO * size
-    return outline.offset(-rounding, _MITER).offset(rounding, _MITER)
+    sides = outline.offset(-rounding, _MITER).offset(rounding, _MITER).decompose()
+    return manifold3d.CrossSection.compose([side for side in sides if side.area() > rounding * size])
 
 
 def _wedges(outline: manifold3d.CrossSection, bed: float, size: float) -> list[manifold3d.Manifold]:
