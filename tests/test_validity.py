@@ -35,7 +35,13 @@ def test_a_valid_solid_has_no_damage_and_no_note() -> None:
     ("mesh", "defect"),
     [
         (Mesh(brick(10, 10, 10).vertices, brick(10, 10, 10).faces[1:]), "3 open edges"),
-        (join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0)), "1 edge of more than two faces"),
+        (
+            Mesh(
+                np.append(brick(10, 10, 10).vertices, [[20.0, 20.0, 20.0]], axis=0),
+                np.append(brick(10, 10, 10).faces, [[*brick(10, 10, 10).faces[0, :2], 8]], axis=0).astype(np.int32),
+            ),
+            "2 open edges and 1 edge of more than two faces",
+        ),
         (Mesh(brick(10, 10, 10).vertices, brick(10, 10, 10).faces[:, ::-1]), "no volume"),
         (join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 20, 0, 0)), "an unexpected number of shells, 2"),
         (
@@ -89,3 +95,9 @@ def test_faces_that_a_file_collapses_are_removed_and_the_mesh_stays_closed() -> 
     result = without_collapsed_faces(mesh)
     assert not find_damage(result)
     assert len(result.faces) == len(cube.faces)
+
+
+def test_cubes_that_touch_along_an_edge_are_no_damage() -> None:
+    touching = join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
+    damage = find_damage(touching)
+    assert not damage and damage.touching == 1 and not damage.is_clean

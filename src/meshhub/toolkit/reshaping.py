@@ -14,9 +14,9 @@ from scipy.spatial import cKDTree
 from meshhub.errors import ConversionFailed, quote
 from meshhub.model.progress import track
 from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.geometry import distinct, face_normals, placed_mesh, signed_volume, unit_vectors, weld, welded
+from meshhub.toolkit.geometry import distinct, face_normals, placed_mesh, signed_volume, unit_vectors, weld
 from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance
-from meshhub.toolkit.topology import edge_statistics, first_members, remove_degenerate_faces, shells
+from meshhub.toolkit.topology import edge_statistics, first_members, shells
 from meshhub.toolkit.touching_edges import SeparatedMesh, separate_touching_edges
 from meshhub.toolkit.validity import find_damage, without_collapsed_faces
 
