@@ -107,36 +107,65 @@ def codes(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     return [(finding.check, finding.code) for finding in findings]
 
 
-class StubbornPlugin:
-    """A check whose finding stays."""
+REMEDIES: dict[str, dict[str, str | float]] = {
+    "helps": {"target_height_mm": 40.0},
+    "changes nothing": {"rotate_z_deg": 90.0},
+    "makes an error": {"target_height_mm": 5.0},
+    "fails": {"split_for_bed": "no size"},
+    "is not known": {"no_such_option": 1.0},
+}
 
-    __name__ = "stubborn"
+
+class ThinOptions(Struct, frozen=True, kw_only=True):
+    """Option of the check `thin`: a key of `REMEDIES`."""
+
+    thin_remedy: Annotated[str, Meta(title="Remedy")] = "helps"
+
+
+class ThinPlugin:
+    """A check whose finding depends on the height of the model."""
+
+    __name__ = "thin"
 
     @hookimpl
     def meshhub_checks(self) -> Iterable[Check]:
-        return [Check(id="thin", label="Thin", description="Walls.", run=f"{__name__}:run_thin")]
+        run = f"{__name__}:run_thin"
+        return [Check(id="thin", label="Thin", description="Walls.", options=ThinOptions, run=run)]
 
 
-def run_thin(scene: Scene, options: object) -> Iterator[Finding]:
+def run_thin(scene: Scene, options: ThinOptions) -> Iterator[Finding]:
+    height = float(np.ptp(scene.meshes[0].vertices[:, 2]))
+    remedy = REMEDIES[options.thin_remedy]
+    (name,) = remedy
     yield Finding(
         code="thin",
         severity="warning",
-        message="walls are thin; use {thicken_mm}, or scale the model, or use {offset_mm}",
-        options=("thicken_mm", "offset_mm"),
-        amount=0.5,
+        message=f"walls are thin; use {{{name}}}, or scale the model, or use {{offset_mm}}",
+        options=(name, "offset_mm"),
+        amount=0.5 if height < 35 else 0.75,
         limit=0.8,
-        remedy={"thicken_mm": 0.8},
+        remedy=remedy,
     )
+    if height < 8:
+        yield Finding(code="crushed", severity="error", message="nothing is left")
 
 
-@pytest.mark.parametrize(("thickness", "is_offered"), [(None, True), (0.5, True), (0.8, False), (1.6, False)])
-def test_a_remedy_that_is_applied_already_is_not_repeated(thickness: float | None, is_offered: bool) -> None:
-    with Registry([StubbornPlugin()], entry_points=False) as registry:
-        (finding,) = registry.check(box(), checks="thin", thicken_mm=thickness).findings
-    assert finding.remedy == ({"thicken_mm": 0.8} if is_offered else {})
-    assert finding.options == (("thicken_mm", "offset_mm") if is_offered else ("offset_mm",))
-    advice = "use 'thicken_mm', or scale the model, or use 'offset_mm'"
+@pytest.mark.parametrize("case", REMEDIES)
+def test_a_remedy_is_offered_only_if_it_helps(case: str) -> None:
+    with Registry([ThinPlugin()], entry_points=False) as registry:
+        (finding,) = registry.check(box(), checks="thin", thin_remedy=case).findings
+    is_offered = case == "helps"
+    (name,) = REMEDIES[case]
+    assert finding.remedy == (REMEDIES[case] if is_offered else {})
+    assert finding.options == ((name, "offset_mm") if is_offered else ("offset_mm",))
+    advice = f"use '{name}', or scale the model, or use 'offset_mm'"
     assert finding.message == f"walls are thin; {advice if is_offered else advice.partition(', or ')[2]}"
+
+
+def test_a_remedy_that_is_applied_already_is_not_repeated() -> None:
+    with Registry([ThinPlugin()], entry_points=False) as registry:
+        (finding,) = registry.check(box(), checks="thin", target_height_mm=40).findings
+    assert finding.remedy == {}
 
 
 def test_a_sound_model_passes() -> None:

@@ -154,6 +154,9 @@ class Judge(Struct, frozen=True, tag="judge"):
     marks: bool = False
     """Whether the last step writes the scene with the findings as colors."""
 
+    remedies: tuple[Step, ...] = ()
+    """Operations in stage order, without options, with which remedies of findings are tried."""
+
 
 Ending: TypeAlias = Write | Render | Preview | Inspect | Judge
 """Ending of a chain."""

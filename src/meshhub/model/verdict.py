@@ -76,7 +76,8 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of places."""
 
     remedy: dict[str, Value] = {}
-    """Options of a conversion that fixes it; empty if there are none."""
+    """Options of a conversion that fixes it; empty if there are none. The host tries them, and drops those that do not
+    help."""
 
     picture: dict[str, Value] = {}
     """Options of a picture that shows it; empty if none does."""

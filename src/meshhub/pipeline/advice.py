@@ -1,4 +1,4 @@
-"""Removal of advice that does not help: options that are not installed or applied already, and flags that are set."""
+"""Removal of advice that does not help: options that are not installed, flags that are set, and vain remedies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from msgspec import structs
 from meshhub.errors import MeshhubError, RequestError
 from meshhub.model.chain import Chain
 from meshhub.model.notes import Note
-from meshhub.model.options import Value
 from meshhub.model.verdict import Finding
 
 
@@ -48,32 +47,19 @@ def drop_useless_alternatives(error: MeshhubError, chain: Chain, known: Collecti
     error.args = (error.message,)
 
 
-def drop_applied_remedy(finding: Finding, chain: Chain) -> Finding:
-    """Return a finding without its remedy and the advice to use it, if operations of the chain applied it already.
+def drop_remedy(finding: Finding) -> Finding:
+    """Return a finding without its remedy and the advice to use it.
 
     The advice is the last clause, after a semicolon; ", or " separates its alternatives.
 
     Args:
         finding: Finding of a check, with names of options in quotes.
-        chain: Chain of the task.
     """
-    applied = {name: value for step in chain.operations for name, value in step.options.items()}
-    falls_short = finding.amount is not None and finding.limit is not None and finding.amount < finding.limit
-    if not finding.remedy or not all(
-        _is_reached(applied.get(name), value, falls_short) for name, value in finding.remedy.items()
-    ):
-        return finding
     text, separator, advice = finding.message.rpartition("; ")
     kept = [part for part in advice.split(", or ") if not _names_only(part, finding)]
     message = separator.join([text, ", or ".join(kept)] if kept else [text]) if separator else finding.message
     options = tuple(name for name in finding.options if f"'{name}" in message)
     return structs.replace(finding, message=message, options=options, remedy={})
-
-
-def _is_reached(applied: object, wanted: Value, falls_short: bool) -> bool:
-    """Return whether an option has the value of a remedy, or more where a larger value would have done more."""
-    is_number = isinstance(applied, int | float) and isinstance(wanted, int | float)
-    return applied == wanted or (falls_short and is_number and applied >= wanted)  # type: ignore[operator]
 
 
 def _names_only(advice: str, finding: Finding) -> bool:

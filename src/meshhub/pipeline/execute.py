@@ -6,13 +6,14 @@ This module needs the chain, a source and a target, but no registry, because a w
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from meshhub.errors import ConversionFailed, PluginError
+from meshhub.errors import PluginError
 from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, Feature
 from meshhub.model.chain import Chain, Inspect, Judge, Position, Preview, Render, Step, Write
@@ -32,11 +33,10 @@ from meshhub.pipeline.running import (
     attributing,
     build_step_options,
     no_checkpoint,
+    operate,
     report_file,
-    wrong_result,
 )
-from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
-from meshhub.toolkit.geometry import to_frame, without_unused_vertices
+from meshhub.toolkit.geometry import to_frame
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
@@ -209,12 +209,15 @@ def _check(run: Run, ending: Judge, target: Target) -> Verdict:
     """Run the operations and the checks; then write the scene with its findings if they are marked."""
     with IMPORTING.held():
         from meshhub.pipeline.judging import run_checks
+        from meshhub.pipeline.remedies import keep_helpful_remedies
 
     scene, project = read_scene(run)
     run.note_losses(project)
     for _ in run.chain.operations:
         scene = _operate(run, scene)
+    start = time.process_time()
     findings, estimate = run_checks(run, scene, needs_estimate=ending.needs_estimate)
+    findings = keep_helpful_remedies(run, scene, findings, ending.remedies, time.process_time() - start)
     verdict = run.verdict(findings, estimate, scene)
     if ending.marks:
         with run.step() as position:
@@ -230,20 +233,7 @@ def _check(run: Run, ending: Judge, target: Target) -> Verdict:
 def _operate(run: Run, scene: Scene) -> Scene:
     """Run the next operation."""
     with run.step() as position:
-        step = position.step
-        with attributing(str(step), position):
-            result = load(step.run)(scene, build_step_options(step))
-        if not isinstance(result, Scene):
-            raise wrong_result(position, result, "a scene")
-        if result is not scene:
-            with attributing(f"the scene of {step}", position):
-                result = without_unused_vertices(result)
-                fault = find_scene_fault(result, MAX_RESULT_EXTENT)
-            if fault:
-                raise PluginError(f"{step} returned a broken scene: {fault}; {position.remedy}")
-        if result.face_count == 0:
-            raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
-        return to_frame(result, HOST_FRAME)
+        return operate(position.step, position, scene)
 
 
 def _write(position: Position, scene: Scene, target: Target) -> None:

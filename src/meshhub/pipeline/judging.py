@@ -95,7 +95,7 @@ def _examine(run: Run, position: Position, scene: Scene) -> _Outcome:
     failure: MeshhubError | None = None
     with run.measuring(position) as measured:
         try:
-            for result in _list_results(position, scene):
+            for result in list_results(position, scene):
                 if isinstance(result, Finding):
                     findings.append(result)
                 else:
@@ -113,7 +113,7 @@ def _examine_silently(run: Run, position: Position, scene: Scene) -> _Outcome:
         return _examine(run, position, scene)
 
 
-def _list_results(position: Position, scene: Scene) -> Iterator[Finding | Estimate]:
+def list_results(position: Position, scene: Scene) -> Iterator[Finding | Estimate]:
     """Yield the findings of a check, each message as one printable line, and its estimate. Raises MeshhubError."""
     step = position.step
     with attributing(str(step), position):

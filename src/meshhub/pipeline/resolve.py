@@ -6,7 +6,7 @@ logged, hashed, and sent to a worker, which needs no registry to execute it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
@@ -178,6 +178,8 @@ def resolve(
         for operation in checked.operations
     )
     last_steps, ending = _make_ending(checked, options)
+    if isinstance(ending, Judge) and not ending.needs_estimate:
+        ending = structs.replace(ending, remedies=tuple(_list_remedies(declarations, checked, caller)))
     steps = (*(read.step for read in reads), *operations, *last_steps)
     return Chain(
         steps=steps,
@@ -316,6 +318,15 @@ def _make_ending(checked: CheckedRequest, options: Mapping[str, Value]) -> tuple
         return (write, reduce, show), Preview(file)
     write, ending = _make_write(checked.target, checked.writer, options)
     return (write,), ending
+
+
+def _list_remedies(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> Iterator[Step]:
+    """Yield the operations with which a check may try remedies: those of meshhub, and those beside the checks."""
+    origins = {BUILT_IN, *(check.origin for check in checked.checks)}
+    for operation in declarations.operations:
+        is_usable = not operation.missing and caller.plan.allows(operation.capability.requires)
+        if is_usable and operation.origin in origins and not operation.capability.keeps_state:
+            yield _make_step("operation", operation, "a remedy is tried", {})
 
 
 def _make_write(target: str, writer: Declared[Writer], options: Mapping[str, Value]) -> tuple[Step, Write]:

@@ -34,10 +34,10 @@ from meshhub.model.report import FileReport, Inspection, Loss, ModelInspection, 
 from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source
 from meshhub.model.verdict import SEVERITIES, Finding, Verdict, judge
-from meshhub.pipeline.advice import drop_applied_remedy
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
-from meshhub.toolkit.geometry import bounds
+from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
+from meshhub.toolkit.geometry import bounds, to_frame, without_unused_vertices
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +124,7 @@ class Run:
 
     def verdict(self, findings: Iterable[Finding], estimate: Estimate | None, scene: Scene) -> Verdict:
         """Return the verdict after the last check, the worst findings first."""
-        helpful = (drop_applied_remedy(finding, self.chain) for finding in findings)
-        ordered = tuple(sorted(helpful, key=lambda finding: SEVERITIES.index(finding.severity)))
+        ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
         source = self.source_report
         if self.chain.operations:
             source = report_file(source.format, source.bytes, scene, source.frame or HOST_FRAME)
@@ -161,6 +160,23 @@ def wrong_result(position: Position, result: object, expected: str) -> PluginErr
 def build_step_options(step: Step) -> Struct:
     """Return the options Struct of a step."""
     return opt.build_options(cast(type[Struct], load(step.options_type)), step.options)
+
+
+def operate(step: Step, position: Position, scene: Scene) -> Scene:
+    """Run an operation on a scene, and return its scene in the frame of meshhub. Raises MeshhubError."""
+    with attributing(str(step), position):
+        result = load(step.run)(scene, build_step_options(step))
+    if not isinstance(result, Scene):
+        raise wrong_result(position, result, "a scene")
+    if result is not scene:
+        with attributing(f"the scene of {step}", position):
+            result = without_unused_vertices(result)
+            fault = find_scene_fault(result, MAX_RESULT_EXTENT)
+        if fault:
+            raise PluginError(f"{step} returned a broken scene: {fault}; {position.remedy}")
+    if result.face_count == 0:
+        raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
+    return to_frame(result, HOST_FRAME)
 
 
 @contextmanager

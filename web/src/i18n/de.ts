@@ -192,7 +192,6 @@ export const de: Catalog = {
     doubtful_unit: "Fragliche Einheit",
     too_many_colors: "Mehr Farben als Filamente",
     no_volume: "Kein Volumen",
-    too_detailed: "Feiner als der Drucker",
     coarse_examination: "Grob geprüft",
     check_failed: "Eine Prüfung lief nicht",
     prepare: "Vorbereiten",
@@ -788,7 +787,6 @@ export const de: Catalog = {
     too_many_colors: "Das Modell hat mehr als die {limit} Farben, die der Drucker zugleich druckt.",
     no_volume:
       "Das Modell umschließt kein Volumen, weil es flach, offen oder nach innen gewendet ist. Gewicht und Preis lassen sich nicht schätzen.",
-    too_detailed: "Kanten sind etwa {amount} lang, viel feiner als die Düse. Weniger Flächen machen die Datei kleiner.",
     coarse_examination:
       "Das Modell ist so groß, dass Details unter {amount} übersehen werden können. Prüfen Sie solche Teile einzeln.",
   },

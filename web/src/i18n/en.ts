@@ -190,7 +190,6 @@ export const en = {
     doubtful_unit: "Doubtful unit",
     too_many_colors: "More colors than filaments",
     no_volume: "No volume",
-    too_detailed: "Finer than the printer",
     coarse_examination: "Examined coarsely",
     check_failed: "A check did not run",
     prepare: "Prepare",

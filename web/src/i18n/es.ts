@@ -191,7 +191,6 @@ export const es: Catalog = {
     doubtful_unit: "Unidad dudosa",
     too_many_colors: "Más colores que filamentos",
     no_volume: "Sin volumen",
-    too_detailed: "Más fino que la impresora",
     coarse_examination: "Examinado de forma gruesa",
     check_failed: "Una comprobación no funcionó",
     prepare: "Preparar",
@@ -770,7 +769,6 @@ export const es: Catalog = {
       "El lado más largo mide {amount}; lo usual es de 2 mm a 2 m. Quizá la unidad del archivo es errónea.",
     too_many_colors: "El modelo tiene más de los {limit} colores que la impresora imprime a la vez.",
     no_volume: "El modelo no encierra volumen: es plano, abierto o invertido. No se pueden estimar peso ni precio.",
-    too_detailed: "Las aristas miden unos {amount}, mucho menos que la boquilla. Menos caras aligeran el archivo.",
     coarse_examination:
       "El modelo es tan grande que pueden pasarse por alto detalles de menos de {amount}. Compruebe esas piezas por separado.",
   },

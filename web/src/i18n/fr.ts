@@ -192,7 +192,6 @@ export const fr: Catalog = {
     doubtful_unit: "Unité douteuse",
     too_many_colors: "Plus de couleurs que de filaments",
     no_volume: "Aucun volume",
-    too_detailed: "Plus fin que l’imprimante",
     coarse_examination: "Examen grossier",
     check_failed: "Un contrôle n’a pas fonctionné",
     prepare: "Préparer",
@@ -781,7 +780,6 @@ export const fr: Catalog = {
     too_many_colors: "Le modèle a plus que les {limit} couleurs que l’imprimante imprime à la fois.",
     no_volume:
       "Le modèle n’enferme aucun volume : il est plat, ouvert ou retourné. Poids et prix ne peuvent être estimés.",
-    too_detailed: "Les arêtes mesurent environ {amount}, bien moins que la buse. Moins de faces allègent le fichier.",
     coarse_examination:
       "Le modèle est si grand que des détails de moins de {amount} peuvent échapper. Vérifiez ces pièces séparément.",
   },

@@ -1,7 +1,7 @@
 """Checks whether a model prints: its mesh, walls, overhangs and size."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
@@ -274,129 +274,75 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         )
 
 
+def _declare(id_: str, label: str, description: str, run: str, **others: Any) -> Check:
+    """Return a check with the options of all checks.
+
+    Args:
+        id_: Id of the check.
+        label: Name for people.
+        description: What it finds.
+        run: Module and function in this package.
+        others: Other fields.
+    """
+    return Check(
+        id=id_,
+        label=label,
+        description=description,
+        options=PrintOptions,
+        run=f"{__name__}.{run}",
+        concurrent=True,
+        **{"needs": ("scipy",), "install": "meshhub"} | others,
+    )
+
+
 @hookimpl
 def meshhub_checks() -> Iterable[Check]:
     """Declare the checks."""
-    package = "meshhub.builtin_plugins.print"
     return [
-        Check(
-            id="mesh",
-            label="Mesh",
-            description="Holes, non-manifold edges, faces that are inside out, stray fragments.",
-            options=PrintOptions,
-            run=f"{package}.mesh:run",
-            concurrent=True,
+        _declare(
+            "mesh",
+            "Mesh",
+            "Holes, non-manifold edges, faces that are inside out, stray fragments.",
+            "mesh:run",
+            needs=(),
+            install="",
         ),
-        Check(
-            id="overlaps",
-            label="Overlaps",
-            description="Faces that cross, bodies that overlap or lie in others, and what is there twice.",
-            options=PrintOptions,
-            run=f"{package}.overlaps:run",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
+        _declare(
+            "overlaps",
+            "Overlaps",
+            "Faces that cross, bodies that overlap or lie in others, and what is there twice.",
+            "overlaps:run",
         ),
-        Check(
-            id="walls",
-            label="Walls",
-            description="Walls that are too thin for the process.",
-            options=PrintOptions,
-            run=f"{package}.walls:run_walls",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
+        _declare("walls", "Walls", "Walls that are too thin for the process.", "walls:run_walls"),
+        _declare("gaps", "Gaps", "Gaps within and between parts that fuse while they print.", "walls:run_gaps"),
+        _declare("overhangs", "Overhangs", "Layers that reach far into the air.", "layering:run_overhangs"),
+        _declare(
+            "standing",
+            "Standing",
+            "Whether each body holds on the bed, and does not tip over.",
+            "standing:run_standing",
         ),
-        Check(
-            id="gaps",
-            label="Gaps",
-            description="Gaps within and between parts that fuse while they print.",
-            options=PrintOptions,
-            run=f"{package}.walls:run_gaps",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
+        _declare("size", "Size", "Printers on which the model fits, its unit, and its colors.", "size:run"),
+        _declare("islands", "Islands", "Places where a layer begins in the air.", "layering:run_islands"),
+        _declare("spans", "Bridges", "Bridges that are too long.", "layering:run_spans"),
+        _declare(
+            "cups",
+            "Cups",
+            "Cavities that keep resin or powder, and hollows that pull at the film of a resin printer.",
+            "layering:run_cups",
         ),
-        Check(
-            id="overhangs",
-            label="Overhangs",
-            description="Layers that reach far into the air.",
-            options=PrintOptions,
-            run=f"{package}.layering:run_overhangs",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="standing",
-            label="Standing",
-            description="Whether each body holds on the bed, and does not tip over.",
-            options=PrintOptions,
-            run=f"{package}.standing:run_standing",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="size",
-            label="Size",
-            description="Printers on which the model fits, and more triangles than a printer shows.",
-            options=PrintOptions,
-            run=f"{package}.size:run",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="islands",
-            label="Islands",
-            description="Places where a layer begins in the air.",
-            options=PrintOptions,
-            run=f"{package}.layering:run_islands",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="spans",
-            label="Bridges",
-            description="Bridges that are too long.",
-            options=PrintOptions,
-            run=f"{package}.layering:run_spans",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="cups",
-            label="Cups",
-            description="Cavities that keep resin or powder, and hollows that pull at the film of a resin printer.",
-            options=PrintOptions,
-            run=f"{package}.layering:run_cups",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
-        ),
-        Check(
-            id="estimate",
-            label="Estimate",
-            description="Material, weight, support and time of the print.",
-            options=PrintOptions,
-            run=f"{package}.estimate:run",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
+        _declare(
+            "estimate",
+            "Estimate",
+            "Material, weight, support and time of the print.",
+            "estimate:run",
             estimates="model",
         ),
-        Check(
-            id="slicer",
-            label="Slicer",
-            description="The same, from PrusaSlicer, for the process fdm.",
-            options=PrintOptions,
-            run=f"{package}.slicer:run",
-            concurrent=True,
-            needs=("scipy",),
-            install="meshhub",
+        _declare(
+            "slicer",
+            "Slicer",
+            "The same, from PrusaSlicer, for the process fdm.",
+            "slicer:run",
             requires="slicer",
             estimates="slicer",
         ),

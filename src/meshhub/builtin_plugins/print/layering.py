@@ -14,10 +14,10 @@ from meshhub.builtin_plugins.print.places import list_places
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
-from meshhub.model.scene import Float64, Scene
+from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
-from meshhub.toolkit.hanging import KINDS, REACH_LINES, Hanging, HangingKind, Printable, find_hanging
+from meshhub.toolkit.hanging import REACH_LINES, Hanging, HangingKind, Printable, find_hanging
 from meshhub.toolkit.layers import Layers, find_cups, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
@@ -37,9 +37,6 @@ TRIAL_RATIO = 2.0
 
 MAX_TRIAL_S = 5.0
 """Seconds after which no other side is tried."""
-
-MAX_REST_RATIO = 0.5
-"""What still hangs after a remedy, per what hung before."""
 
 MIN_FOOT_MM2 = 20.0
 """Area on the bed from which a side is tried; models hold on it without a brim."""
@@ -91,39 +88,35 @@ def _printable(options: PrintOptions) -> Printable:
 
 
 @OncePerScene
-def _find_turn(scene: Scene, cell: float, height: float, printable: Printable) -> tuple[dict[str, Value], Float64]:
-    """Try to lay a scene on its other sides; return the turn after which the least hangs, and how much of each kind.
+def _find_turn(scene: Scene, cell: float, height: float, printable: Printable) -> tuple[dict[str, Value], float]:
+    """Try to lay a scene on its other sides; return the turn after which the least hangs, and its area in mm².
 
-    Each side is tried in coarse layers, as long as the time allows. Without a better side, the turn is empty.
+    Each side is tried in coarse layers, as long as the time allows. If it stands on no
+    other side, the area is infinite.
     """
     vertices, faces = soup(oriented(scene))
     begin = time.monotonic()
-    best: tuple[float, dict[str, Value], Float64] | None = None
+    best: tuple[dict[str, Value], float] = {}, np.inf
     for x_deg, y_deg in SIDES_DEG:
         rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
         layers = slice_layers(vertices @ rotation.T, faces, cell, height)
-        hanging = find_hanging(layers, printable)
-        area = np.bincount(hanging.kind, hanging.area, len(KINDS)).astype(np.float64)
-        stands = np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_FOOT_MM2
-        if stands and (best is None or area.sum() < best[0]):
+        area = float(find_hanging(layers, printable).area.sum())
+        if area < best[1] and np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_FOOT_MM2:
             angles = (("rotate_x_deg", x_deg), ("rotate_y_deg", y_deg))
-            turn: dict[str, Value] = {option: angle for option, angle in angles if angle}
-            best = float(area.sum()), turn, area
-        if area.sum() == 0 or time.monotonic() - begin > MAX_TRIAL_S:
+            best = {option: angle for option, angle in angles if angle}, area
+        if best[1] == 0 or time.monotonic() - begin > MAX_TRIAL_S:
             break
-    return ({}, np.zeros(len(KINDS))) if best is None else best[1:]
+    return best
 
 
-def _advise(scene: Scene, options: PrintOptions, kind: HangingKind) -> tuple[dict[str, Value], str]:
-    """Return the turn that shrinks what hangs of a kind, if one was found, and the advice."""
-    hanging = hanging_of(scene, options)
-    number = KINDS.index(kind)
+def _advise(scene: Scene, options: PrintOptions) -> tuple[dict[str, Value], str]:
+    """Return the turn after which less hangs, if one was found, and the advice."""
     cell, height = TRIAL_RATIO * CELL_RATIO * options.print_nozzle_mm, TRIAL_RATIO * options.layer_mm
-    turn, area = _find_turn(scene, cell, height, _printable(options))
-    before = np.bincount(hanging.kind, hanging.area, len(KINDS))
-    if not turn or area[number] > MAX_REST_RATIO * before[number] or area.sum() >= before.sum():
-        return {}, "use support in the slicer, or divide the model there"
-    return turn, f"turn the model with {' and '.join(f'{{{option}}}' for option in turn)}, or use support in the slicer"
+    turn, rest = _find_turn(scene, cell, height, _printable(options))
+    by_hand = "use support in the slicer, or divide the model there"
+    if rest >= hanging_of(scene, options).area.sum():
+        return {}, by_hand
+    return turn, f"turn the model with {' and '.join(f'{{{option}}}' for option in turn)}, or {by_hand}"
 
 
 def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -152,7 +145,7 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     if len(own) == 0:
         return
     above_bed = format_number(float(hanging.center[own, 2].min() - layers.low[2]), 3)
-    remedy, advice = _advise(scene, options, "island")
+    remedy, advice = _advise(scene, options)
     lowest = above_bed if len(own) == 1 else f"the lowest {above_bed}"
     yield Finding(
         code="islands",
@@ -203,7 +196,7 @@ def _describe_spans(
     layers = layers_of(scene, options)
     support = float(stand_below(layers, hanging.bottoms(layers), options.layer_mm).space.sum())
     did(support_mm3=support)
-    remedy, advice = _advise(scene, options, kind)
+    remedy, advice = _advise(scene, options)
     if kind == "bridge":
         reach = f"{format_count(len(own), 'bridge is', 'bridges are')} longer than"
     else:
@@ -244,7 +237,7 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             code="trapped_volume",
             severity="warning",
             message=f"closed cavities hold {format_number(trapped / 1000, 3)} ml of {material}; "
-            "drill drains with {drain_holes_mm}",
+            "drill drains with {drain_holes_mm}, or open them in the program that made the model",
             options=("drain_holes_mm",),
             amount=trapped,
             unit="mm³",
@@ -261,13 +254,11 @@ def run_cups(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         return
     remedy = _turn_cups(bodies, options, has_cavities=bool((volumes > MIN_CUP_MM3).any()))
     subject = format_count(len(own), "hollow closes", "hollows close")
-    turns = [option for option in remedy if option.startswith("rotate")]
-    if "drain_holes_mm" in remedy:
-        advice = f"drill drains with {{drain_holes_mm}} after {' and '.join(f'{{{turn}}}' for turn in turns)}"
-    elif turns:
-        advice = f"turn the model with {' and '.join(f'{{{turn}}}' for turn in turns)}, or give it a hole near the bed"
-    else:
-        advice = "give the model a hole near the bed"
+    advice = "give the model a hole near the bed"
+    if remedy:
+        named = " and ".join(f"{{{option}}}" for option in remedy if option.startswith("rotate"))
+        verb = "drill drains with {drain_holes_mm} after" if "drain_holes_mm" in remedy else "turn the model with"
+        advice = f"{verb} {named}, or {advice}"
     yield Finding(
         code="suction_cups",
         severity="warning",

@@ -52,6 +52,9 @@ _WORDINGS: dict[DefectKind, _Wording] = {
 }
 
 
+BY_HAND = "or correct it in the program that made the model"
+"""Advice about a defect for which no remedy helps."""
+
 HARMLESS = "slicers print this, but other programs may reject it"
 """Advice about a defect that changes no layer."""
 
@@ -111,7 +114,7 @@ def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> F
         code="open_surface",
         severity="error",
         message=f"{'1 part is a sheet' if len(parts) == 1 else f'{len(parts):,} parts are sheets'} without volume, "
-        "which slicers leave out; give it a thickness with {thicken_mm}",
+        "which slicers leave out; give it a thickness with {thicken_mm}, or draw it as a solid",
         options=("thicken_mm",),
         amount=len(parts),
         places=tuple(Place(position_mm=(x, y, z), size_mm=size, part=part) for part, (x, y, z), size in rows),
@@ -128,7 +131,7 @@ def _describe(defect: Defect, parts: list[int], *, is_harmless: bool) -> Finding
     return Finding(
         code=found.kind,
         severity="info" if is_harmless else wording.severity,
-        message=f"{subject}; {HARMLESS if is_harmless else wording.advice}; use {{repair}}",
+        message=f"{subject}; {HARMLESS if is_harmless else wording.advice}; use {{repair}}, {BY_HAND}",
         options=("repair",),
         amount=found.count,
         places=tuple(

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
-from meshhub.builtin_plugins.print.mesh import CLOSED_MM, HARMLESS
+from meshhub.builtin_plugins.print.mesh import BY_HAND, CLOSED_MM, HARMLESS
 from meshhub.errors import format_count
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Mesh, Scene
@@ -72,7 +72,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             code="self_intersections",
             severity="warning",
             message=f"{format_count(crossing_count, 'face crosses others', 'faces cross others')} of the same body; "
-            "slicers may fill the wrong side there; use {repair_self_intersections}",
+            f"slicers may fill the wrong side there; use {{repair_self_intersections}}, {BY_HAND}",
             options=("repair_self_intersections",),
             amount=crossing_count,
             share=crossing_count / len(corners),
@@ -101,7 +101,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             code="nested_bodies",
             severity="warning",
             message=f"{format_count(len(nested), 'body lies', 'bodies lie')} in the material of another one, as a "
-            "double wall; slicers may leave a hollow there; use {repair_solid}",
+            f"double wall; slicers may leave a hollow there; use {{repair_solid}}, {BY_HAND}",
             options=("repair_solid",),
             amount=len(nested),
             places=tuple(nested[:MAX_PLACES]),
@@ -115,7 +115,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             code="duplicate_faces",
             severity="info" if is_small else "warning",
             message=f"{format_count(twice, 'face lies', 'faces lie')} exactly on another one; "
-            f"{HARMLESS if is_small else 'slicers may leave the place empty'}; use {{repair}}",
+            f"{HARMLESS if is_small else 'slicers may leave the place empty'}; use {{repair}}, {BY_HAND}",
             options=("repair",),
             amount=twice,
             places=places,
@@ -127,7 +127,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
             code="duplicate_parts",
             severity="warning",
             message=f"{format_count(len(copies), 'part lies', 'parts lie')} exactly where another one lies, and would "
-            "print twice; use {merge_parts}",
+            f"print twice; use {{merge_parts}}, {BY_HAND}",
             options=("merge_parts",),
             amount=len(copies),
             places=_list_boxes(scene, copies),

@@ -1,4 +1,4 @@
-"""Check `size`: whether the model fits on a printer, a wrong unit, and more colors or triangles than it can show."""
+"""Check `size`: whether the model fits on a printer, a wrong unit, and more colors than it has filaments."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from meshhub.builtin_plugins.print.printers import Printer
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
-from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import pair_boxes
-from meshhub.toolkit.geometry import bounds_of_parts, extremes, face_normals, soup
+from meshhub.toolkit.geometry import bounds_of_parts, extremes, soup
 from meshhub.toolkit.objects import find_objects
 from meshhub.toolkit.supports import ROUNDING_RATIO
 from meshhub.toolkit.surface_colors import Surface, get_face_materials
@@ -29,41 +29,24 @@ MIN_USUAL_MM, MAX_USUAL_MM = 2.0, 2000.0
 MAX_METERS_MM = 0.5
 """Longest side up to which the numbers are probably meters, as 0.5 for half a meter; above, inches."""
 
-FINE_RATIO = 0.25
-"""Length of edges per diameter of the nozzle below which no printer shows the difference."""
-
 _OPAQUE_WHITE = 0xFFFFFFFF
 """Bytes of the vertex color that changes nothing."""
 
 
 def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
-    """Find models that do not fit on the printer, a wrong unit, and more colors or triangles than it can show.
+    """Find models that do not fit on the printer, a wrong unit, and more colors than it has filaments.
 
     Args:
         scene: Millimeters, Z up.
-        options: Printer, and nozzle.
+        options: Printer, and its filaments.
     """
-    vertices, faces = soup(scene)
-    low, high = extremes(vertices)
+    low, high = extremes(soup(scene)[0])
     yield from _find_unit_doubt(float((high - low).max()))
     printer = options.printer()
     yield from _find_misfits(scene, printer)
     filaments = options.print_filaments if printer is None else printer.filaments
     if filaments is not None and options.print_process == "fdm":
         yield from _find_colors(scene, "printer" if printer is None else printer.label, filaments)
-    length = _typical_edge(vertices, faces)
-    if len(faces) > 100_000 and length < FINE_RATIO * options.print_nozzle_mm:
-        yield Finding(
-            code="too_detailed",
-            severity="info",
-            message=f"edges are about {format_number(length, 2)} mm long, far finer than a nozzle of "
-            f"{format_number(options.print_nozzle_mm, 2)} mm; {{optimize_target_faces}} makes the file smaller",
-            options=("optimize_target_faces",),
-            amount=length,
-            limit=FINE_RATIO * options.print_nozzle_mm,
-            unit="mm",
-            remedy={"optimize_target_faces": max(50_000, len(faces) // 10)},
-        )
 
 
 def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
@@ -222,15 +205,10 @@ def _find_colors(scene: Scene, printer: str, filaments: int) -> Iterator[Finding
         code="too_many_colors",
         severity="info",
         message=f"the model has {words}, and the {printer} prints {filaments} "
-        f"{'filament' if filaments == 1 else 'filaments'} at once; use {{reduce_colors={filaments}}}",
+        f"{'filament' if filaments == 1 else 'filaments'} at once; use {{reduce_colors={filaments}}}, or change "
+        "filaments during the print",
         options=("reduce_colors",),
         amount=None if has_shades else count,
         limit=filaments,
         remedy={"reduce_colors": filaments},
     )
-
-
-def _typical_edge(vertices: Float64, faces: Int32) -> float:
-    """Return the side of an equilateral triangle of mean area."""
-    area = float(np.linalg.norm(face_normals(vertices, faces), axis=1).sum()) / 2
-    return float(np.sqrt(area / max(1, len(faces)) * 4 / np.sqrt(3)))

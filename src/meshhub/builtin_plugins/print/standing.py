@@ -65,8 +65,8 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             code="tips_over",
             severity="warning",
             message=f"{subject} not above what touches the bed, so that {model} may tip over; use "
-            f"{'{lay_flat} or {orient}, or use ' if is_one else ''}a brim in the slicer",
-            options=("lay_flat", "orient") if is_one else (),
+            f"{'{lay_flat}, or use ' if is_one else ''}a brim in the slicer",
+            options=("lay_flat",) if is_one else (),
             places=list_places(groups.center[list(tipping)], groups.contact[list(tipping)]),
             places_found=len(tipping),
             remedy={"lay_flat": True} if is_one else {},
