@@ -494,11 +494,11 @@ def compact(mesh: Mesh) -> Mesh:
 
 
 def measure_ours(mesh: Mesh) -> dict[str, Float64]:
-    """Measure with rays and balls of meshhub, at the points that a check measures."""
+    """Measure with rays of meshhub, at the points that a check measures."""
     samples = sample_evenly(mesh.vertices, mesh.faces, WALL_MM)
     limit = float(np.linalg.norm(np.ptp(mesh.vertices, axis=0)))
-    sides = OppositeSides(mesh.vertices, mesh.faces, samples).measure(np.arange(len(samples.points)), limit)
-    return {"meshhub ray": sides.straight, "meshhub ball": sides.width}
+    sides = OppositeSides(mesh.vertices, mesh.faces, samples)
+    return {"meshhub ray": sides.measure(np.arange(len(samples.points)), limit)}
 
 
 def measure_pymeshlab(mesh: Mesh) -> dict[str, Float64]:

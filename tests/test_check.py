@@ -7,7 +7,7 @@ import shlex
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -107,7 +107,7 @@ def codes(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     return [(finding.check, finding.code) for finding in findings]
 
 
-REMEDIES: dict[str, dict[str, str | float]] = {
+REMEDIES: dict[str, dict[str, Any]] = {
     "helps": {"target_height_mm": 40.0},
     "changes nothing": {"rotate_z_deg": 90.0},
     "makes an error": {"target_height_mm": 5.0},
@@ -153,7 +153,7 @@ def run_thin(scene: Scene, options: ThinOptions) -> Iterator[Finding]:
 @pytest.mark.parametrize("case", REMEDIES)
 def test_a_remedy_is_offered_only_if_it_helps(case: str) -> None:
     with Registry([ThinPlugin()], entry_points=False) as registry:
-        (finding,) = registry.check(box(), checks="thin", thin_remedy=case).findings
+        (finding,) = registry.check(box(), checks="thin", options={"thin_remedy": case}).findings
     is_offered = case == "helps"
     (name,) = REMEDIES[case]
     assert finding.remedy == (REMEDIES[case] if is_offered else {})

@@ -63,38 +63,38 @@ def count_checks(visit: Visit) -> int:
 
 def test_a_thin_wall_is_found_shown_and_thickened(visit: Visit, tmp_path: Path) -> None:
     page = visit.open()
-    pick(page, write_fins(tmp_path / "fin.stl", 0.5))
+    pick(page, write_fins(tmp_path / "fin.stl", 0.4))
     # only the geometry was inspected
     page.get_by_role("heading", name="Closed").wait_for()
     assert page.get_by_text("Ready").count() == count_checks(visit) == 0
     region = ask(page)
     region.get_by_role("heading", name="Check this").wait_for()
     (finding,) = region.get_by_role("listitem").all()
-    for text in ("Thin walls", "Warning", "0.5 mm · limit 0.8 mm · 1 place"):
+    for text in ("Thin walls", "Warning", "0.4 mm · limit 0.45 mm · 1 place"):
         finding.get_by_text(text).wait_for()
     before = draw(page)
     finding.get_by_role("button", name="Show place").click()
     finding.get_by_role("button", name="Place 1 of 1").wait_for()
-    page.locator(".label").get_by_text("0.5 mm").wait_for()
+    page.locator(".label").get_by_text("0.4 mm").wait_for()
     after = draw(page)
     assert (np.abs(after - before).max(axis=2) > 40).sum() > 2_000
     # the mark is in the middle of the view
     height, width, _ = after.shape
     red, green, blue = np.moveaxis(after[height // 2 - 5 : height // 2 + 5, width // 2 - 5 : width // 2 + 5], -1, 0)
     assert ((red > green + 30) & (green > blue + 60)).sum() > 20
-    finding.get_by_role("button", name="Set Thicken walls: 0.8 mm").click()
+    finding.get_by_role("button", name="Set Thicken walls: 0.45 mm").click()
     region.get_by_role("heading", name="Ready").wait_for()
     region.get_by_text("Checked after: Thicken walls").wait_for()
     assert region.get_by_role("listitem").count() == 0
     page.locator(".label").wait_for(state="detached")
-    assert page.get_by_label("Least wall, mm").input_value() == "0.8"
+    assert page.get_by_label("Least wall, mm").input_value() == "0.45"
     page.get_by_role("status").filter(has_text="fin.stl: Ready").wait_for(state="attached")
     assert count_checks(visit) == 2
 
 
 def test_buttons_lead_from_place_to_place(visit: Visit, tmp_path: Path) -> None:
     page = visit.open()
-    pick(page, write_fins(tmp_path / "fins.stl", 0.3, 0.6))
+    pick(page, write_fins(tmp_path / "fins.stl", 0.1, 0.4))
     region = ask(page)
     region.get_by_role("heading", name="Will not print").wait_for()
     region.get_by_role("button", name="Show place: Thin walls").click()
@@ -111,17 +111,17 @@ def test_buttons_lead_from_place_to_place(visit: Visit, tmp_path: Path) -> None:
 def test_the_verdict_is_german(browser: Any, address: str, tmp_path: Path) -> None:
     visit = Visit(browser, address, locale="de-DE")
     page = visit.open()
-    pick(page, write_fins(tmp_path / "fin.stl", 0.5), button="Dateien wählen")
+    pick(page, write_fins(tmp_path / "fin.stl", 0.4), button="Dateien wählen")
     region = ask(page, "Druckbar?")
     region.get_by_role("heading", name="Bitte prüfen").wait_for()
-    region.get_by_text("Wände sind dünner als 0,8 mm, die dünnste 0,5 mm.").wait_for()
-    region.get_by_text("0,5 mm · Grenzwert 0,8 mm · 1 Stelle").wait_for()
+    region.get_by_text("Wände sind dünner als 0,45 mm, die dünnste 0,4 mm.").wait_for()
+    region.get_by_text("0,4 mm · Grenzwert 0,45 mm · 1 Stelle").wait_for()
     assert region.get_by_label("Düse").get_attribute("placeholder") == "0,4"
-    region.get_by_role("button", name="Wände verdicken: 0,8 mm setzen").click()
+    region.get_by_role("button", name="Wände verdicken: 0,45 mm setzen").click()
     region.get_by_role("heading", name="Bereit").wait_for()
     # a comma is a decimal mark
     region.get_by_label("Düse").fill("0,6")
-    region.get_by_text("Grenzwert 1,2 mm").wait_for()
+    region.get_by_text("Grenzwert 0,68 mm").wait_for()
     visit.close()
 
 
@@ -147,7 +147,7 @@ def test_options_of_checks_change_the_verdict(visit: Visit, tmp_path: Path) -> N
 @chromium_only(reason="Firefox does not tell which requests are canceled")
 def test_an_outdated_question_is_canceled(visit: Visit, tmp_path: Path) -> None:
     page = visit.open()
-    pick(page, write_fins(tmp_path / "fin.stl", 0.5))
+    pick(page, write_fins(tmp_path / "fin.stl", 0.4))
     pending: list[Any] = []
     page.route("**/check", lambda route: route.continue_() if pending else pending.append(route))
     page.get_by_role("button", name="Will it print?").click()
@@ -159,14 +159,14 @@ def test_an_outdated_question_is_canceled(visit: Visit, tmp_path: Path) -> None:
 def test_places_of_a_model_that_moves_are_in_its_result(visit: Visit, tmp_path: Path) -> None:
     """The view shows the result where the model was."""
     page = visit.open("#rotate_z_deg=90&place_on_bed=true")
-    pick(page, write_fins(tmp_path / "fin.stl", 0.5, height_mm=500))
+    pick(page, write_fins(tmp_path / "fin.stl", 0.4, height_mm=500))
     region = ask(page)
     region.get_by_text("The settings move the model.").wait_for()
     assert region.get_by_role("button", name="Show place").count() == 0
     convert(page, "Convert to 3MF")
     page.get_by_role("group", name="Compare").wait_for()
     region.get_by_role("button", name="Show place").click()
-    page.locator(".label").get_by_text("0.5 mm").wait_for()
+    page.locator(".label").get_by_text("0.4 mm").wait_for()
     page.get_by_role("group", name="Compare").get_by_role("button", name="After", exact=True, pressed=True).wait_for()
     pixels = draw(page)
     height, width, _ = pixels.shape
@@ -189,7 +189,7 @@ def test_a_failed_check_is_asked_again(visit: Visit, tmp_path: Path) -> None:
     alert.get_by_text("The server does not answer").wait_for()
     page.unroute("**/check")
     alert.get_by_role("button", name="Try again").click()
-    page.get_by_role("heading", name="Check this").wait_for()
+    page.get_by_role("heading", name="Ready").wait_for()
     assert alert.count() == 0
 
 
@@ -199,7 +199,7 @@ def test_companions_are_sent(visit: Visit, tmp_path: Path) -> None:
     Registry().convert(EXAMPLES / "bracket-clean.stl", path)
     page = visit.open()
     pick(page, path, *tmp_path.glob("*.bin"))
-    ask(page).get_by_role("heading", name="Check this").wait_for()
+    ask(page).get_by_role("heading", name="Ready").wait_for()
 
 
 def test_a_server_without_checks_has_no_panel(visit: Visit) -> None:
@@ -220,7 +220,7 @@ def test_a_server_without_checks_has_no_panel(visit: Visit) -> None:
 @chromium_only(reason="Firefox has no taps")
 def test_a_phone_shows_the_verdict(phone: Visit, tmp_path: Path) -> None:
     page = phone.open()
-    pick(page, write_fins(tmp_path / "fins.stl", 0.3, 0.6))
+    pick(page, write_fins(tmp_path / "fins.stl", 0.1, 0.4))
     region = ask(page)
     region.get_by_role("button", name="Show place").tap()
     region.get_by_role("button", name="Next place: Thin walls").tap()

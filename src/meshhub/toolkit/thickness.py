@@ -1,4 +1,4 @@
-"""Thickness of walls and width of gaps, by the largest ball that fits at a point of the surface, and by rays."""
+"""Thickness of walls and width of gaps: rays through the center of the largest ball that fits at a point."""
 
 from __future__ import annotations
 
@@ -126,17 +126,6 @@ def group_nearby(points: Float64, distance: float) -> tuple[int, Int32]:
     return count, group[label.reshape(-1)].astype(np.int32)
 
 
-class Opposite(NamedTuple):
-    """Distances from points to the opposite side.
-
-    width:    (q,) diameter of the largest ball that touches the point and the other side; infinite above the limit
-    straight: (q,) length of the ray from the point to the other side; infinite where `width` is
-    """
-
-    width: Float64
-    straight: Float64
-
-
 class _Tree(NamedTuple):
     """Samples of one density.
 
@@ -178,15 +167,17 @@ class OppositeSides:
     def _rays(self) -> RayTree:
         return RayTree(self._corners)
 
-    def measure(self, chosen: IntIndex, limit: float, *, gaps: bool = False) -> Opposite:
-        """Measure the wall behind samples, or the gap in front of them.
+    def measure(self, chosen: IntIndex, limit: float, *, gaps: bool = False) -> Float64:
+        """Return the lengths (q,) of rays through the wall behind samples, or the gap in front of them.
+
+        They are infinite where the largest ball that touches the point and the other side exceeds the limit.
 
         Args:
             chosen: (q,) indices of samples.
-            limit: Largest width to measure.
+            limit: Largest ball to measure.
             gaps: Whether to measure gaps.
         """
-        width, straight = np.full(len(chosen), np.inf), np.full(len(chosen), np.inf)
+        result = np.full(len(chosen), np.inf)
         points = self._samples.points[chosen]
         inward = self._samples.normals[chosen] * (1.0 if gaps else -1.0)
         bins = (inward @ self._axes.T).argmax(axis=1)
@@ -195,8 +186,8 @@ class OppositeSides:
             trees = self._trees_of(int(number), gaps=gaps)
             for start in range(0, len(rows), _BATCH):
                 part = rows[start : start + _BATCH]
-                width[part], straight[part] = self._measure(trees, points[part], inward[part], limit, gaps=gaps)
-        return Opposite(width, straight)
+                result[part] = self._measure(trees, points[part], inward[part], limit, gaps=gaps)
+        return result
 
     def find_foils(self, distance: float) -> NDArray[np.bool_]:
         """Return the mask of samples on walls without thickness, whose other side is within a distance.
@@ -238,9 +229,7 @@ class OppositeSides:
             ]
         return self._trees[key]
 
-    def _measure(
-        self, trees: list[_Tree], points: Float64, inward: Float64, limit: float, *, gaps: bool
-    ) -> tuple[Float64, Float64]:
+    def _measure(self, trees: list[_Tree], points: Float64, inward: Float64, limit: float, *, gaps: bool) -> Float64:
         """Shrink balls until no point of the other side is inside; then follow the rays through their centers."""
         radius = np.full(len(points), limit / 2)
         cosine = np.zeros(len(points))
@@ -254,14 +243,13 @@ class OppositeSides:
                 break
             radius[active], cosine[active] = smaller[shrinks], cosines[shrinks]
         found = np.flatnonzero(cosine > MIN_CHORD_COSINE)
-        width, straight = np.full(len(points), np.inf), np.full(len(points), np.inf)
-        width[found] = 2 * radius[found]
         # a ray is as long as the ball at least, so one that begins in the ball misses what touches the point
-        begin = width[found] / 2
+        begin = radius[found]
         starts = points[found] + begin[:, None] * inward[found]
-        straight[found] = begin + self._rays.measure(starts, inward[found], MAX_RAY_RATIO * begin, enters=gaps)
-        straight[found] = np.where(np.isfinite(straight[found]), straight[found], width[found])
-        return width, straight
+        length = begin + self._rays.measure(starts, inward[found], MAX_RAY_RATIO * begin, enters=gaps)
+        result = np.full(len(points), np.inf)
+        result[found] = np.where(np.isfinite(length), length, 2 * begin)
+        return result
 
     def _shrink(
         self,

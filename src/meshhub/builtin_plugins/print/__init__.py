@@ -259,7 +259,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     @property
     def min_wall_mm(self) -> float:
         """The least thickness of walls in mm."""
-        return self.print_wall_mm or MIN_WALLS_MM.get(self.print_process, LINE_RATIO * self.print_nozzle_mm)
+        return self.print_wall_mm or MIN_WALLS_MM.get(self.print_process, round(LINE_RATIO * self.print_nozzle_mm, 4))
 
     @property
     def sheet_remedy(self) -> dict[str, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from manifold3d import Manifold, Mesh64
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.print.places import place_box
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
@@ -108,14 +109,9 @@ def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[Co
         smaller = min(solids.get(a).volume(), solids.get(b).volume())
         if common.volume() <= max(MIN_COMMON_RATIO * smaller, depth * common.surface_area() / 2):
             continue
-        low, high = np.array(common.bounding_box()).reshape(2, 3)
-        x, y, z = ((low + high) / 2).tolist()
         is_same_part = bool(bodies.parts[a] == bodies.parts[b])
-        place = Place(
-            position_mm=(x, y, z),
-            size_mm=float(np.linalg.norm(high - low)),
-            part=int(bodies.parts[a]) if is_same_part else None,
-        )
+        box = np.array(common.bounding_box()).reshape(2, 3)
+        place = place_box(box, int(bodies.parts[a]) if is_same_part else None)
         is_nested = is_same_part and common.volume() > (1 - MIN_COMMON_RATIO) * smaller
         found.append(CommonSolid((a, b), place, is_nested))
     return found
@@ -168,19 +164,11 @@ def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
                 inner[cavity].append(other)
     volumes, places = [], []
     for cavity, others in inner.items():
-        whole, low, high = solids.measure_cavity(cavity)
+        whole, box = solids.measure_cavity(cavity)
         volume = whole if not others else solids.empty(cavity, others).volume()
         if volume > MIN_COMMON_RATIO * whole:
-            x, y, z = ((low + high) / 2).tolist()
             volumes.append(volume)
-            places.append(
-                Place(
-                    position_mm=(x, y, z),
-                    size_mm=float(np.linalg.norm(high - low)),
-                    part=int(bodies.parts[cavity]),
-                    amount=volume,
-                )
-            )
+            places.append(place_box(box, int(bodies.parts[cavity]), volume))
     order = np.argsort(-np.array(volumes), kind="stable")
     return np.array(volumes)[order], tuple(places[number] for number in order.tolist())
 
@@ -229,12 +217,12 @@ class _Solids:
             and (self._high[body] >= self._high[cavity]).all()
         )
 
-    def measure_cavity(self, cavity: int) -> tuple[float, Float64, Float64]:
-        """Return the volume of a cavity, and its lowest and its highest corner."""
+    def measure_cavity(self, cavity: int) -> tuple[float, Float64]:
+        """Return the volume of a cavity, and its box (2, 3)."""
         corners = self._corners[self._begin[cavity] : self._begin[cavity + 1]]
         a, b, c = (corners - corners[0, 0]).transpose(1, 0, 2)
         volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
-        return volume, self._low[cavity], self._high[cavity]
+        return volume, np.stack([self._low[cavity], self._high[cavity]])
 
     def empty(self, cavity: int, others: list[int]) -> Manifold:
         """Return the space of a cavity that other bodies leave empty; their own cavities are counted separately."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -11,10 +11,11 @@ from scipy.spatial.transform import Rotation
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import Bodies, find_cavities, list_bodies, oriented, topology_of
 from meshhub.builtin_plugins.print.places import list_places
+from meshhub.builtin_plugins.print.standing import MIN_CONTACT_MM2
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
-from meshhub.model.scene import Scene
+from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.hanging import REACH_LINES, Hanging, HangingKind, Printable, find_hanging
@@ -30,16 +31,13 @@ MAX_CELL_RATIO = 1.25
 """Side of a cell per diameter of the nozzle from which islands as wide as a line may be missed."""
 
 SIDES_DEG = ((180.0, 0.0), (90.0, 0.0), (-90.0, 0.0), (0.0, 90.0), (0.0, -90.0))
-"""Turns about X and Y to the other sides of a model, which are tried against overhangs."""
+"""Turns about X and Y to the other sides of a model, which are tried against overhangs and cups."""
 
 TRIAL_RATIO = 2.0
 """Cells and layers of a trial per those of the check; it takes an eighth of the time."""
 
 MAX_TRIAL_S = 5.0
-"""Seconds after which no other side is tried."""
-
-MIN_FOOT_MM2 = 20.0
-"""Area on the bed from which a side is tried; models hold on it without a brim."""
+"""Seconds of the processor after which no other side is tried."""
 
 MIN_CUP_MM3 = 100.0
 """Volume from which suction matters; blind holes of screws are smaller."""
@@ -47,14 +45,8 @@ MIN_CUP_MM3 = 100.0
 DRAIN_MM = 3.0
 """Diameter of drains, which resin and powder leave well."""
 
-TURNS_DEG = ((90.0, 0.0), (0.0, 90.0))
-"""Turns about X and Y to try, after which cups open to a side."""
-
 TILTS_DEG = ((110.0, 20.0), (20.0, 110.0), (70.0, 20.0), (20.0, 70.0), (30.0, 20.0))
-"""The same, after which also no flat side lies on the bed."""
-
-TURN_LAYERS = 4.0
-"""Layers per layer of the slices that try a turn; a hollow closes over many layers."""
+"""Turns about X and Y after which no flat side lies on the bed, which are tried against cups."""
 
 
 def layers_of(scene: Scene, options: PrintOptions) -> Layers:
@@ -87,32 +79,40 @@ def _printable(options: PrintOptions) -> Printable:
     return Printable(options.print_overhang_deg, reach, bridge, line)
 
 
+def _try_turns(
+    vertices: Float64, faces: Int32, turns: Iterable[tuple[float, float]], options: PrintOptions
+) -> Iterator[tuple[dict[str, Value], Layers]]:
+    """Yield the options of turns about X and Y, and coarse layers after each of them, as long as the time allows."""
+    begin = time.thread_time()
+    cell, height = TRIAL_RATIO * CELL_RATIO * options.print_nozzle_mm, TRIAL_RATIO * options.layer_mm
+    for angles in turns:
+        rotation = Rotation.from_euler("xy", angles, degrees=True).as_matrix()
+        turn: dict[str, Value] = dict(zip(("rotate_x_deg", "rotate_y_deg"), angles, strict=True))
+        layers = slice_layers(vertices @ rotation.T, faces, cell, height)
+        yield {option: angle for option, angle in turn.items() if angle}, layers
+        if time.thread_time() - begin > MAX_TRIAL_S:
+            return
+
+
 @OncePerScene
-def _find_turn(scene: Scene, cell: float, height: float, printable: Printable) -> tuple[dict[str, Value], float]:
+def _find_turn(scene: Scene, options: PrintOptions) -> tuple[dict[str, Value], float]:
     """Try to lay a scene on its other sides; return the turn after which the least hangs, and its area in mm².
 
-    Each side is tried in coarse layers, as long as the time allows. If it stands on no
-    other side, the area is infinite.
+    If it stands on no other side, the area is infinite.
     """
-    vertices, faces = soup(oriented(scene))
-    begin = time.monotonic()
     best: tuple[dict[str, Value], float] = {}, np.inf
-    for x_deg, y_deg in SIDES_DEG:
-        rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
-        layers = slice_layers(vertices @ rotation.T, faces, cell, height)
-        area = float(find_hanging(layers, printable).area.sum())
-        if area < best[1] and np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_FOOT_MM2:
-            angles = (("rotate_x_deg", x_deg), ("rotate_y_deg", y_deg))
-            best = {option: angle for option, angle in angles if angle}, area
-        if best[1] == 0 or time.monotonic() - begin > MAX_TRIAL_S:
+    for turn, layers in _try_turns(*soup(oriented(scene)), SIDES_DEG, options):
+        area = float(find_hanging(layers, _printable(options)).area.sum())
+        if area < best[1] and np.count_nonzero(layers.filled[0]) * layers.cell**2 >= MIN_CONTACT_MM2:
+            best = turn, area
+        if best[1] == 0:
             break
     return best
 
 
 def _advise(scene: Scene, options: PrintOptions) -> tuple[dict[str, Value], str]:
     """Return the turn after which less hangs, if one was found, and the advice."""
-    cell, height = TRIAL_RATIO * CELL_RATIO * options.print_nozzle_mm, TRIAL_RATIO * options.layer_mm
-    turn, rest = _find_turn(scene, cell, height, _printable(options))
+    turn, rest = _find_turn(scene, options)
     by_hand = "use support in the slicer, or divide the model there"
     if rest >= hanging_of(scene, options).area.sum():
         return {}, by_hand
@@ -285,12 +285,9 @@ def _turn_cups(bodies: Bodies, options: PrintOptions, has_cavities: bool) -> dic
     """
     corners = bodies.corners[~bodies.hollow[bodies.body]]
     faces = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
-    for x_deg, y_deg in TILTS_DEG if has_cavities else (*TURNS_DEG, *TILTS_DEG):
-        rotation = Rotation.from_euler("xy", (x_deg, y_deg), degrees=True).as_matrix()
-        cell, height = CELL_RATIO * options.print_nozzle_mm, TURN_LAYERS * options.layer_mm
-        if (find_cups(slice_layers(corners.reshape(-1, 3) @ rotation.T, faces, cell, height))[1] > MIN_CUP_MM3).any():
-            continue
-        turns: dict[str, Value] = {"rotate_x_deg": x_deg, "rotate_y_deg": y_deg}
-        drains: dict[str, Value] = {"drain_holes_mm": DRAIN_MM, "drain_count": 2} if has_cavities else {}
-        return {option: value for option, value in turns.items() if value} | drains
+    turns = TILTS_DEG if has_cavities else (*SIDES_DEG, *TILTS_DEG)
+    drains: dict[str, Value] = {"drain_holes_mm": DRAIN_MM, "drain_count": 2} if has_cavities else {}
+    for turn, layers in _try_turns(corners.reshape(-1, 3), faces, turns, options):
+        if not (find_cups(layers)[1] > MIN_CUP_MM3).any():
+            return turn | drains
     return {}

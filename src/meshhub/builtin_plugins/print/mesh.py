@@ -10,6 +10,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import topology_of
+from meshhub.builtin_plugins.print.places import place_box
 from meshhub.model.notes import did
 from meshhub.model.report import DefectKind
 from meshhub.model.scene import Scene
@@ -107,9 +108,7 @@ def _list_doubtful_meshes(topology: SceneTopology) -> list[int]:
 
 
 def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> Finding:
-    low, high = bounds_of_parts(scene)[parts[:MAX_PLACES]].transpose(1, 0, 2)
-    centers, sizes = (low + high) / 2, np.linalg.norm(high - low, axis=1)
-    rows = zip(parts, centers.tolist(), sizes.tolist(), strict=False)
+    boxes = bounds_of_parts(scene)[parts[:MAX_PLACES]]
     return Finding(
         code="open_surface",
         severity="error",
@@ -117,7 +116,7 @@ def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> F
         "which slicers leave out; give it a thickness with {thicken_mm}, or draw it as a solid",
         options=("thicken_mm",),
         amount=len(parts),
-        places=tuple(Place(position_mm=(x, y, z), size_mm=size, part=part) for part, (x, y, z), size in rows),
+        places=tuple(place_box(box, part) for box, part in zip(boxes, parts, strict=False)),
         places_found=len(parts),
         remedy={"repair": True, **options.sheet_remedy},
         picture={"color_by": "defects"},

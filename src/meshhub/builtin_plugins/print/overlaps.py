@@ -13,9 +13,10 @@ from scipy.spatial import cKDTree
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
 from meshhub.builtin_plugins.print.mesh import BY_HAND, CLOSED_MM, HARMLESS
+from meshhub.builtin_plugins.print.places import place_box
 from meshhub.errors import format_count
 from meshhub.model.notes import did
-from meshhub.model.scene import Float64, Mesh, Scene
+from meshhub.model.scene import Float64, Int32, Mesh, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import Crossings, find_crossings
 from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, placed_mesh, signed_volume, weld
@@ -150,25 +151,27 @@ def _group_faces(corners: Float64, part: IntIndex) -> tuple[tuple[Place, ...], i
     _, point = weld(corners.reshape(-1, 3))
     a, b, c = point.reshape(-1, 3).T
     _, label = components(int(point.max()) + 1, np.concatenate([a, a]), np.concatenate([b, c]))
-    _, place, sizes = np.unique(label[a], return_inverse=True, return_counts=True)
-    order = np.argsort(place.reshape(-1), kind="stable")
+    return _describe_groups(label[a], corners, np.stack([part, part], axis=1))
+
+
+def _describe_groups(label: Int32, points: Float64, parts: IntIndex) -> tuple[tuple[Place, ...], int]:
+    """Return the places of groups, the largest first, and their number.
+
+    Args:
+        label: (k,) group of each member.
+        points: (k, p, 3) points of each member.
+        parts: (k, 2) its parts.
+    """
+    _, group, sizes = np.unique(label, return_inverse=True, return_counts=True)
+    order = np.argsort(group.reshape(-1), kind="stable")
     begin = np.cumsum(sizes) - sizes
-    low, high = (
-        np.minimum.reduceat(corners.min(axis=1)[order], begin),
-        np.maximum.reduceat(corners.max(axis=1)[order], begin),
+    low, one = (np.minimum.reduceat(values.min(axis=1)[order], begin) for values in (points, parts))
+    high, other = (np.maximum.reduceat(values.max(axis=1)[order], begin) for values in (points, parts))
+    boxes = np.stack([low, high], axis=1)
+    places = (
+        place_box(boxes[number], int(one[number]) if one[number] == other[number] else None, int(sizes[number]))
+        for number in np.argsort(-sizes, kind="stable")[:MAX_PLACES].tolist()
     )
-    first = part[order[begin]]
-    places = []
-    for group in np.argsort(-sizes, kind="stable")[:MAX_PLACES].tolist():
-        x, y, z = ((low[group] + high[group]) / 2).tolist()
-        places.append(
-            Place(
-                position_mm=(x, y, z),
-                size_mm=float(np.linalg.norm(high[group] - low[group])),
-                part=int(first[group]),
-                amount=int(sizes[group]),
-            )
-        )
     return tuple(places), len(sizes)
 
 
@@ -226,9 +229,7 @@ def _list_boxes(scene: Scene, parts: list[int]) -> tuple[Place, ...]:
     """Return the boxes of parts as places."""
     shown = parts[:MAX_PLACES]
     boxes = bounds_of_parts(replace(scene, parts=tuple(scene.parts[number] for number in shown)))
-    lengths = np.linalg.norm(np.ptp(boxes, axis=1), axis=1).tolist()
-    rows = zip(shown, boxes.mean(axis=1).tolist(), lengths, strict=True)
-    return tuple(Place(position_mm=(x, y, z), size_mm=length, part=part) for part, (x, y, z), length in rows)
+    return tuple(place_box(box, part) for box, part in zip(boxes, shown, strict=True))
 
 
 def _list_places(corners: Float64, crossings: Crossings, part: IntIndex) -> tuple[tuple[Place, ...], int]:
@@ -242,25 +243,5 @@ def _list_places(corners: Float64, crossings: Crossings, part: IntIndex) -> tupl
     a, b, c = point.reshape(-1, 3).T
     starts, ends = np.concatenate([a, a, a[first]]), np.concatenate([b, c, a[second]])
     _, label = components(int(point.max()) + 1, starts, ends)
-    _, place, sizes = np.unique(label[a[first]], return_inverse=True, return_counts=True)
-    order = np.argsort(place.reshape(-1), kind="stable")
-    begin = np.cumsum(sizes) - sizes
-    points = crossings.points[order]
-    low, high = np.minimum.reduceat(points, begin), np.maximum.reduceat(points, begin)
-    part_low, part_high = (
-        reduce.reduceat(np.stack([part[crossings.first], part[crossings.second]])[:, order], begin, axis=1)
-        for reduce in (np.minimum, np.maximum)
-    )
-    one, other = part_low.min(axis=0), part_high.max(axis=0)
-    places = []
-    for group in np.argsort(-sizes, kind="stable")[:MAX_PLACES].tolist():
-        x, y, z = ((low[group] + high[group]) / 2).tolist()
-        places.append(
-            Place(
-                position_mm=(x, y, z),
-                size_mm=float(np.linalg.norm(high[group] - low[group])),
-                part=int(one[group]) if one[group] == other[group] else None,
-                amount=int(sizes[group]),
-            )
-        )
-    return tuple(places), len(sizes)
+    parts = np.stack([part[crossings.first], part[crossings.second]], axis=1)
+    return _describe_groups(label[a[first]], crossings.points[:, None], parts)

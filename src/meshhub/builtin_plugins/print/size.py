@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from meshhub.builtin_plugins.print import PRINTERS, PrintOptions
+from meshhub.builtin_plugins.print.places import place_box
 from meshhub.builtin_plugins.print.printers import Printer
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
 from meshhub.model.scene import Float64, Scene
-from meshhub.model.verdict import MAX_PLACES, Finding, Place
+from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import bounds_of_parts, extremes, soup
 from meshhub.toolkit.objects import find_objects
@@ -83,8 +84,6 @@ def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
         room = _spell_room(printer).replace("x", " x ")
         reach = f"{'do' if is_many else 'does'} not fit on the {printer.label} ({room} mm)"
     advice = " and ".join(f"{{{option}}}" for option in options)
-    middles = shown.mean(axis=1).tolist()
-    lengths = np.linalg.norm(size, axis=1).tolist()
     yield Finding(
         code="does_not_fit",
         severity="error",
@@ -93,10 +92,7 @@ def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
         amount=float(size.max()),
         limit=None if printer is None else max(printer.volume_mm),
         unit="mm",
-        places=tuple(
-            Place(position_mm=(x, y, z), size_mm=length)
-            for (x, y, z), length in zip(middles[:MAX_PLACES], lengths, strict=False)
-        ),
+        places=tuple(map(place_box, shown[:MAX_PLACES])),
         places_found=len(shown),
         remedy=remedy,
     )

@@ -150,7 +150,7 @@ def _find_regions(
     sides = OppositeSides(vertices, faces, samples)
     # where bodies touch, a surface has neither a wall nor a gap, up to rounding
     touching = TOUCHING_RATIO * options.min_wall_mm
-    _, straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
+    straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
     width = straight
     if options.print_process == "fdm":
         width = _measure_in_layers(straight, samples, np.inf if gaps else options.layer_mm / 2)

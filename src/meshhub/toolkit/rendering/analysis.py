@@ -135,7 +135,7 @@ def _measure_thickness(triangles: PlacedTriangles, limit: float) -> Analysis:
     top = THICKNESS_RANGE_RATIO * limit
     samples = sample_evenly(vertices, faces, SPACING_RATIO * limit)
     sides = OppositeSides(vertices, faces, samples)
-    thickness = np.minimum(sides.measure(np.arange(len(samples.points)), top).straight, top)
+    thickness = np.minimum(sides.measure(np.arange(len(samples.points)), top), top)
     # points on the other side of a thin wall can be nearer than those on this side, so each direction has its own tree
     direction = _find_directions(samples.normals)
     trees = {}
