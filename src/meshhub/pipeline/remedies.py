@@ -20,11 +20,11 @@ from meshhub.pipeline.declarations import load
 from meshhub.pipeline.judging import list_results
 from meshhub.pipeline.running import Run, operate
 
-MIN_TRIALS_S = 2.0
-"""Seconds of the processor for all trials of a small model, whose checks take about one."""
+TRIALS_RATIO = 0.2
+"""Seconds of the processor for all trials per second of all checks; other programs do not use up this time."""
 
-TRIALS_RATIO = 0.25
-"""The same per second of all checks, on large models. Other programs do not use up the time of the processor."""
+MIN_TRIALS_S, MAX_SMALL_FACES = 5.0, 50_000
+"""The least time for trials of a model with so few faces, whose checks take 1 to 4 s."""
 
 MAX_REST_RATIO = 0.5
 """What may remain of a finding after its remedy, per what was found before."""
@@ -44,7 +44,8 @@ def keep_helpful_remedies(
         operations: Operations to try, in stage order.
         check_seconds: Time of the processor that all checks took, which limits that of the trials.
     """
-    trials = _Trials(run, scene, operations, max(MIN_TRIALS_S, TRIALS_RATIO * check_seconds))
+    least = MIN_TRIALS_S if scene.face_count <= MAX_SMALL_FACES else 0.0
+    trials = _Trials(run, scene, operations, max(least, TRIALS_RATIO * check_seconds))
     kept = list(findings)
     for number in sorted(range(len(kept)), key=lambda number: SEVERITIES.index(kept[number].severity)):
         finding = kept[number]
@@ -108,12 +109,12 @@ class _Trials:
         if remedy not in self._scenes:
             scene = self._scene
             for step in steps:
-                self._stop_late(0, None)
+                progress.begin_step(own)
                 with self._run.measuring(position):
                     scene = operate(step, position, scene)
             self._scenes[remedy] = scene
         if (remedy, finding.check) not in self._findings:
-            self._stop_late(0, None)
+            progress.begin_step(own)
             with self._run.measuring(position):
                 results = list(list_results(position, self._scenes[remedy]))
             self._findings[remedy, finding.check] = [result for result in results if isinstance(result, Finding)]

@@ -6,9 +6,13 @@ import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.model.progress import portion, track
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors
 from meshhub.toolkit.topology import components, edges, fans, half_edges
+
+RAYS_COUNT = 4_096
+"""Rays after which the progress is reported; they take less than 0.1 s."""
 
 MAX_ANGLE_DEG = 45.0
 """Degrees between the two sides of a wall; the sides of sharper wedges are walls, those of other edges are not."""
@@ -67,8 +71,12 @@ def measure_walls(solid: manifold3d.Manifold, points: Float64, faces: Int32, lim
     """
     centers = points[faces].mean(axis=1)
     normals = unit_vectors(face_normals(points, faces))
-    starts, ends = centers - START_RATIO * limit * normals, centers - limit * normals
-    hits = [solid.ray_cast(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    starts, stops = centers - START_RATIO * limit * normals, centers - limit * normals
+    hits = []
+    with portion(0.0, 0.5):
+        for begin in track(range(0, len(starts), RAYS_COUNT)):
+            own = slice(begin, begin + RAYS_COUNT)
+            hits += [solid.ray_cast(*ends) for ends in zip(starts[own].tolist(), stops[own].tolist(), strict=True)]
     has_hit = np.array([bool(hit) for hit in hits])
     first = [hit[0] for hit in hits if hit]
     thickness = np.full(len(faces), np.inf)
