@@ -18,7 +18,7 @@ class OffsetOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Grow by, mm",
                 description="Move all surfaces outward by this many millimeters, inward if negative: -0.2 makes parts "
-                "fit. Outside edges become round. Needs a closed mesh.",
+                "fit. Edges stay sharp. Needs a closed mesh.",
                 ge=-5,
                 le=5,
                 examples=[2],

@@ -1,4 +1,4 @@
-"""Grow or shrink all parts: replace each surface by the surface at a distance from it."""
+"""Grow or shrink all parts: move their faces along their normals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from meshhub.builtin_plugins.offset import OffsetOptions
+from meshhub.builtin_plugins.offset.changes import Change, find_changes
 from meshhub.errors import InvalidOption, format_number
-from meshhub.model.notes import did
+from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.distances import SurfaceDistance
+from meshhub.toolkit.face_offsets import move_faces
 from meshhub.toolkit.geometry import signed_volume
-from meshhub.toolkit.offsets import offset_surface
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface
 
 
@@ -26,9 +27,9 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
         Scene with new triangles, which have the vertex colors and materials of the nearest surface, without textures.
         Instances stay shared.
     Raises:
-        ConversionFailed: A part is not a closed solid.
+        ConversionFailed: A part is not a closed solid, or no reliable surface was found.
         InvalidOption: A part would vanish.
-        ModelTooComplex: The surface is too large for the distance.
+        ModelTooComplex: The surface collides with itself in too many places.
     """
     distance = options.offset_mm
     if not distance:
@@ -37,13 +38,15 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
         points, faces = solid_surface(mesh, parts)
-        vertices, triangles = offset_surface(points, faces, distance, "offset_mm")
+        vertices, triangles = move_faces(points, faces, distance, "offset_mm")
         if len(triangles) == 0:
             raise InvalidOption(
                 f"option '{{offset_mm}}' {format_number(distance)} would leave nothing of {name_of(mesh, parts)}",
                 options=("offset_mm",),
             )
         volumes[:] += len(parts) * np.array([signed_volume(points, faces), signed_volume(vertices, triangles)])
+        for place in find_changes((points, faces), (vertices, triangles), distance):
+            _report(place, mesh, parts, distance)
         return _with_look(mesh, vertices, triangles, abs(distance))
 
     result = reshaped(scene, change)
@@ -60,6 +63,24 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
         for material in scene.materials
     )
     return replace(result, materials=tuple(materials), images=())
+
+
+def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> None:
+    """Add a note on a wall that is gone, or a gap that is closed, with its place in the scene."""
+    # the mesh has the size of its part, but not yet its rotation
+    linear = parts[0].transform[:3, :3]
+    left, _, right = np.linalg.svd(linear)
+    place = left @ right @ change.place + parts[0].transform[:3, 3]
+    x, y, z = (round(float(value), 2) + 0.0 for value in place)
+    name, size = name_of(mesh, parts), format_number(change.width, 3)
+    where = f"at {', '.join(map(format_number, (x, y, z)))} mm"
+    if distance < 0:
+        code, message = "wall_vanished", f"{where}, {name} was {size} mm thick; nothing is left there"
+    elif change.joins:
+        code, message = "bodies_joined", f"{where}, two bodies of {name} were {size} mm apart; they are joined there"
+    else:
+        code, message = "gap_closed", f"{where}, a hole or gap of {name} was {size} mm wide; it is closed there"
+    note(code, f"{message} after {{offset_mm}}", options=("offset_mm",), x=x, y=y, z=z, name=name, size=change.width)
 
 
 def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, spacing: float) -> Mesh:
