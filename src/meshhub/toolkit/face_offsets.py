@@ -198,7 +198,8 @@ class _Moves(NamedTuple):
     normals: (m, 3) unit normals
     targets: (n, 3) positions after the move
     cluster: (n,) equal for vertices that collapse to one
-    is_wide: (n,) whether the planes meet nowhere, or too far away
+    is_split: (n,) whether the planes meet nowhere
+    is_far:  (n,) whether the planes meet too far away
     is_turned: (m,) whether the face turns around
     """
 
@@ -207,8 +208,15 @@ class _Moves(NamedTuple):
     normals: Float64
     targets: Float64
     cluster: Index
-    is_wide: Mask
+    is_split: Mask
+    is_far: Mask
     is_turned: Mask
+
+    @property
+    def is_wide(self) -> Mask:
+        """Whether each vertex (n,) has no target that it can move to."""
+        wide: Mask = self.is_split | self.is_far
+        return wide
 
     @classmethod
     def find(cls, points: Float64, faces: Int32, distance: float) -> _Moves:
@@ -222,9 +230,23 @@ class _Moves(NamedTuple):
         )
         cluster, targets, errors = _collapse(points, faces, planes, size)
         far = np.linalg.norm(targets - points, axis=1)
-        is_wide = (errors > MAX_VERTEX_ERROR_RATIO * size) | (far > MITER_RATIO * size)
-        moves = cls(points, faces, normals, targets, cluster, is_wide, np.zeros(len(faces), np.bool_))
+        is_split, is_far = errors > MAX_VERTEX_ERROR_RATIO * size, far > MITER_RATIO * size
+        moves = cls(points, faces, normals, targets, cluster, is_split, is_far, np.zeros(len(faces), np.bool_))
         return moves._replace(is_turned=moves.find_turned(targets, cluster, size))
+
+    def find_tips(self, vertices: Index, normals: Float64, distance: float) -> Float64:
+        """Return where vertices (k,) move with a face that has the normal (k, 3).
+
+        If its planes meet too far away, the vertex moves toward that place, within the plane of the face.
+        """
+        straight = self.points[vertices] + distance * normals
+        rest = self.targets[vertices] - straight
+        length = np.maximum(np.linalg.norm(rest, axis=1), np.finfo(np.float64).tiny)
+        share = np.minimum(1, np.sqrt(MITER_RATIO**2 - 1) * abs(distance) / length)
+        share[self.is_split[vertices]] = 0
+        share[~self.is_wide[vertices]] = 1
+        tips: Float64 = straight + share[:, None] * rest
+        return tips
 
     def find_turned(self, targets: Float64, cluster: Index, size: float) -> Mask:
         """Return which faces (m,) turn around if the vertices move to targets (n, 3)."""
@@ -386,9 +408,8 @@ def _list_hulls(moves: _Moves, chosen: Mask, distance: float) -> list[Float64]:
     """Return the points of the convex volumes that chosen faces, and edges and vertices without targets, sweep."""
     rows = np.flatnonzero(chosen)
     corners = moves.faces[rows]
-    straight = moves.points[corners] + distance * moves.normals[rows, None]
-    tips = np.where(moves.is_wide[corners][..., None], straight, moves.targets[corners])
-    groups = list(np.concatenate([moves.points[corners], tips], axis=1))
+    tips = moves.find_tips(corners.ravel(), np.repeat(moves.normals[rows], 3, axis=0), distance)
+    groups = list(np.concatenate([moves.points[corners], tips.reshape(-1, 3, 3)], axis=1))
     return [*groups, *_list_edge_hulls(moves, distance), *_list_vertex_hulls(moves, distance)]
 
 
@@ -401,11 +422,9 @@ def _list_edge_hulls(moves: _Moves, distance: float) -> Float64:
     chosen = moves.is_wide[begin] | moves.is_wide[end]
     chosen &= (np.einsum("ij,ij->i", one, two) < FLAT_COSINE) & (rise * distance < 0)
     begin, end, one, two = begin[chosen], end[chosen], one[chosen], two[chosen]
+    middle = unit_vectors(one + two)
     columns = [moves.points[begin], moves.points[end]]
-    for vertex in (begin, end):
-        for direction in (one, two, unit_vectors(one + two)):
-            straight = moves.points[vertex] + distance * direction
-            columns.append(np.where(moves.is_wide[vertex][:, None], straight, moves.targets[vertex]))
+    columns += [moves.find_tips(vertex, normals, distance) for vertex in (begin, end) for normals in (one, two, middle)]
     return np.stack(columns, axis=1)
 
 
@@ -417,13 +436,9 @@ def _list_vertex_hulls(moves: _Moves, distance: float) -> list[Float64]:
     if len(wide) == 0:
         return []
     places = moves.points[wide]
-    tips = moves.points[moves.faces.ravel()[corner]] + distance * moves.normals[corner // 3]
-    middle = places + distance * unit_vectors(np.add.reduceat(moves.normals[corner // 3], first))
-    # a vertex whose planes meet too far away goes as far as allowed; it stays behind all of them
-    step = moves.targets[wide] - places
-    length = np.maximum(np.linalg.norm(step, axis=1), np.finfo(np.float64).tiny)
-    is_far = length > MITER_RATIO * abs(distance)
-    middle[is_far] = (places + step * (MITER_RATIO * abs(distance) / length)[:, None])[is_far]
+    normals = moves.normals[corner // 3]
+    tips = moves.find_tips(moves.faces.ravel()[corner], normals, distance)
+    middle = moves.find_tips(wide, unit_vectors(np.add.reduceat(normals, first)), distance)
     return [
         np.concatenate([[place], [tip], group])
         for place, tip, group in zip(places, middle, np.split(tips, first[1:]), strict=True)
