@@ -78,8 +78,9 @@ MAX_STILL_ROUNDS = 8
 MAX_SWEEPS = 6000
 """Maximum number of swept volumes; they take about a minute."""
 
-CRUMB_RATIO = 0.9
-"""Distance from the original surface, as a share of the offset, that a shell must reach; gaps between sweeps do not."""
+MAX_CRUMB_SHARE = 0.3
+"""Share of the points of a shell that may be nearer to the original surface than 0.95 offsets; those of gaps between
+sweeps are, and those of bodies and cavities are not."""
 
 MIN_SHELL_RATIO = 0.05
 """Mean thickness of a shell, as a share of the offset, below which it is a gap between sweeps, too."""
@@ -454,13 +455,12 @@ def _remove_crumbs(points: Float64, faces: Int32, nearness: SurfaceDistance, siz
     doubled = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     volume = np.abs(np.bincount(label, np.einsum("ij,ij->i", a, np.cross(b, c)) / 6, count))
     is_thick = volume > MIN_SHELL_RATIO * size * np.bincount(label, doubled, count) / 4
-    reach = np.zeros(count)
-    largest = np.bincount(label, minlength=count).argmax()
-    rows = np.flatnonzero(label != largest)
-    places = np.concatenate([points[faces[rows]].reshape(-1, 3), points[faces[rows]].mean(axis=1)])
-    np.maximum.at(reach, np.concatenate([np.repeat(label[rows], 3), label[rows]]), nearness.measure(places, _NEAREST))
-    reach[largest] = np.inf
-    kept = faces[((reach >= CRUMB_RATIO * size) & is_thick)[label]]
+    is_other = label != np.bincount(label, minlength=count).argmax()
+    places = np.concatenate([points[faces[is_other]].reshape(-1, 3), points[faces[is_other]].mean(axis=1)])
+    owner = np.concatenate([np.repeat(label[is_other], 3), label[is_other]])
+    is_short = nearness.measure(places, _NEAREST) < SHORT_RATIO * size
+    is_crumb = np.bincount(owner, is_short, count) > MAX_CRUMB_SHARE * np.bincount(owner, minlength=count)
+    kept = faces[(is_thick & ~is_crumb)[label]]
     used, corners = np.unique(kept, return_inverse=True)
     return points[used], corners.reshape(-1, 3).astype(np.int32)
 
