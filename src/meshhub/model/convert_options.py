@@ -156,7 +156,7 @@ class ConvertOptions(TypedDict, total=False):
 
     offset_mm: float | None
     """Grow by, mm (at least -5 and at most 5). Move all surfaces outward by this many millimeters, inward if
-    negative: -0.2 makes parts fit. Outside edges become round. Needs a closed mesh."""
+    negative: -0.2 makes parts fit. Edges stay sharp. Needs a closed mesh."""
 
     thicken_mm: float | None
     """Least wall, mm (at least 0.1 and at most 20). Make walls that are thinner than this as thick as this, to both

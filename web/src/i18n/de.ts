@@ -621,6 +621,9 @@ export const de: Catalog = {
     size_changed: "Das Verringern der Flächen änderte die Größe entlang {axis} von {before} auf {after} mm.",
     self_intersections_left: "Das Teil {name} schneidet sich vielleicht selbst und blieb unverändert.",
     second_stage: "Das Teil {name} brauchte eine zweite Reparatur. Prüfen Sie es.",
+    bodies_joined: "Bei {x}, {y}, {z} mm waren zwei Körper von {name} {size} mm auseinander; dort hängen sie jetzt zusammen.",
+    gap_closed: "Bei {x}, {y}, {z} mm hatte {name} ein Loch oder einen Spalt von {size} mm; dort ist jetzt alles zu.",
+    wall_vanished: "Bei {x}, {y}, {z} mm war {name} {size} mm dick; dort ist nichts übrig.",
     sheet_thickened: "{name} hatte kein Volumen und ist jetzt {size} mm dick.",
     shells_below_cut: "Körper lagen ganz unter dem Schnitt und wurden entfernt ({count}).",
     stays_solid:

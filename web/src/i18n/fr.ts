@@ -613,6 +613,9 @@ export const fr: Catalog = {
     size_changed: "La réduction a changé la taille selon {axis} de {before} à {after} mm.",
     self_intersections_left: "La pièce {name} se recoupe peut-être ; elle reste inchangée.",
     second_stage: "La pièce {name} a demandé une seconde réparation. Vérifiez-la.",
+    bodies_joined: "En {x}, {y}, {z} mm, deux corps de {name} étaient à {size} mm ; ils sont maintenant joints.",
+    gap_closed: "En {x}, {y}, {z} mm, {name} avait un trou ou un jeu de {size} mm ; il est maintenant fermé.",
+    wall_vanished: "En {x}, {y}, {z} mm, {name} avait {size} mm d’épaisseur ; il n’en reste rien.",
     sheet_thickened: "{name} n’avait pas de volume et a maintenant {size} mm d’épaisseur.",
     shells_below_cut: "Des corps sous la coupe ont été enlevés ({count}).",
     stays_solid:
