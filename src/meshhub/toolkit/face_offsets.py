@@ -36,9 +36,9 @@ from meshhub.toolkit.topology import (
 
 Mask = NDArray[np.bool_]
 
-SIMPLIFY_RATIO = 0.01
-"""Distance by which the surface may be simplified before and after, as a share of the offset: a fifth of the accuracy.
-"""
+SIMPLIFY_RATIOS = (0.01, 0.04)
+"""Distances by which the surface may be simplified before, as shares of the offset: a fifth of the accuracy of 5 % or,
+where that leaves too many sweeps, most of it. The new surface is simplified by the first."""
 
 CROSSING_RATIO = 0.02
 """Depth from which faces cross, as a share of the offset; simplification makes shallower crossings."""
@@ -75,8 +75,8 @@ MAX_COLLAPSE_ROUNDS = 12
 MAX_STILL_ROUNDS = 8
 """Rounds of keeping the vertices of faces that cross others; mostly, two suffice."""
 
-MAX_SWEEPS = 6000
-"""Maximum number of swept volumes; they take about a minute."""
+MAX_SWEEPS = 20_000
+"""Maximum number of swept volumes; they take about 25 s."""
 
 MAX_CRUMB_SHARE = 0.3
 """Share of the points of a shell that may be nearer to the original surface than 0.95 offsets; those of gaps between
@@ -124,14 +124,30 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
         ModelTooComplex: Too many places of the surface turn around or collide.
     """
     size = abs(distance)
-    points, triangles = _arrays(_to_solid(vertices, faces).simplify(SIMPLIFY_RATIO * size))
-    moves = _Moves.find(points, triangles, distance)
-    advance(0.3)
-    still = _find_still(moves, size)
-    advance(0.5)
-    solid = _sweep(moves, still, distance, option)
+    solid = _to_solid(vertices, faces)
+    for ratio in SIMPLIFY_RATIOS:
+        moves = _Moves.find(*_arrays(solid.simplify(ratio * size)), distance)
+        still = _find_still(moves, size)
+        advance(0.4)
+        hulls, prisms = _list_sweeps(moves, still, distance)
+        count = len(hulls) + len(prisms)
+        if count <= MAX_SWEEPS:
+            break
+    else:
+        raise ModelTooComplex(
+            f"'{{{option}}}' {format_number(distance, 3)} mm makes the surface collide with itself in {count:,} "
+            "places; use a smaller one, or reduce the model",
+            options=(option,),
+        )
+    moved = _move(moves, still)
+    if moved.status() != Error.NoError:
+        raise ConversionFailed(
+            f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
+        )
+    volume = _unite(moves, hulls, prisms, distance)
+    solid = moved + volume if distance > 0 else moved - volume
     advance(0.8)
-    result = _arrays(solid.simplify(SIMPLIFY_RATIO * size))
+    result = _arrays(solid.simplify(SIMPLIFY_RATIOS[0] * size))
     if len(result[1]) == 0:
         return result
     nearness = SurfaceDistance(vertices, faces, max(float(np.sqrt(area(vertices, faces) / 100_000)), size / 3))
@@ -337,38 +353,34 @@ def _find_still(moves: _Moves, size: float) -> Mask:
 
 
 def _keep(moves: _Moves, still: Mask) -> tuple[Float64, Index]:
-    """Return the targets (n, 3), and the first vertex (n,) of each cluster, with vertices that stay."""
-    _, first, cluster = np.unique(moves.cluster, return_index=True, return_inverse=True)
+    """Return targets (n, 3), and the first vertex (n,) of each cluster, with those of a mask alone in place."""
     numbers = np.arange(len(still))
-    return np.where(still[:, None], moves.points, moves.targets), np.where(still, numbers, first[cluster])
+    _, first, group = np.unique(
+        np.where(still, len(still) + numbers, moves.cluster), return_index=True, return_inverse=True
+    )
+    return np.where(still[:, None], moves.points, moves.targets), first[group]
 
 
-def _sweep(moves: _Moves, still: Mask, distance: float, option: str) -> Manifold:
-    """Return the solid with moved vertices, united with what the faces of the other vertices sweep, or without it."""
-    # a vertex that moves needs the first vertex of its cluster to move as well
+def _move(moves: _Moves, still: Mask) -> Manifold:
+    """Return the solid whose vertices have moved, except those that stay."""
     targets, cluster = _keep(moves, still)
     used, corners = np.unique(cluster[moves.faces], return_inverse=True)
-    members = np.zeros((len(still), 3))
-    members[cluster] = targets
-    solid = _to_solid(members[used], remove_degenerate_faces(corners.reshape(-1, 3)))
-    if solid.status() != Error.NoError:
-        raise ConversionFailed(
-            f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
-        )
+    return _to_solid(targets[used], remove_degenerate_faces(corners.reshape(-1, 3)))
+
+
+def _list_sweeps(moves: _Moves, still: Mask, distance: float) -> tuple[list[Float64], list[IntIndex]]:
+    """Return what the faces of still vertices sweep: points of convex volumes, and faces of prisms."""
     swept = still[moves.faces].any(axis=1)
     is_loose = swept & (moves.is_turned | moves.is_wide[moves.faces].any(axis=1))
-    groups = _list_hulls(moves, is_loose, distance)
-    prisms = _group_prisms(moves, swept & ~is_loose)
-    if len(groups) + len(prisms) > MAX_SWEEPS:
-        raise ModelTooComplex(
-            f"'{{{option}}}' {format_number(distance, 3)} mm makes the surface collide with itself in "
-            f"{len(groups) + len(prisms):,} places; use a smaller one, or reduce the model",
-            options=(option,),
-        )
+    return _list_hulls(moves, is_loose, distance), _group_prisms(moves, swept & ~is_loose)
+
+
+def _unite(moves: _Moves, hulls: list[Float64], prisms: list[IntIndex], distance: float) -> Manifold:
+    """Return the union of swept volumes, without the solid, because each operation with a large one takes long."""
     tools = [_make_prism(moves, rows, distance < 0) for rows in prisms]
-    tools += [Manifold.hull_points(np.array(group, np.float64, order="C")) for group in groups]
+    tools += [Manifold.hull_points(np.array(points, np.float64, order="C")) for points in hulls]
     tools = [tool for tool in tools if not tool.is_empty()]
-    return Manifold.batch_boolean([solid, *tools], OpType.Add if distance > 0 else OpType.Subtract)
+    return Manifold.batch_boolean(tools, OpType.Add) if tools else Manifold()
 
 
 def _group_prisms(moves: _Moves, chosen: Mask) -> list[IntIndex]:
