@@ -211,7 +211,7 @@ def test_real_surfaces_are_closed_at_the_distance(name: str, distance: float) ->
     before = trimesh.load(Path(folder, name), force="mesh")
     before.merge_vertices(merge_tex=True, merge_norm=True)
     after = offset(scene_of(Mesh(before.vertices, before.faces)), distance)
-    after.merge_vertices(digits_vertex=5)
+    after.merge_vertices()
     assert after.is_watertight
     samples = trimesh.sample.sample_surface(after, 2000, seed=0)[0]
     gaps = np.abs(trimesh.proximity.closest_point(before, samples)[1]) / abs(distance)
