@@ -14,6 +14,7 @@ from meshhub.model.recipes import Recipe
 from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
+from meshhub.toolkit.printers import PRINTERS
 
 if TYPE_CHECKING:
     from meshhub.pipeline.rates import RateCard
@@ -189,6 +190,22 @@ class RatesSupport(TypedDict):
     """Names for the option `material`; the first is the default."""
 
 
+class PrinterSupport(TypedDict):
+    """Printer."""
+
+    id: str
+    """Id, for the options that take a printer."""
+
+    name: str
+    """Name for people."""
+
+    volume_mm: list[float]
+    """Width, depth and height in which it prints."""
+
+    filaments: int | None
+    """Filaments of one print, with one changer of its maker; None if not known."""
+
+
 class Supported(TypedDict):
     """Capabilities of a registry for one caller."""
 
@@ -221,6 +238,9 @@ class Supported(TypedDict):
 
     rates: RatesSupport | None
     """Rate card by which quotes have prices; None without one."""
+
+    printers: list[PrinterSupport]
+    """Known printers."""
 
     plugins: list[PluginSupport]
     """Loaded plug-ins."""
@@ -264,6 +284,10 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH, rates
         "options": _describe_options((HostOptions,), texts),
         "recipes": {recipe.id: _describe_recipe(recipe, texts) for recipe in declarations.recipes.values()},
         "rates": None if rates is None else {"currency": rates.currency, "materials": list(rates.materials)},
+        "printers": [
+            {"id": key, "name": known.name, "volume_mm": list(known.volume_mm), "filaments": known.filaments}
+            for key, known in PRINTERS.items()
+        ],
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
             for plugin in registry.plugins
@@ -295,7 +319,8 @@ def _describe_field(field: OptionField, texts: OptionTexts) -> dict[str, Any]:
     ).schema()
     if field.choices:
         translated["oneOf"] = [
-            {"const": choice, "title": texts.choices.get(choice, choice)} for choice in field.choices
+            {"const": choice, "title": texts.choices.get(choice) or field.titles.get(choice, choice)}
+            for choice in field.choices
         ]
     return translated
 

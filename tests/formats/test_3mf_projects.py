@@ -132,11 +132,13 @@ def test_real_projects_name_the_presets_of_the_default_printer(corpus: Path, wri
 def test_a_project_names_the_presets_of_its_printer(printer: Any) -> None:
     wanted = PRINTERS[printer]
     scene = Scene((replace(BRICK, vertices=BRICK.vertices - 500),), (Part(0),))
-    entries, _ = convert(scene, threemf_profile=wanted.programs[-1], threemf_printer=printer)
+    entries, _ = convert(scene, threemf_profile=wanted.presets.slicers[-1], threemf_printer=printer)
     settings = read_settings(entries)
-    assert settings["printer_settings_id"] == wanted.preset and settings["printer_model"] == wanted.model
-    assert settings["filament_settings_id"] == [wanted.filaments["PLA"]]
-    assert len(settings["nozzle_diameter"]) == len(settings.get("extruder_type", ["0.4"])) == wanted.nozzle_count
+    assert (
+        settings["printer_settings_id"] == wanted.presets.printer and settings["printer_model"] == wanted.presets.model
+    )
+    assert settings["filament_settings_id"] == [wanted.presets.filaments["PLA"]]
+    assert len(settings["nozzle_diameter"]) == len(settings.get("extruder_type", ["0.4"])) == wanted.presets.nozzles
     scene = Registry(entry_points=False).read(Source.from_bytes(_pack(entries), "a.3mf"))
     assert np.allclose(bounds(scene)[:, :2].mean(axis=0), np.array(wanted.plate_mm) / 2)
 

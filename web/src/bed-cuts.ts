@@ -3,7 +3,7 @@
 import { moveTo, toPosition, type CutPlane, type Span } from "./cut-planes";
 import { readSides } from "./pose";
 import type { Value } from "./settings";
-import type { Triple } from "./types";
+import type { Printer, Triple } from "./types";
 
 /** Room for pieces, in millimeters. */
 export interface Bed {
@@ -30,8 +30,8 @@ const DIGITS = 4;
 export const AXES: readonly CutPlane["axis"][] = ["x", "y", "z"];
 
 /** Return the bed of the options; null if the service would not accept it. */
-export function readBed(options: Record<string, Value | undefined>): Bed | null {
-  const sides = readSides(options["split_for_bed"]);
+export function readBed(options: Record<string, Value | undefined>, printers: readonly Printer[] = []): Bed | null {
+  const sides = readSides(options["split_for_bed"], printers);
   if (!sides?.every((side) => side >= MIN_SIDE_MM)) return null;
   const protrudes = PROTRUDING.includes(String(options["split_for_bed_connectors"]));
   return { sides, protrusion: protrudes ? CONNECTOR_MM : 0 };

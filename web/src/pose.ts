@@ -1,7 +1,8 @@
 /** How the settings of the next conversion turn and scale the model, as far as the page can show it. */
 
+import { findPrinter } from "./printers";
 import { isSet, type Value } from "./settings";
-import type { Triple } from "./types";
+import type { Printer, Triple } from "./types";
 
 export interface Pose {
   mirror: "x" | "y" | "z" | null;
@@ -27,13 +28,13 @@ export function isPoseKnown(options: Options): boolean {
 }
 
 /** Return the pose that options request; null if they keep the model as it is, or the server chooses. */
-export function readPose(options: Options): Pose | null {
+export function readPose(options: Options, printers: readonly Printer[] = []): Pose | null {
   if (!isPoseKnown(options)) return null;
   const mirror = options["mirror"];
   const pose: Pose = {
     mirror: mirror === "x" || mirror === "y" || mirror === "z" ? mirror : null,
     rotation_deg: readRotation(options),
-    fit_mm: readSides(options["fit_mm"]),
+    fit_mm: readSides(options["fit_mm"], printers),
     scale: (toPositive(options["scale_percent"]) ?? 100) / 100,
     height_mm: toPositive(options["target_height_mm"]),
   };
@@ -41,8 +42,10 @@ export function readPose(options: Options): Pose | null {
   return isMoved ? pose : null;
 }
 
-/** Return the three lengths of a value such as 220x220x250; null if it has another form. */
-export function readSides(value: Value | undefined): Triple | null {
+/** Return the three lengths of a value such as 220x220x250, or those of a printer; null if it has another form. */
+export function readSides(value: Value | undefined, printers: readonly Printer[]): Triple | null {
+  const printer = findPrinter(String(value ?? ""), printers);
+  if (printer) return printer.volume_mm;
   const sides = String(value ?? "")
     .split(/[x×]/i)
     .map(Number);

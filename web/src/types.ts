@@ -66,8 +66,17 @@ export interface Supported {
   checks?: Check[];
   options: FieldGroup;
   recipes: Record<string, Recipe>;
+  /** Absent on an older server. */
+  printers?: Printer[];
   /** Null for a service without a rate card; absent on a server without `/quote`. */
   rates?: Rates | null;
+}
+
+export interface Printer {
+  id: string;
+  name: string;
+  /** Width, depth and height in which it prints. */
+  volume_mm: Triple;
 }
 
 /** Named list of options. */

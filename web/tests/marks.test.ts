@@ -1,7 +1,7 @@
 import { Box3, Vector3 } from "three";
 import { expect, test } from "vitest";
 
-import { fitsBed } from "../src/printer-beds";
+import { fitsBed } from "../src/printers";
 import { listBedLines, listBoxLines } from "../src/viewer/marks";
 import { toPlane } from "../src/viewer/section";
 

@@ -29,6 +29,12 @@ test.each(["80x60x40", "80X60X40", " 80 × 60 × 40 "])("a box is read as the se
   expect(readPose({ fit_mm: text })?.fit_mm).toEqual([80, 60, 40]);
 });
 
+test.each(["prusa-mk4", "Prusa  MK4"])("a box may be that of a printer: %s", (text) => {
+  const printers = [{ id: "prusa-mk4", name: "Prusa MK4", volume_mm: [250, 210, 220] satisfies Triple }];
+  expect(readPose({ fit_mm: text }, printers)?.fit_mm).toEqual([250, 210, 220]);
+  expect(readPose({ fit_mm: text })).toBeNull();
+});
+
 test("a rotation that the server chooses is not shown", () => {
   expect(readPose({ rotate_x_deg: "90" })?.rotation_deg).toEqual([90, 0, 0]);
   expect(readPose({ rotate_x_deg: "90", lay_flat: true })).toBeNull();

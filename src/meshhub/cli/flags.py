@@ -277,7 +277,7 @@ def build_flag(field: OptionField, texts: OptionTexts | None = None) -> click.Op
     if field.kind == "flag":
         return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
     if field.kind == "choice":
-        kind: Any = click.Choice(field.choices, case_sensitive=False)
+        kind: Any = _FieldChoice(field)
         if len("|".join(field.choices)) > _MAX_SHOWN_CHARS:
             listed = f"{text} {tr('One of')} {', '.join(field.choices)}."
             return click.Option([field.flag, field.name], type=kind, metavar="NAME", default=None, help=listed)
@@ -291,6 +291,18 @@ def build_flag(field: OptionField, texts: OptionTexts | None = None) -> click.Op
         callback=(lambda _, __, value: value and _expand_count(field.name, value)) if is_count else None,
         shell_complete=_COMPLETIONS.get(field.name),
     )
+
+
+class _FieldChoice(click.Choice[str]):
+    """Choice of an option, which takes other spellings, too."""
+
+    def __init__(self, field: OptionField) -> None:
+        super().__init__(field.choices, case_sensitive=False)
+        self._field = field
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the value that the text names."""
+        return super().convert(self._field.resolve_choice(str(value)), param, ctx)
 
 
 def _translate_limits(text: str) -> str:

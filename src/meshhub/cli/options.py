@@ -101,7 +101,8 @@ def _print_fields(registry: Registry, fields: list[OptionField]) -> None:
     for field in fields:
         own = texts.get(field.name, OptionTexts())
         flag, text = build_flag(field, own).get_help_record(ctx) or ("", "")
-        titles = "; ".join(f"{choice}: {title}" for choice, title in own.choices.items() if choice != title)
+        named = {**field.titles, **own.choices}
+        titles = "; ".join(f"{choice}: {title}" for choice, title in named.items() if choice != title)
         default = "" if field.default in (None, False) else f"{tr('Default')}: {field.default}."
         example = "" if field.example is None else f"{tr('Example')}: {field.flag} {field.example}"
         rows.append((flag, " ".join(filter(None, (text, f"{titles}." if titles else "", default, example)))))

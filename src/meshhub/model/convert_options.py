@@ -136,7 +136,7 @@ class ConvertOptions(TypedDict, total=False):
 
     fit_mm: str | None
     """Fit into a box, mm. Shrink or grow the whole scene uniformly to the largest size that fits into this box:
-    width × depth × height in millimeters, such as 200x200x180."""
+    width × depth × height in millimeters, such as 200x200x180, or a printer, such as prusa-mk4."""
 
     scale_percent: float | None
     """Scale in percent (at least 0.001 and at most 100000). Scale the whole scene uniformly; 100 keeps its size,
@@ -223,7 +223,7 @@ class ConvertOptions(TypedDict, total=False):
 
     split_for_bed: str | None
     """Split for a bed, mm. Cut each part that is larger than this printer into pieces that fit: width × depth ×
-    height in millimeters, such as 220x220x250. Parts are not turned."""
+    height in millimeters, such as 220x220x250, or its name, such as prusa-mk4. Parts are not turned."""
 
     split_for_bed_cuts: str | None
     """Positions of the cuts. Planes at which to cut parts that are larger than the bed: an axis with a position in
@@ -276,7 +276,7 @@ class ConvertOptions(TypedDict, total=False):
 
     arrange_bed: str | None
     """Arrange on a bed, mm. Place the objects side by side on a bed of this width × depth in millimeters, such as
-    220x220; what finds no room goes on further beds beside it."""
+    220x220, or on that of a printer, such as prusa-mk4; what finds no room goes on further beds beside it."""
 
     arrange_gap_mm: float | None
     """Gap between objects, mm (at least 0 and at most 100). Least distance between two objects, seen from above."""
@@ -414,7 +414,9 @@ class PrintOptions(TypedDict, total=False):
             "bambu-a1",
             "bambu-a1-mini",
             "bambu-h2d",
+            "bambu-h2s",
             "bambu-p1s",
+            "bambu-p2s",
             "bambu-x1c",
             "creality-cr-10",
             "creality-ender-3",
@@ -434,9 +436,11 @@ class PrintOptions(TypedDict, total=False):
             "formlabs-fuse-1",
             "prusa-core-one",
             "prusa-mini",
+            "prusa-mk3s",
             "prusa-mk4",
             "prusa-xl",
             "qidi-plus-4",
+            "snapmaker-u1",
             "sovol-sv08",
             "voron-2.4-350",
         ]

@@ -16,6 +16,9 @@ false.
 `Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
 value. Other interfaces take only the content. `Meta(extra={"everyday": True})` marks the few options that the short
 help of the command line lists, and `names_material` those that say of what a model is printed.
+
+`Meta(extra={"titles": {"mk4": "Prusa MK4"}})` makes a text a choice of these values, with their titles in every
+language, and `aliases` maps other spellings to them, as `fold_choice` returns them.
 """
 
 import math
@@ -58,11 +61,18 @@ FALSE = frozenset(("false", "0", "no", "off"))
 MAX_LISTED_COUNT = 5
 """Maximum unknown options that one message lists; more do not fit into a line."""
 
-_RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday", "names_material"))
+_RULES = frozenset(("requires", "conflicts_with", "file_extensions", "everyday", "names_material", "titles", "aliases"))
 """Keys of `Meta(extra=…)`."""
+
+_SEPARATORS = re.compile(r"[\s_-]+")
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 """Whole number of at most 18 digits, which always fits into a signed 64-bit integer."""
+
+
+def fold_choice(text: str) -> str:
+    """Return the value of a choice, however people spell it: "Prusa  MK4" and "prusa_mk4" become "prusa-mk4"."""
+    return _SEPARATORS.sub("-", text.strip().lower())
 
 
 def flag_of(name: str) -> str:
@@ -151,6 +161,12 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     choices: tuple[str, ...] = ()
     """Values of a choice."""
+
+    titles: Mapping[str, str] = {}
+    """Titles of choices that are names in every language, such as those of printers, by value."""
+
+    aliases: Mapping[str, str] = {}
+    """Values of a choice by other spellings, as `fold_choice` returns them."""
 
     minimum: float | None = None
     """Least value of a number, or None."""
@@ -244,6 +260,11 @@ class OptionField(Struct, frozen=True, kw_only=True):
         self._check_bounds(parsed, value)
         return parsed
 
+    def resolve_choice(self, text: str) -> str:
+        """Return the value of a choice for a text that may spell it otherwise; the text, folded, if there is none."""
+        name = fold_choice(text)
+        return self.aliases.get(name, name)
+
     def _parse_text(self, text: str) -> Value:
         match self.kind:
             case "flag":
@@ -262,7 +283,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
                     raise self._error(text, describe_number(text, units))
                 return number
             case "choice":
-                return text.lower()
+                return self.resolve_choice(text)
             case "text":
                 return text
 
@@ -340,7 +361,7 @@ def _convert_field(field: shape.Field) -> OptionField:
         file_extensions=_list_names(field.name, metadata.get("file_extensions", ())),
         everyday=metadata.get("everyday") is True,
         names_material=metadata.get("names_material") is True,
-        **_describe_type(field.name, bare_type),
+        **_describe_type(field.name, bare_type, metadata),
     )
 
 
@@ -370,7 +391,7 @@ def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
             return field_type, metadata
 
 
-def _describe_type(name: str, bare_type: shape.Type) -> dict[str, Any]:
+def _describe_type(name: str, bare_type: shape.Type, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the kind, the choices and the bounds of a type, as arguments of OptionField."""
     match bare_type:
         case shape.BoolType():
@@ -384,6 +405,13 @@ def _describe_type(name: str, bare_type: shape.Type) -> dict[str, Any]:
             }
         case shape.LiteralType(values=values) if all(isinstance(value, str) for value in values):
             return {"kind": "choice", "choices": tuple(str(value) for value in values)}
+        case shape.StrType() if titles := metadata.get("titles"):
+            return {
+                "kind": "choice",
+                "choices": tuple(titles),
+                "titles": titles,
+                "aliases": metadata.get("aliases", {}),
+            }
         case shape.StrType():
             return {"kind": "text"}
     raise TypeError(f"option {name!r}: a form has no field for {bare_type!r}")

@@ -1,4 +1,4 @@
-"""Values of options that are several lengths, such as 220x220x250."""
+"""Values of options that are several lengths, such as 220x220x250, or those of a printer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.quantities import parse_quantity, units_of
+from meshhub.toolkit.printers import find_printer
 
 _LENGTH = re.compile(r"\d{1,6}(?:\.\d{1,6})?", re.ASCII)
 _UNIT = re.compile(r"[^\d\s.,]*\Z")
@@ -20,7 +21,8 @@ LINE_RATIO = 1.125
 def parse_lengths(option: str, text: str, example: str, low: float, high: float = 999_999.0) -> tuple[float, ...]:
     """Return the lengths in the value of an option, which are separated by "x" or "×", with or without blanks.
 
-    A unit at the end applies to the lengths without one: "20x20x25cm".
+    A unit at the end applies to the lengths without one: "20x20x25cm". The name of a printer stands for the width, the
+    depth and the height in which it prints.
 
     Args:
         option: Name of the option, for the message.
@@ -32,19 +34,23 @@ def parse_lengths(option: str, text: str, example: str, low: float, high: float 
         InvalidOption: The value has another form, or a length is out of bounds.
     """
     count = example.count("x") + 1
-    words = re.split(r"\s*[xX×]\s*", text.strip())
-    lengths = _parse_words(words) if len(words) == count else ()
+    printer = find_printer(text)
+    lengths = _parse_lengths(text, count) if printer is None else printer.volume_mm[:count]
     if not lengths or not low <= min(lengths) <= max(lengths) <= high:
         raise InvalidOption(
             f"option '{{{option}}}' must be {_COUNTS[count]} lengths from {format_number(low)} to "
-            f"{format_number(high)} mm, such as {example} or {example}mm, got {quote(text)}",
+            f"{format_number(high)} mm, such as {example} or {example}mm, or a printer, such as prusa-mk4, got "
+            f"{quote(text)}",
             options=(option,),
         )
     return lengths
 
 
-def _parse_words(words: list[str]) -> tuple[float, ...]:
-    """Return the lengths in mm; none if a word is not a length."""
+def _parse_lengths(text: str, count: int) -> tuple[float, ...]:
+    """Return that many lengths in mm; none if the text has another form."""
+    words = re.split(r"\s*[xX×]\s*", text.strip())
+    if len(words) != count:
+        return ()
     units = units_of("_mm")
     last = (_UNIT.search(words[-1]) or [""])[0]
     lengths = []

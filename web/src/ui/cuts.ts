@@ -9,6 +9,7 @@ import { isPoseKnown, readPose } from "../pose";
 import { isSet } from "../settings";
 import { setOptions, settings } from "../state/form";
 import { active } from "../state/items";
+import { supported } from "../state/service";
 import type { Cut } from "../viewer/marks";
 import { plannedPose, posed, spanOf, viewOptions } from "./view-state";
 
@@ -33,7 +34,8 @@ export interface CutGroup extends Cuts {
 export const spans = computed((): Spans | null => {
   const { options } = settings.value;
   const shown = posed.value;
-  const isInPose = plannedPose.value !== null || (isPoseKnown(options) && readPose(options) === null);
+  const isInPose =
+    plannedPose.value !== null || (isPoseKnown(options) && readPose(options, supported.value?.printers) === null);
   if (!shown || viewOptions.value.mode !== "before" || !isInPose) return null;
   return [spanOf(shown, 0), spanOf(shown, 1), spanOf(shown, 2)];
 });
@@ -48,7 +50,7 @@ const isOneBody = computed(() => {
 /** Cuts for the bed of the settings; null without a bed. */
 export const bedCuts = computed(() => {
   const { options } = settings.value;
-  const bed = readBed(options);
+  const bed = readBed(options, supported.value?.printers);
   if (!bed) return null;
   const extents = isOneBody.value ? spans.value : null;
   const isPlanned = !isSet(options[BED_CUTS]);

@@ -65,7 +65,7 @@ export const findings = computed(() => active.value?.facts?.inspection.model.fin
 export const plannedPose = computed(() => {
   const { mode, tool } = viewOptions.value;
   const isPlanned = tool === "lay-flat" || !(active.value?.output && isFresh.value);
-  return mode === "before" && isPlanned ? readPose(settings.value.options) : null;
+  return mode === "before" && isPlanned ? readPose(settings.value.options, supported.value?.printers) : null;
 });
 
 /** Return the extent of the model along an axis, 0 to 2. */

@@ -26,7 +26,8 @@ class ArrangeOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Arrange on a bed, mm",
                 description="Place the objects side by side on a bed of this width × depth in millimeters, such as "
-                "220x220; what finds no room goes on further beds beside it.",
+                "220x220, or on that of a printer, such as prusa-mk4; what finds no room goes on further beds beside "
+                "it.",
                 max_length=64,
                 examples=["220x220"],
                 extra={"everyday": True},

@@ -22,7 +22,7 @@ class FitOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Fit into a box, mm",
                 description="Shrink or grow the whole scene uniformly to the largest size that fits into this box: "
-                "width × depth × height in millimeters, such as 200x200x180.",
+                "width × depth × height in millimeters, such as 200x200x180, or a printer, such as prusa-mk4.",
                 max_length=64,
                 examples=["200x200x180"],
                 extra={"everyday": True},

@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from meshhub.builtin_plugins.print.printers import PRINTERS as PRINTERS
-from meshhub.builtin_plugins.print.printers import Printer, PrinterName
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Check
 from meshhub.toolkit.lengths import LINE_RATIO, parse_lengths
+from meshhub.toolkit.printers import ALIASES, PRINTERS, TITLES, Printer
 
 Process = Literal["fdm", "resin", "sls"]
 """Way of printing: melted filament, liquid resin, or sintered powder."""
@@ -129,11 +128,11 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
 
     print_printer: (
         Annotated[
-            PrinterName,
+            str,
             Meta(
                 title="Printer",
                 description="Printer on which the model must fit. Without it, it must fit on one of the known ones.",
-                extra={"everyday": True},
+                extra={"everyday": True, "titles": TITLES, "aliases": ALIASES},
             ),
         ]
         | None
@@ -235,7 +234,7 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         """Return the printer that the options name; None for any. Raises InvalidOption."""
         if self.print_volume_mm is not None:
             width, depth, height = parse_lengths("print_volume_mm", self.print_volume_mm, "250x210x220", MIN_SIDE_MM)
-            return Printer("printer", (width, depth, height), self.print_filaments)
+            return Printer(name="printer", volume_mm=(width, depth, height), filaments=self.print_filaments)
         if self.print_printer is None:
             return None
         printer = PRINTERS[self.print_printer]

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from meshhub.builtin_plugins.print import PRINTERS, PrintOptions
+from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.places import place_box
-from meshhub.builtin_plugins.print.printers import Printer
 from meshhub.errors import format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
@@ -17,6 +16,7 @@ from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import bounds_of_parts, extremes, soup
 from meshhub.toolkit.objects import find_objects
+from meshhub.toolkit.printers import PRINTERS, Printer
 from meshhub.toolkit.supports import ROUNDING_RATIO
 from meshhub.toolkit.surface_colors import Surface, get_face_materials
 from meshhub.toolkit.topology import components
@@ -47,7 +47,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     yield from _find_misfits(scene, printer)
     filaments = options.print_filaments if printer is None else printer.filaments
     if filaments is not None and options.print_process == "fdm":
-        yield from _find_colors(scene, "printer" if printer is None else printer.label, filaments)
+        yield from _find_colors(scene, "printer" if printer is None else printer.name, filaments)
 
 
 def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def _find_misfits(scene: Scene, printer: Printer | None) -> Iterator[Finding]:
         reach = f"{'fit' if is_many else 'fits'} on none of {len(PRINTERS)} common printers"
     else:
         room = _spell_room(printer).replace("x", " x ")
-        reach = f"{'do' if is_many else 'does'} not fit on the {printer.label} ({room} mm)"
+        reach = f"{'do' if is_many else 'does'} not fit on the {printer.name} ({room} mm)"
     advice = " and ".join(f"{{{option}}}" for option in options)
     yield Finding(
         code="does_not_fit",

@@ -27,7 +27,7 @@ class SplitForBedOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Split for a bed, mm",
                 description="Cut each part that is larger than this printer into pieces that fit: width × depth × "
-                "height in millimeters, such as 220x220x250. Parts are not turned.",
+                "height in millimeters, such as 220x220x250, or its name, such as prusa-mk4. Parts are not turned.",
                 max_length=64,
                 examples=["220x220x250"],
                 extra={"everyday": True},

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.builtin_plugins.threemf.printers import PRINTERS, PrinterId
+from meshhub.builtin_plugins.threemf.printers import ALIASES, PRINTERS, TITLES
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
@@ -83,12 +83,13 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
     ] = "standard"
     threemf_printer: (
         Annotated[
-            PrinterId,
+            str,
             Meta(
                 title="Printer of the project when writing 3MF",
                 description="Printer for which a project of BambuStudio or OrcaSlicer opens, with its standard "
                 "settings for PLA; default: bambu-p1s. A project of the same slicer keeps everything except "
                 "settings that belong to its old printer; notes name them.",
+                extra={"titles": TITLES, "aliases": ALIASES},
             ),
         ]
         | None
@@ -106,15 +107,17 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InvalidOption for a printer that the slicer does not know."""
-        if self.threemf_printer is None or self.threemf_profile in PRINTERS[self.threemf_printer].programs:
+        if self.threemf_printer is None:
             return
-        programs = PRINTERS[self.threemf_printer].programs
+        slicers: tuple[str, ...] = PRINTERS[self.threemf_printer].presets.slicers
+        if self.threemf_profile in slicers:
+            return
         if self.threemf_profile == "prusa":
             problem = "PrusaSlicer takes no printer from a project without all of its settings"
         else:
             problem = f"printer {self.threemf_printer} needs a project of its slicer"
         raise InvalidOption(
-            f"option '{{threemf_printer}}': {problem}; set {' or '.join(f'{{threemf_profile={p}}}' for p in programs)}",
+            f"option '{{threemf_printer}}': {problem}; set {' or '.join(f'{{threemf_profile={p}}}' for p in slicers)}",
             options=("threemf_printer", "threemf_profile"),
         )
 

@@ -3,8 +3,9 @@
 import { useLayoutEffect } from "preact/hooks";
 
 import { formatSize, t } from "../../i18n";
-import { fitsBed, PRINTER_BEDS } from "../../printer-beds";
+import { fitsBed } from "../../printers";
 import type { Item } from "../../state/items";
+import { supported } from "../../state/service";
 import type { Triple } from "../../types";
 import { changeView, viewOptions } from "../view-state";
 
@@ -12,8 +13,8 @@ const FIRST_BED: Triple = [220, 220, 250];
 
 export function BedSheet({ item }: { item: Item }) {
   const bed = viewOptions.value.bed ?? FIRST_BED;
-  const preset =
-    Object.entries(PRINTER_BEDS).find(([, size]) => size.every((length, axis) => length === bed[axis]))?.[0] ?? "";
+  const printers = supported.value?.printers ?? [];
+  const preset = printers.find(({ volume_mm }) => volume_mm.every((length, axis) => length === bed[axis]))?.id ?? "";
   // Before anyone can choose another bed, which an effect after the next picture would undo.
   useLayoutEffect(() => changeView({ bed }), []);
   const facts = viewOptions.value.mode === "before" ? item.facts : (item.outputFacts ?? item.facts);
@@ -25,10 +26,14 @@ export function BedSheet({ item }: { item: Item }) {
         class="input"
         aria-label={t("bedSize")}
         value={preset}
-        onChange={({ currentTarget }) => changeView({ bed: PRINTER_BEDS[currentTarget.value] ?? bed })}
+        onChange={({ currentTarget }) =>
+          changeView({ bed: printers.find(({ id }) => id === currentTarget.value)?.volume_mm ?? bed })
+        }
       >
-        {Object.keys(PRINTER_BEDS).map((name) => (
-          <option key={name}>{name}</option>
+        {printers.map(({ id, name, volume_mm }) => (
+          <option key={id} value={id}>
+            {name} · {volume_mm.join(" × ")}
+          </option>
         ))}
         <option value="">{t("bedCustom")}</option>
       </select>

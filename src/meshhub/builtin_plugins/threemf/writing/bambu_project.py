@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from meshhub.builtin_plugins.threemf.printers import Printer
+from meshhub.builtin_plugins.threemf.printers import ProjectPrinter
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk
 from meshhub.builtin_plugins.threemf.writing.filaments import FilamentWriter
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree
@@ -20,7 +20,7 @@ from meshhub.model.scene import Float64, Scene
 from meshhub.toolkit.geometry import bounds
 
 
-def place_on_plate(tree: ObjectTree, scene: Scene, printer: Printer) -> None:
+def place_on_plate(tree: ObjectTree, scene: Scene, printer: ProjectPrinter) -> None:
     """Move all build items so that those of the first plate are in its middle, unless they are on it.
 
     The slicers arrange models of unknown origin, but not projects, and most models have their origin in the middle.
@@ -36,7 +36,9 @@ def place_on_plate(tree: ObjectTree, scene: Scene, printer: Printer) -> None:
     note("moved_to_plate", "the model was off the plate and moved to its middle; heights are unchanged")
 
 
-def format_entries(tree: ObjectTree, filaments: FilamentWriter, printer: Printer) -> list[tuple[str, list[Chunk]]]:
+def format_entries(
+    tree: ObjectTree, filaments: FilamentWriter, printer: ProjectPrinter
+) -> list[tuple[str, list[Chunk]]]:
     """Return the project files: every object of a build item with its parts, on its plate, and the printer."""
     model = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<config>\n',
@@ -45,7 +47,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter, printer: Printer
         "</config>\n",
     ]
     version = filaments.dialect.application.partition("-")[2]
-    settings = format_settings(printer, filaments.colors(), filaments.types(), version)
+    settings = format_settings(printer.presets, filaments.colors(), filaments.types(), version)
     return [
         ("Metadata/model_settings.config", ["".join(model).encode()]),
         ("Metadata/project_settings.config", [json.dumps(settings, indent=1).encode()]),

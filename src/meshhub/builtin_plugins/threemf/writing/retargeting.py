@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from meshhub.builtin_plugins.threemf.printers import PRINTERS, Printer
+from meshhub.builtin_plugins.threemf.printers import PRINTERS, ProjectPrinter
 from meshhub.builtin_plugins.threemf.reading.filament_settings import (
     BAMBU_SETTINGS,
     read_colors,
@@ -58,7 +58,7 @@ _MAX_LISTED = 60
 """Characters of the settings that a note names."""
 
 
-def retarget(scene: Scene, package: Package, printer: Printer) -> bytes:
+def retarget(scene: Scene, package: Package, printer: ProjectPrinter) -> bytes:
     """Return a project for another printer: with its presets, and all objects in the same places of their plates.
 
     Settings of the process that the user changed are kept, unless they have a value for each nozzle.
@@ -78,7 +78,7 @@ def retarget(scene: Scene, package: Package, printer: Printer) -> bytes:
     old = _read_settings(package)
     colors = [f"#{color or 'FFFFFF'}" for color in read_colors(package)] or ["#FFFFFF"]
     types = read_filament_types(package, len(colors))
-    settings = format_settings(printer, colors, types, str(old.get("version", _VERSION)))
+    settings = format_settings(printer.presets, colors, types, str(old.get("version", _VERSION)))
     settings |= {key: old[key] for key in _KEPT if key in old}
     _note_losses(package, old, _keep_process(old, settings))
     _note_size(scene, printer)
@@ -145,30 +145,31 @@ def _find_plate(old: Mapping[str, Setting]) -> Float64:
     if corners:
         note_damaged(BAMBU_SETTINGS)
     preset = old.get("printer_settings_id")
-    known = next((printer for printer in PRINTERS.values() if printer.preset == preset), PRINTERS["bambu-p1s"])
+    known = next((printer for printer in PRINTERS.values() if printer.presets.printer == preset), PRINTERS["bambu-p1s"])
     return np.array([(0.0, 0.0), known.plate_mm])
 
 
-def _note_size(scene: Scene, printer: Printer) -> None:
+def _note_size(scene: Scene, printer: ProjectPrinter) -> None:
     """Note parts that are larger than the plate."""
     sizes = np.ptp(bounds_of_parts(scene)[..., :2], axis=1)
     count = int(np.count_nonzero((sizes > printer.plate_mm).any(axis=1)))
     if count:
         width, depth = map(format_number, printer.plate_mm)
+        model = printer.presets.model
         note(
             "larger_than_plate",
-            f"{count:,} of {len(sizes):,} parts are larger than the plate of {printer.model} ({width} × {depth} mm); "
+            f"{count:,} of {len(sizes):,} parts are larger than the plate of {model} ({width} × {depth} mm); "
             "scale them with {scale_percent}, or divide them with {split_for_bed}",
             options=("scale_percent", "split_for_bed"),
             count=count,
             total=len(sizes),
-            printer=printer.model,
+            printer=model,
             size=f"{width} × {depth} mm",
         )
 
 
 def _write_entries(
-    package: Package, settings: Mapping[str, Setting], plate_mm: Float64, printer: Printer
+    package: Package, settings: Mapping[str, Setting], plate_mm: Float64, printer: ProjectPrinter
 ) -> Iterator[tuple[str, list[bytes]]]:
     placements = _read_plates(package)
     model = package.find_model()
@@ -200,7 +201,9 @@ def _find_value(element: bytes, key: bytes) -> int:
     return int(match[1]) if match else 0
 
 
-def _move_items(data: bytes, placements: Mapping[tuple[int, int], int], plate_mm: Float64, printer: Printer) -> bytes:
+def _move_items(
+    data: bytes, placements: Mapping[tuple[int, int], int], plate_mm: Float64, printer: ProjectPrinter
+) -> bytes:
     """Return the model with its build items at the same distance from the middles of their plates."""
     counts: Counter[int] = Counter()
     columns = math.ceil(math.sqrt(max(placements.values(), default=0) + 1))

@@ -1,0 +1,23 @@
+/** Printers that the service knows, and whether a model fits on their beds. */
+
+import type { Printer, Triple } from "./types";
+
+/** Return the printer with an id or a name, however people spell it: "Prusa  MK4" and "prusa_mk4". */
+export function findPrinter(text: string, printers: readonly Printer[]): Printer | undefined {
+  const wanted = fold(text);
+  return printers.find(({ id, name }) => id === wanted || fold(name) === wanted);
+}
+
+function fold(text: string): string {
+  return text
+    .trim()
+    .toLowerCase()
+    .replace(/[\s_-]+/g, "-");
+}
+
+/** Return whether a model fits on a bed, as it stands or turned by 90° about Z. */
+export function fitsBed(size: readonly number[], bed: Triple): boolean {
+  const [x = 0, y = 0, z = 0] = size;
+  const [width, depth, height] = bed;
+  return z <= height && ((x <= width && y <= depth) || (y <= width && x <= depth));
+}
