@@ -75,12 +75,38 @@ def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> N
     name, size = name_of(mesh, parts), format_number(change.width, 3)
     where = f"at {', '.join(map(format_number, (x, y, z)))} mm"
     if distance < 0:
-        code, message = "wall_vanished", f"{where}, {name} was {size} mm thick; nothing is left there"
+        note(
+            "wall_vanished",
+            f"{where}, {name} was {size} mm thick; nothing is left there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
     elif change.joins:
-        code, message = "bodies_joined", f"{where}, two bodies of {name} were {size} mm apart; they are joined there"
+        note(
+            "bodies_joined",
+            f"{where}, two bodies of {name} were {size} mm apart; they are joined there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
     else:
-        code, message = "gap_closed", f"{where}, a hole or gap of {name} was {size} mm wide; it is closed there"
-    note(code, f"{message} after {{offset_mm}}", options=("offset_mm",), x=x, y=y, z=z, name=name, size=change.width)
+        note(
+            "gap_closed",
+            f"{where}, a hole or gap of {name} was {size} mm wide; it is closed there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
 
 
 def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, spacing: float) -> Mesh:
