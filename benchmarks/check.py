@@ -44,8 +44,8 @@ from meshhub.model.scene import Float64
 from meshhub.model.verdict import Verdict
 from meshhub.toolkit.geometry import welded
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
-from operations import make_sphere
 from printed_parts import TWIN_CODES, Twin, list_parts, make_twins, read_solid
+from reduction import make_sphere
 
 WALL_MM, GAP_MM, BRIDGE_MM, REACH_MM = 0.6, 0.2, 30.0, 3.6
 """Limits of the checks: walls and gaps of resin, and bridges and overhangs of a nozzle of 0.4 mm."""

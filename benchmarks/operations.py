@@ -1,11 +1,13 @@
-"""Reduction and cutting compared with other libraries.
+"""Every operation, and random pairs and triples of them, on real parts at their own size.
 
-    python benchmarks/operations.py [--faces 1000000]
-    python benchmarks/operations.py --plates RESULT.csv
+    python benchmarks/operations.py FOLDER… --csv RESULT.csv [--parts 60] [--chains 300] [--seconds 3000] [--seed 7]
+    python benchmarks/operations.py --csv RESULT.csv --summary
 
-The first command reduces and cuts a generated closed sphere with waves. Each job runs once on a small model to warm up
-and then three times; the median counts. The second one reduces generated plates of many bodies (plates.py) to 2 % and
-10 %, each in a process of its own, and measures the results. Libraries that are not installed are left out.
+The parts are files of 1,000 to 400,000 faces that manifold3d accepts as solids as they stand, 5 to 600 mm long. Each
+chain runs in a process of its own. Its result is right if each part is a solid of manifold3d, after its numbers
+were rounded to 32 bits and equal points were welded, and if volume, bodies and sides are those that
+`chain_predictions.py` predicts. PrusaSlicer slices every tenth right result, and must not say more than of the source.
+Rows that are in the CSV file do not run again.
 """
 
 from __future__ import annotations
@@ -13,255 +15,401 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import importlib.util
+import itertools
 import multiprocessing
+import os
 import platform
+import random
+import resource
+import shutil
+import signal
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from manifold3d import Error, Manifold, OpType
 
-import plates
-from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
-from meshhub.builtin_plugins.flatten_base.operation import run as flatten
-from meshhub.builtin_plugins.optimize import OptimizeOptions
-from meshhub.builtin_plugins.optimize.operation import run as reduce
-from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.topology import is_closed
+import chain_predictions
+from chain_predictions import OPERATIONS, PartFigures
+from meshhub import MeshhubError, Registry
+from meshhub.errors import EngineError, PluginError
+from meshhub.model.report import Report
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import signed_volume, soup
 
-Surface = plates.Surface
-Job = Callable[[Float64, Int32], Surface]
+COLUMNS = (
+    "machine", "recorded", "part", "faces", "chain", "outcome", "detail", "plain_s", "seconds", "slicer",
+)  # fmt: skip
 
-RUNS = 3
-CUT_HEIGHT_MM = 30.0
-"""Millimeters that are cut off at the bottom."""
+SUFFIXES = {".stl", ".3mf", ".obj", ".ply", ".glb", ".step", ".stp"}
+FACES = range(1_000, 400_001)
+SIDE_MM = (5.0, 600.0)
+"""Shortest and longest length of a part in mm: what printers print."""
 
-SHARES = (0.02, 0.1)
-"""Shares of the faces of a plate that are kept."""
+LARGEST_METERS = 1.0
+"""A part whose longest side is under this number of its file is in meters, as descriptions of robots are."""
 
-SMALL_FACES = 5000
-"""Faces of the model with which jobs warm up."""
+TIMEOUT_S = 90
+"""Processor seconds for a row: on a busy machine, others do not make it late."""
 
+LIFETIME_S = 900.0
+"""Seconds for a row, and for PrusaSlicer: ends what waits and uses no processor time."""
 
-def make_sphere(faces: int) -> Surface:
-    """Return a closed sphere with waves and a radius of 50."""
-    segments = max(8, 2 * int(np.sqrt(faces) / 2))
-    rings = segments // 2 * 2
-    theta = np.linspace(0, np.pi, rings // 2 + 1)[1:-1]
-    phi = np.linspace(0, 2 * np.pi, segments, endpoint=False)
-    grid = np.stack(
-        [np.outer(np.sin(theta), np.cos(phi)), np.outer(np.sin(theta), np.sin(phi)), np.outer(np.cos(theta), phi**0)],
-        axis=2,
-    ).reshape(-1, 3)
-    directions = np.concatenate([grid, [[0, 0, 1], [0, 0, -1]]])
-    waves = np.random.default_rng(7).normal(size=(3, 24)) * 8
-    vertices = directions * (50 + np.sin(directions @ waves).sum(axis=1, keepdims=True) * 0.5)
-    ring = np.arange(segments, dtype=np.int32)
-    following = (ring + 1) % segments
-    rows = np.arange(len(theta) - 1, dtype=np.int32)[:, None] * segments
-    a, b = (rows + ring).ravel(), (rows + following).ravel()
-    last = (len(theta) - 1) * segments
-    north, south = np.full(segments, len(grid)), np.full(segments, len(grid) + 1)
-    parts = [
-        np.stack([north, ring, following], axis=1),
-        np.stack([a, a + segments, b + segments], axis=1),
-        np.stack([a, b + segments, b], axis=1),
-        np.stack([south, last + following, last + ring], axis=1),
-    ]
-    return vertices, np.concatenate(parts).astype(np.int32)
+SLICE_EVERY = 10
+"""Every how many rows PrusaSlicer slices."""
+
+MAX_RATIO = 10
+"""Greatest processor time of a chain, in plain conversions of the same file."""
+
+MAX_DETAIL_CHARS = 160
+"""Characters of a detail in the table."""
+
+EXPLAINING_NOTES = {
+    "cut_not_closed", "union_not_closed", "no_cavity", "no_room_for_drain", "stays_solid", "self_intersections_left",
+    "inner_walls_left", "not_closed", "not_manifold", "target_faces_missed", "size_changed", "strays_removed",
+    "parts_below_cut", "shells_below_cut", "no_flat_base", "open_section", "walls_stay_thin", "second_stage",
+    "sheet_thickened", "reduction_stopped", "several_beds", "plane_misses_model", "offset_vanished",
+}  # fmt: skip
+"""Notes that name a difference between a result and what its operation promises."""
+
+CONTEXT = multiprocessing.get_context("forkserver")
 
 
-def make_scene(vertices: Float64, faces: Int32) -> Scene:
-    return Scene((Mesh(vertices, faces),), (Part(0),))
+class RealPart(NamedTuple):
+    """A part with its figures.
+
+    name:    path below its folder
+    path:    file
+    unit:    unit of its numbers
+    figures: of its solids in mm
+    """
+
+    name: str
+    path: Path
+    unit: str
+    figures: PartFigures
 
 
-def get_surface(scene: Scene) -> Surface:
-    return scene.meshes[0].vertices, scene.meshes[0].faces
+class Row(NamedTuple):
+    """What is run once: operations in the order of the stages, on a part."""
+
+    part: RealPart
+    chain: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return the columns that name the row."""
+        return self.part.name, " + ".join(self.chain)
 
 
-def reducers(share: float) -> dict[str, Job]:
-    """Return functions that keep a share of the faces, meshhub's first."""
+class Outcome(NamedTuple):
+    """Outcome of a row, with processor seconds of the conversions."""
 
-    def ours(vertices: Float64, faces: Int32) -> Surface:
-        target = int(len(faces) * share)
-        return get_surface(reduce(make_scene(vertices, faces), OptimizeOptions(optimize_target_faces=target)))
-
-    def fast_simplification(vertices: Float64, faces: Int32) -> Surface:
-        import fast_simplification as library
-
-        points, triangles = library.simplify(vertices, faces, target_count=int(len(faces) * share))
-        return points, triangles.astype(np.int32)
-
-    def pymeshlab(vertices: Float64, faces: Int32) -> Surface:
-        import pymeshlab as library
-
-        meshes = library.MeshSet(verbose=False)
-        meshes.add_mesh(library.Mesh(vertices, faces))
-        meshes.meshing_decimation_quadric_edge_collapse(targetfacenum=int(len(faces) * share), preservetopology=True)
-        return meshes.current_mesh().vertex_matrix(), meshes.current_mesh().face_matrix()
-
-    def meshlib(vertices: Float64, faces: Int32) -> Surface:
-        from meshlib import mrmeshnumpy, mrmeshpy
-
-        mesh = mrmeshnumpy.meshFromFacesVerts(faces, vertices)
-        settings = mrmeshpy.DecimateSettings()
-        settings.maxDeletedFaces = len(faces) - int(len(faces) * share)
-        settings.maxError = np.finfo(np.float32).max
-        settings.packMesh = True
-        mrmeshpy.decimateMesh(mesh, settings)
-        return mrmeshnumpy.getNumpyVerts(mesh), mrmeshnumpy.getNumpyFaces(mesh.topology)
-
-    return {
-        "meshhub": ours,
-        "fast_simplification": fast_simplification,
-        "pymeshlab": pymeshlab,
-        "meshlib": meshlib,
-    }
+    outcome: str
+    detail: str
+    plain_s: float = 0.0
+    seconds: float = 0.0
 
 
-def cutters() -> dict[str, Job]:
-    """Return functions that cut the bottom off and close the cut, meshhub's first."""
-
-    def ours(vertices: Float64, faces: Int32) -> Surface:
-        return get_surface(flatten(make_scene(vertices, faces), FlattenBaseOptions(flatten_base_mm=CUT_HEIGHT_MM)))
-
-    def trimesh(vertices: Float64, faces: Int32) -> Surface:
-        import trimesh as library
-
-        height = vertices[:, 2].min() + CUT_HEIGHT_MM
-        mesh = library.Trimesh(vertices, faces, process=False).slice_plane([0, 0, height], [0, 0, 1], cap=True)
-        return mesh.vertices, mesh.faces
-
-    def manifold3d(vertices: Float64, faces: Int32) -> Surface:
-        import manifold3d as library
-
-        solid = library.Manifold(library.Mesh64(vertices.copy(), faces.astype(np.uint64)))
-        mesh = solid.trim_by_plane([0, 0, 1], float(vertices[:, 2].min() + CUT_HEIGHT_MM)).to_mesh64()
-        return mesh.vert_properties[:, :3], mesh.tri_verts.astype(np.int32)
-
-    return {"meshhub": ours, "trimesh": trimesh, "manifold3d": manifold3d}
-
-
-def compare(title: str, jobs: dict[str, Job], model: Surface) -> None:
-    """Run each job and print a row for it."""
-    small = make_sphere(SMALL_FACES)
-    base = 0.0
-    print(f"\n{title}\n{'':<22}{'seconds':>9}{'ratio':>8}{'faces':>10}  closed")
-    for name, job in jobs.items():
-        if importlib.util.find_spec(name) is None:
-            print(f"{name:<22}not installed")
-            continue
+def read_part(registry: Registry, folder: Path, path: Path) -> RealPart | None:
+    """Return a file as a part; None if it is no solid, or too small or too large."""
+    if path.stat().st_size > 100 * FACES.stop:
+        return None
+    for unit in ("mm", "m"):
         try:
-            job(*small)
-        except ImportError as error:
-            print(f"{name:<22}cannot run: {error}")
-            continue
-        seconds = []
-        for _ in range(RUNS):
-            start = time.perf_counter()
-            vertices, faces = job(*model)
-            seconds.append(time.perf_counter() - start)
-        median = statistics.median(seconds)
-        base = base or median
-        closed = is_closed(np.asarray(vertices, np.float32), np.asarray(faces, np.int32))
-        print(f"{name:<22}{median:>9.2f}{median / base:>8.2f}{len(faces):>10}  {'yes' if closed else 'no'}")
+            options = {"input_unit": unit} if unit != "mm" else {}
+            scene = registry.read(path, options=options)
+        except MeshhubError:
+            return None
+        if sum(len(scene.meshes[part.mesh].faces) for part in scene.parts) not in FACES:
+            return None
+        solids = chain_predictions.read_solids(scene)
+        if any(solid.status() is not Error.NoError or solid.volume() <= 0 for solid in solids):
+            return None
+        figures = chain_predictions.measure(solids, signed_volume(*soup(scene)))
+        longest = float(figures.sides.max())
+        if longest >= LARGEST_METERS:
+            name = path.relative_to(folder).as_posix().replace(",", "_")
+            is_large = longest >= SIDE_MM[0] and longest <= SIDE_MM[1]
+            return RealPart(name, path, unit, figures) if is_large else None
+    return None
 
 
-def reduce_plates(result: Path) -> None:
-    """Reduce all plates with all libraries, and write a row for each reduction."""
-    names = [name for name in reducers(1) if importlib.util.find_spec(name) is not None]
-    with result.open("w", encoding="utf-8", newline="") as file:
+def choose_parts(registry: Registry, folders: Iterable[Path], count: int, seed: int) -> list[RealPart]:
+    """Return parts of the folders in turn, in a random order that is always the same; of equal shapes, there is one."""
+    parts: dict[tuple[int, int], RealPart] = {}
+    for parts_of_turn in itertools.zip_longest(*(_read_parts(registry, folder, seed) for folder in folders)):
+        for part in parts_of_turn:
+            if part is not None:
+                parts.setdefault((part.figures.faces, round(part.figures.signed_volume)), part)
+        if len(parts) >= count:
+            break
+    return list(parts.values())[:count]
+
+
+def _read_parts(registry: Registry, folder: Path, seed: int) -> Iterator[RealPart]:
+    """Yield the parts of a folder in random order, and after two of these the largest file."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    largest = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
+    random.Random(seed).shuffle(paths)
+    parts, large = (filter(None, (read_part(registry, folder, path) for path in order)) for order in (paths, largest))
+    for three in itertools.zip_longest(parts, parts, large):
+        yield from filter(None, three)
+
+
+def make_rows(parts: list[RealPart], chains: int, seed: int) -> list[Row]:
+    """Return every operation on every part, and random pairs and triples, in random order."""
+    generator = random.Random(seed)
+    rows = [Row(part, (name,)) for part in parts for name in OPERATIONS]
+    names = list(OPERATIONS)
+    keys = {row.key for row in rows}
+    wanted = len(rows) + chains
+    while len(rows) < wanted:
+        part = generator.choice(parts)
+        chain = tuple(sorted(generator.sample(names, generator.choice((2, 3))), key=names.index))
+        options = [option for name in chain for option in OPERATIONS[name].options(part.figures)]
+        row = Row(part, chain)
+        if len(set(options)) == len(options) and row.key not in keys:
+            keys.add(row.key)
+            rows.append(row)
+    generator.shuffle(rows)
+    return rows
+
+
+def run_row(row: Row, folder: Path) -> Outcome:
+    """Run a row in a process of its own; its result is `result.3mf` in the folder."""
+    receiver, sender = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_convert_and_judge, args=(row, folder, sender), daemon=True)
+    process.start()
+    sender.close()
+    outcome = Outcome("failed", "the process ended without a result")
+    try:
+        while receiver.poll(LIFETIME_S):
+            message = receiver.recv()
+            outcome = outcome._replace(**message)
+            if "outcome" in message:
+                return outcome
+        return outcome._replace(outcome="late", detail=f"not finished after {LIFETIME_S:.0f} s")
+    except EOFError:
+        process.join()
+        if process.exitcode == -signal.SIGXCPU:
+            return outcome._replace(outcome="late", detail=f"not finished after {TIMEOUT_S} s of processor time")
+        return outcome._replace(detail=f"the process ended with status {process.exitcode}")
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+
+
+def _convert_and_judge(row: Row, folder: Path, sender: Connection) -> None:
+    """Send the seconds of a plain conversion, then those of the chain, then the outcome."""
+    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_S, TIMEOUT_S + 5))
+    part = row.part
+    unit = {"input_unit": part.unit} if part.unit != "mm" else {}
+    with Registry(entry_points=False) as registry:
+        for _ in range(2):  # the first one imports what readers and writers need
+            start = time.process_time()
+            registry.convert(part.path, folder / "plain.3mf", options=unit, overwrite=True)
+            plain_s = time.process_time() - start
+        sources: list[Path | Scene] = [part.path]
+        options: dict[str, object] = dict(unit)
+        for name in row.chain:
+            options |= OPERATIONS[name].options(part.figures)
+            if OPERATIONS[name].primitive:
+                sources.append(_write_block(registry, part, folder))
+        sender.send({"plain_s": plain_s})
+        start = time.process_time()
+        report = None
+        try:
+            source = sources if len(sources) > 1 else sources[0]
+            report = registry.convert(
+                source,
+                folder / "result.3mf",
+                options=options,
+                timeout=TIMEOUT_S,
+                overwrite=True,
+            )
+            outcome = {}
+        except MeshhubError as error:
+            is_fault = isinstance(error, EngineError | PluginError)
+            outcome = {"outcome": "failed" if is_fault else "said", "detail": f"{error.code}: {error}"}
+        except Exception as error:
+            outcome = {"outcome": "failed", "detail": f"{type(error).__name__}: {error}"}
+        sender.send({"seconds": time.process_time() - start, **outcome})
+        if report is not None:
+            sender.send(_judge(registry, row, folder, report))
+
+
+def _write_block(registry: Registry, part: RealPart, folder: Path) -> Path:
+    """Write the block that is combined with a part, in the unit of the part."""
+    mesh = chain_predictions.make_block(part.figures).to_mesh64()
+    vertices = np.asarray(mesh.vert_properties)[:, :3] / (1000.0 if part.unit == "m" else 1.0)
+    path = folder / "block.stl"
+    scene = Scene((Mesh(vertices, np.asarray(mesh.tri_verts).astype(np.int32)),), (Part(0),))
+    registry.write(scene, path, overwrite=True)
+    return path
+
+
+def _judge(registry: Registry, row: Row, folder: Path, report: Report) -> dict[str, object]:
+    """Return the outcome of a chain that wrote a file."""
+
+    def read_source() -> Manifold:
+        return Manifold.batch_boolean(chain_predictions.read_solids(registry.read(folder / "plain.3mf")), OpType.Add)
+
+    prediction = chain_predictions.predict(row.chain, row.part.figures, read_source)
+    problem = chain_predictions.judge(prediction, chain_predictions.read_solids(registry.read(folder / "result.3mf")))
+    if not problem:
+        return {"outcome": "right", "detail": ""}
+    notes = [note.code for note in report.notes if note.code in EXPLAINING_NOTES]
+    return {"outcome": "said" if notes else "wrong", "detail": "; ".join([problem, *notes])}
+
+
+def slice_file(path: Path) -> str:
+    """Slice a file with PrusaSlicer; return its warnings and errors about the mesh, "" without any."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                [
+                    "prusa-slicer", "--export-gcode", "--nozzle-diameter", "0.8", "--layer-height", "0.6",
+                    "--fill-density", "0", "--perimeters", "1", "--top-solid-layers", "0", "--bottom-solid-layers", "0",
+                    "--bed-shape", "0x0,2000x0,2000x2000,0x2000", "--max-print-height", "1000", "--dont-arrange",
+                    "--center", "1000,1000", "--ensure-on-bed", "--output", f"{folder}/a.gcode", path,
+                ],
+                capture_output=True, text=True, check=False, timeout=LIFETIME_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "not finished"
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line]
+    marks = ("warning", "error", "repair", "manifold", "open edges", "empty")
+    problems = [line for line in lines if any(mark in line.lower() for mark in marks)]
+    return "; ".join(problems) or ("" if done.returncode == 0 else f"status {done.returncode}")
+
+
+def compare_slices(folder: Path) -> str:
+    """Return "sliced", "like the source", or what PrusaSlicer says only of the result."""
+    problem = slice_file(folder / "result.3mf")
+    if not problem:
+        return "sliced"
+    # messages name the file
+    known = slice_file(folder / "plain.3mf").replace("plain", "result")
+    return "like the source" if known == problem else problem
+
+
+def run_to_line(row: Row, is_sliced: bool) -> list[object]:
+    """Run a row, and return its line of the table."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        outcome = run_row(row, folder)
+        slicer = ""
+        if is_sliced and outcome.outcome == "right":
+            slicer = compare_slices(folder)[:MAX_DETAIL_CHARS]
+            if slicer not in {"sliced", "like the source", "not finished"}:
+                outcome = outcome._replace(outcome="wrong", detail="PrusaSlicer has a message")
+    finally:
+        shutil.rmtree(folder)
+    return [
+        f"{platform.machine()}, {os.cpu_count()} shared cores",
+        datetime.datetime.now(datetime.UTC).date(),
+        row.part.name,
+        row.part.figures.faces,
+        row.key[1],
+        outcome.outcome,
+        outcome.detail[:MAX_DETAIL_CHARS],
+        f"{outcome.plain_s:.3f}",
+        f"{outcome.seconds:.3f}",
+        slicer,
+    ]
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table, none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run_rows(rows: list[Row], result: Path, seconds: float, processes: int) -> None:
+    """Run the rows that are not in the table, until the time is over, and append a line for each."""
+    done = {(line["part"], line["chain"]) for line in read_table(result)}
+    deadline = time.monotonic() + seconds
+    is_new = not result.exists()
+    with result.open("a", encoding="utf-8", newline="") as file, ThreadPoolExecutor(processes) as pool:
         table = csv.writer(file, lineterminator="\n")
-        head = ["machine", "recorded", "plate", "faces_before", "bodies_before", "goal", "library"]
-        table.writerow([*head, *plates.Figures._fields, "is_hit", "cpu_s"])
-        for plate in plates.PLATES:
-            before = plates.make_plate(plate)
-            count, bodies = len(before[1]), plates.count_bodies(before)
-            for share in SHARES:
-                for name in names:
-                    row = [platform.processor(), datetime.date.today(), plate, count, bodies, int(count * share), name]
-                    try:
-                        after, seconds = _reduce_alone(name, share, before)
-                    except BrokenProcessPool:
-                        print(*row, "crashed", flush=True)
-                        continue
-                    figures = plates.measure(before, after)
-                    row += [f"{figure:.3g}" if isinstance(figure, float) else figure for figure in figures]
-                    row += [abs(figures.faces - int(count * share)) <= 1, f"{seconds:.2f}"]
-                    table.writerow(row)
-                    print(*row, flush=True)
-                    file.flush()
+        if is_new:
+            table.writerow(COLUMNS)
+
+        def run(numbered: tuple[int, Row]) -> list[object] | None:
+            number, row = numbered
+            return run_to_line(row, number % SLICE_EVERY == 0) if time.monotonic() < deadline else None
+
+        missing = [(number, row) for number, row in enumerate(rows) if row.key not in done]
+        for future in as_completed(pool.submit(run, numbered) for numbered in missing):
+            line = future.result()
+            if line is not None:
+                table.writerow(line)
+                file.flush()
 
 
-def summarize(result: Path) -> None:
-    """Print a table of the rows: counts, the medians of the mean and largest errors, means of the views, CPU time."""
-    with result.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    head = (
-        "share",
-        "library",
-        "plates",
-        "goal hit",
-        "closed",
-        "bodies",
-        "mean",
-        "largest",
-        "outline",
-        "normals",
-        "CPU s",
-    )
-    print(f"| {' | '.join(head)} |\n{'|---' * len(head)}|")
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in rows:
-        groups.setdefault((f"{int(row['goal']) / int(row['faces_before']):.0%}", row["library"]), []).append(row)
-    for (share, library), chosen in groups.items():
-        hits, closed = (sum(row[name] == "True" for row in chosen) for name in ("is_hit", "is_closed"))
-        kept = sum(row["bodies"] == row["bodies_before"] for row in chosen)
-        mean, largest = (statistics.median(float(row[name]) for row in chosen) for name in ("mean_error", "max_error"))
-        outline, normals = (
-            statistics.mean(float(row[name]) for row in chosen) for name in ("silhouette", "normal_deg")
-        )
-        seconds = sum(float(row["cpu_s"]) for row in chosen)
-        print(
-            f"| {share} | {library} | {len(chosen)} | {hits} | {closed} | {kept} | {1e4 * mean:.2f} | "
-            f"{1e4 * largest:.0f} | {outline:.1%} | {normals:.1f}° | {seconds:.1f} |"
-        )
+def _importable_modules() -> list[str]:
+    """Return the modules of this process that have a file."""
+    return [name for name, module in sys.modules.items() if name != "__main__" and getattr(module, "__file__", None)]
 
 
-def _reduce_alone(name: str, share: float, model: Surface) -> tuple[Surface, float]:
-    """Return a reduced model and the seconds of processor time of all threads, in a process of its own."""
-    # threads of a library do not survive a fork
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_reduce_timed, name, share, model).result()
-
-
-def _reduce_timed(name: str, share: float, model: Surface) -> tuple[Surface, float]:
-    job = reducers(share)[name]
-    job(*make_sphere(SMALL_FACES))
-    start = time.process_time()
-    points, faces = job(*model)
-    return (np.asarray(points, np.float64), np.asarray(faces, np.int32)), time.process_time() - start
+def summarize(lines: list[dict[str, str]]) -> Iterator[str]:
+    """Yield a table: counts and processor time of each operation alone, and of all pairs and triples."""
+    yield "| chain | rows | right | said | wrong | failed | late | median ratio | over 10 times |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    groups: dict[str, list[dict[str, str]]] = {name: [] for name in (*OPERATIONS, "pairs", "triples", "all")}
+    for line in lines:
+        names = line["chain"].split(" + ")
+        groups[("", line["chain"], "pairs", "triples")[len(names)]].append(line)
+        groups["all"].append(line)
+    for name, chosen in groups.items():
+        if not chosen:
+            continue
+        counts = Counter(line["outcome"] for line in chosen)
+        ratios = [float(line["seconds"]) / float(line["plain_s"]) for line in chosen if float(line["plain_s"])]
+        slow = sum(ratio > MAX_RATIO for ratio in ratios)
+        cells = [counts[outcome] for outcome in ("right", "said", "wrong", "failed", "late")]
+        ratio = statistics.median(ratios) if ratios else float("nan")
+        yield f"| {name} | {len(chosen)} | {' | '.join(map(str, cells))} | {ratio:.1f} | {slow} |"
+    slices = Counter(line["slicer"] for line in lines if line["slicer"])
+    yield f"\nParts: {len({line['part'] for line in lines})}; slicer: {dict(slices)}"
 
 
 def main() -> None:
-    """Run the comparisons."""
+    """Run the rows, and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--faces", type=int, default=1_000_000)
-    parser.add_argument("--share", type=float, default=0.05, help="share of the faces that reduction keeps")
-    parser.add_argument("--plates", type=Path, metavar="CSV", help="reduce plates of many bodies instead")
+    parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER", help="folders of real parts")
+    parser.add_argument("--csv", type=Path, required=True, metavar="CSV", help="table to continue")
+    parser.add_argument("--parts", type=int, default=60)
+    parser.add_argument("--chains", type=int, default=300, help="random pairs and triples")
+    parser.add_argument("--seconds", type=float, default=3000)
+    parser.add_argument("--seed", type=int, default=7, help="draws the parts and the chains")
+    parser.add_argument("--processes", type=int, default=2, help="rows at once")
+    parser.add_argument("--summary", action="store_true", help="print the summary of the table only")
     arguments = parser.parse_args()
-    if arguments.plates:
-        reduce_plates(arguments.plates)
-        summarize(arguments.plates)
-        return
-    model = make_sphere(arguments.faces)
-    count = len(model[1])
-    compare(f"Reduce {count} faces to {int(count * arguments.share)}", reducers(arguments.share), model)
-    compare(f"Cut {count} faces and close the cut", cutters(), model)
+    if not arguments.summary:
+        with Registry(entry_points=False) as registry:
+            parts = choose_parts(registry, arguments.folders, arguments.parts, arguments.seed)
+            registry.convert_bytes(parts[0].path, "3mf")  # imports the writer
+            modules = {operation.run.partition(":")[0] for operation in registry.operations.values()}
+        # processes start with all modules, so that seconds of small parts are not those of imports
+        CONTEXT.set_forkserver_preload(["__main__", *modules, *_importable_modules()])
+        rows = make_rows(parts, arguments.chains, arguments.seed)
+        run_rows(rows, arguments.csv, arguments.seconds, arguments.processes)
+    for line in summarize(read_table(arguments.csv)):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from manifold3d import Manifold, Mesh64
 
 pytestmark = pytest.mark.once
 
@@ -69,3 +71,32 @@ def test_a_reader_is_right_if_another_one_finds_the_same_shape() -> None:
     verdicts = {"a": "right", "b": "right", "c": "different", "d": "rejected"}
     assert readers.judge({"a": one, "b": one, "c": far, "d": None}) == verdicts
     assert readers.judge({"a": one, "c": far, "d": None}) == {}
+
+
+def test_a_chain_is_right_only_if_its_result_is_as_predicted() -> None:
+    predictions = importlib.import_module("chain_predictions")
+    block = Manifold.cube((20.0, 10.0, 8.0))
+    figures = predictions.measure([block], block.volume())
+
+    def judge(chain: str, *solids: Manifold) -> str:
+        prediction = predictions.predict(tuple(chain.split(" + ")), figures, lambda: block)
+        return str(predictions.judge(prediction, list(solids)))
+
+    top, bottom = block.split_by_plane((0, 0, 1), 4.0)
+    assert judge("cut-plane", top, bottom) == ""
+    assert "volume" in judge("cut-plane", top)
+    assert judge("scale", block.scale((0.9, 0.9, 0.9))) == ""
+    assert "volume" in judge("scale", block)
+    assert "sides" in judge("mirror", Manifold.cube((10.0, 20.0, 8.0)))
+    assert judge("rotate + place-on-bed", block.rotate((30, 0, 0)).translate((0, 0, 5))) == "lowest point at 5"
+    assert "bodies" in judge("repair", top, bottom)
+    inner = predictions.make_block(figures)
+    assert judge("scale + difference", (block - inner).scale((0.9, 0.9, 0.9))) == ""
+    assert "volume" in judge("scale + difference", block.scale((0.9, 0.9, 0.9)))
+    assert judge("flatten-base", block.trim_by_plane((0, 0, 1), 0.5)) == ""
+    assert "volume" in judge("flatten-base", block)
+    assert judge("hollow", block - Manifold.cube((17.0, 7.0, 5.0)).translate((1.5, 1.5, 1.5))) == ""
+    assert "wall" in judge("hollow", block - Manifold.cube((17.0, 7.0, 5.0)).translate((1.5, 1.5, 0.5)))
+    mesh = block.to_mesh64()
+    faces = np.array(mesh.tri_verts[1:], np.uint64)
+    assert "NotManifold" in judge("repair", Manifold(Mesh64(np.array(mesh.vert_properties), faces)))
