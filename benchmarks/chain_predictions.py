@@ -519,7 +519,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "copies": Operation(_options(copies=2), _copy),
     "cut-plane": Operation(_options(cut_plane="z=50%"), _cut),
     "split-for-bed": Operation(lambda figures: {"split_for_bed": _split_box(figures)}, _cut),
-    "split-parts": Operation(_options(split_parts=True), _same),
+    "split-parts": Operation(_options(split_parts=True), _cut),
     "reduce-colors": Operation(_options(reduce_colors=4), _same),
     "arrange": Operation(_options(arrange_bed="1000x1000"), _arrange),
     "place-on-bed": Operation(_options(place_on_bed=True), _place),

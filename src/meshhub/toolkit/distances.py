@@ -17,6 +17,12 @@ _MAX_SAMPLES_PER_EDGE = 2000
 _BATCH = 100_000
 """Points that are measured together; bounds the memory."""
 
+_BLOCK_FACES = 16
+"""Neighboring faces with a common box in the exact search."""
+
+_BATCH_PAIRS = 1_000_000
+"""Pairs of points and boxes that are compared together; bounds the memory."""
+
 
 class SurfaceDistance:
     """Distance to a surface, by its faces at the nearest of many samples.
@@ -65,6 +71,33 @@ class SurfaceDistance:
         """Return the distances (q,) of points (q, 3); `samples` as in `nearest`."""
         gap = points - self.nearest(points, samples)[0]
         distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        return distance
+
+    def measure_exactly(self, points: Float64, limits: Float64) -> Float64:
+        """Return the distances (q,) of points (q, 3), compared to every face that is nearer than a limit.
+
+        The nearest samples of a point may all be on slivers, while the nearest face is a large one.
+
+        Args:
+            points: (q, 3) positions.
+            limits: (q,) upper bounds of the distances, such as those of `measure`.
+        """
+        # neighbors in a leaf of the tree share a box
+        order = cKDTree(self.corners.mean(axis=1)).indices
+        starts = np.arange(0, len(order), _BLOCK_FACES)
+        low = np.minimum.reduceat(self.corners.min(axis=1)[order], starts)
+        high = np.maximum.reduceat(self.corners.max(axis=1)[order], starts)
+        squares = np.square(limits)
+        size = max(1, _BATCH_PAIRS // len(starts))
+        for first in range(0, len(points), size):
+            batch = points[first : first + size]
+            gap = np.maximum(low - batch[:, None], batch[:, None] - high).clip(min=0)
+            row, block = np.nonzero(np.einsum("ijk,ijk->ij", gap, gap) < squares[first : first + size, None])
+            place = (starts[block][:, None] + np.arange(_BLOCK_FACES)).ravel()
+            row = np.repeat(row, _BLOCK_FACES)[place < len(order)]
+            gap = batch[row] - closest_points(batch[row], self.corners[order[place[place < len(order)]]])
+            np.minimum.at(squares, first + row, np.einsum("ij,ij->i", gap, gap))
+        distance: Float64 = np.sqrt(squares)
         return distance
 
     def project(self, points: Float64, distance: float, max_move: float) -> Float64:

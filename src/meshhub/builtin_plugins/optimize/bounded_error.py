@@ -37,7 +37,7 @@ EDGE_SHARES = (0.25, 0.5)
 """
 
 NEIGHBOR_COUNTS = (1, 4, 48)
-"""Samples whose faces are compared; more where fewer give a distance over the limit, which may be too large."""
+"""Samples whose faces are compared; more where fewer give a distance over the limit, and then all faces."""
 
 
 class Bounded(NamedTuple):
@@ -89,6 +89,8 @@ def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> Float64
     for count in NEIGHBOR_COUNTS:
         far = np.flatnonzero(distance > limit)
         distance[far] = surface.measure(points[far], count)
+    far = np.flatnonzero(distance > limit)
+    distance[far] = surface.measure_exactly(points[far], distance[far])
     return distance
 
 
