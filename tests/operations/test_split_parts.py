@@ -47,6 +47,16 @@ def test_bodies_that_touch_stay_apart(shift: tuple[int, int, int]) -> None:
     assert_valid(result)
 
 
+def test_two_opposite_faces_are_no_part() -> None:
+    corners = np.array([[50.0, 0, 0], [60, 0, 0], [50, 10, 0]])
+    pair = Mesh(corners, np.array([[0, 1, 2], [0, 2, 1]], np.int32))
+    result = split(scene_of(join(pair, brick(), move_mesh(brick(), 30, 0, 0))))
+    assert part_volumes(result) == [6000, 6000]
+    assert_valid(result)
+    alone = split(scene_of(join(pair, brick())))
+    assert part_volumes(alone) == [6000]
+
+
 def test_a_cavity_stays_with_its_body() -> None:
     ball = sphere(5)
     hollow = [sphere(10), replace(ball, faces=ball.faces[:, ::-1])]

@@ -76,7 +76,9 @@ def run(scene: Scene, options: SplitPartsOptions) -> Scene:
 
 
 def label_bodies(mesh: Mesh) -> IntIndex:
-    """Return the body (m,) of each face, numbered by first faces; -1 for a face without area among several bodies.
+    """Return the body (m,) of each face, numbered by first faces; -1 for faces that bound none among several bodies.
+
+    Faces without area bound none, and two opposite faces on the same three points.
 
     Faces belong together across an edge if they bound one wedge of material, so that bodies that only touch stay apart.
     A cavity belongs to the smallest body around it.
@@ -89,9 +91,16 @@ def label_bodies(mesh: Mesh) -> IntIndex:
     owner = np.full(len(faces), -1, np.intp)
     if count <= 1:
         return np.zeros(len(faces), np.intp)
-    corner = points[faces[proper]]
     paired = np.bincount(shell[np.concatenate(half_edges) // 3], minlength=count)
-    is_closed = paired == 3 * np.bincount(shell, minlength=count)
+    sizes = np.bincount(shell, minlength=count)
+    is_closed = paired == 3 * sizes
+    bounds_body = ~is_closed | (sizes > 2)
+    if not bounds_body.any():
+        return np.zeros(len(faces), np.intp)
+    is_kept = bounds_body[shell]
+    proper, shell = proper[is_kept], (np.cumsum(bounds_body) - 1)[shell[is_kept]]
+    count, is_closed = int(bounds_body.sum()), is_closed[bounds_body]
+    corner = points[faces[proper]]
     # about the middle of the mesh, because volumes lose the least to rounding there
     corner = corner - points.mean(axis=0)
     volume = np.bincount(shell, np.einsum("ij,ij->i", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])), count) / 6
