@@ -39,7 +39,8 @@ class PartFigures:
     united_volume: of the union of all bodies, without cavities
     cavity_volume: of the cavities
     area:          of the surface in mm²
-    bodies:        shells that are no cavities
+    bodies:        shells that are no cavities; those that share an edge are one
+    shells:        the same, apart where they only share edges
     hull:          (n, 3) corners of the convex hull in mm
     """
 
@@ -50,6 +51,7 @@ class PartFigures:
     cavity_volume: float
     area: float
     bodies: int
+    shells: int
     hull: Float64
 
     @property
@@ -159,6 +161,7 @@ def measure(solids: list[Manifold], file_volume: float) -> PartFigures:
         cavity_volume=cavities,
         area=sum(solid.surface_area() for solid in solids),
         bodies=sum(count_bodies(solid) for solid in solids),
+        shells=len(bodies),
         hull=points,
     )
 
@@ -185,9 +188,9 @@ def make_block(figures: PartFigures) -> Manifold:
 
 
 def start(figures: PartFigures) -> Prediction:
-    """Return the prediction of a plain conversion."""
+    """Return the prediction of a plain conversion; shells that share an edge may come apart."""
     low, *_, high = sorted((figures.file_volume, figures.signed_volume, figures.united_volume))
-    return Prediction((low, high), (figures.bodies, figures.bodies), figures.area, figures.hull)
+    return Prediction((low, high), (figures.bodies, max(figures.bodies, figures.shells)), figures.area, figures.hull)
 
 
 def judge(prediction: Prediction, solids: list[Manifold]) -> str:
@@ -256,7 +259,8 @@ def _unite(prediction: Prediction, _: PartFigures, __: ReadSource) -> Prediction
 def _repair_solid(prediction: Prediction, figures: PartFigures, _: ReadSource) -> Prediction:
     """Cavities are filled, bodies in others are united."""
     return prediction.change(
-        volume=prediction.add_volume(-0.01 * prediction.volume[0], figures.cavity_volume), bodies=(1, figures.bodies)
+        volume=prediction.add_volume(-0.01 * prediction.volume[0], figures.cavity_volume),
+        bodies=(1, prediction.bodies[1]),
     )
 
 
