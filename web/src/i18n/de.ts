@@ -615,13 +615,15 @@ export const de: Catalog = {
     parts_merged: "Alle Teile ({count}) sind jetzt eines.",
     parts_split: "Teile mit mehreren Körpern wurden getrennt: {count} Teile statt {before}.",
     plane_misses_model: "Die Ebene {axis} = {offset} mm liegt neben dem Modell, das von {low} bis {high} mm reicht.",
-    result_invalid: "{name} hat nach diesem Schritt ungültige Kanten oder Flächen ({count}). Reparieren Sie das Ergebnis.",
+    result_invalid:
+      "{name} hat nach diesem Schritt ungültige Kanten oder Flächen ({count}). Reparieren Sie das Ergebnis.",
     seams_approximated: "An Nähten von Materialien oder Texturen wurde genähert.",
     several_beds: "Die Objekte brauchen {count} Druckbetten.",
     size_changed: "Das Verringern der Flächen änderte die Größe entlang {axis} von {before} auf {after} mm.",
     self_intersections_left: "Das Teil {name} schneidet sich vielleicht selbst und blieb unverändert.",
     second_stage: "Das Teil {name} brauchte eine zweite Reparatur. Prüfen Sie es.",
-    bodies_joined: "Bei {x}, {y}, {z} mm waren zwei Körper von {name} {size} mm auseinander; dort hängen sie jetzt zusammen.",
+    bodies_joined:
+      "Bei {x}, {y}, {z} mm waren zwei Körper von {name} {size} mm auseinander; dort hängen sie jetzt zusammen.",
     gap_closed: "Bei {x}, {y}, {z} mm hatte {name} ein Loch oder einen Spalt von {size} mm; dort ist jetzt alles zu.",
     wall_vanished: "Bei {x}, {y}, {z} mm war {name} {size} mm dick; dort ist nichts übrig.",
     sheet_thickened: "{name} hatte kein Volumen und ist jetzt {size} mm dick.",
