@@ -31,6 +31,9 @@ pytestmark = pytest.mark.once
 RELATIVE = 0.03
 """Error of known volumes."""
 
+MAX_OVERLAP = 1.04
+"""Material of full infill per volume."""
+
 needs_slicer = pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="PrusaSlicer is not installed")
 
 
@@ -69,8 +72,9 @@ def test_a_solid_print_weighs_as_much_as_its_volume(registry: Registry, process:
 @given(size=st.tuples(*[st.floats(5, 40)] * 3))
 def test_a_full_infill_weighs_as_much_as_the_volume(registry: Registry, size: tuple[float, float, float]) -> None:
     estimate = registry.estimate(scene(block(*size)), print_infill_percent=100)
-    assert estimate.material_mm3 == pytest.approx(float(np.prod(size)), rel=RELATIVE)
-    assert estimate.weight_g == pytest.approx(float(np.prod(size)) * 1.24 / 1000, rel=RELATIVE)
+    # PrusaSlicer deposits 2.4 % more for a cube of 5 mm and 0.9 % for one of 20 mm: infill overlaps the walls
+    assert 0.995 < estimate.material_mm3 / float(np.prod(size)) < MAX_OVERLAP
+    assert estimate.weight_g == pytest.approx(estimate.material_mm3 * 1.24 / 1000)
     assert estimate.support_material_mm3 == 0
 
 
@@ -195,7 +199,7 @@ def test_material_is_the_volume_of_the_union(
     model = Scene(meshes=tuple(own), parts=tuple(Part(number) for number in range(len(own))))
     estimate = registry.estimate(model, print_process=process, print_infill_percent=100, print_layer_mm=0.2)
     assert estimate.volume_mm3 == pytest.approx(volume, rel=2e-3)
-    assert estimate.material_mm3 == pytest.approx(volume, rel=5e-3)
+    assert 0.995 < estimate.material_mm3 / volume < (MAX_OVERLAP if process == "fdm" else 1.005)
     assert all(part.weight_g >= 0 for part in estimate.parts)
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import oriented, topology_of
-from meshhub.builtin_plugins.print.deposits import Shells, fill_shells, line_spacing
+from meshhub.builtin_plugins.print.deposits import Shells, Spacing, fill_shells, line_spacing
 from meshhub.builtin_plugins.print.layering import hanging_of, layers_of
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
@@ -25,8 +25,8 @@ from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.support_material import stand_below
 from meshhub.toolkit.union_volume import measure_union
 
-MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 200, 100
-"""Maximum cells along a side of the model, and of one of several parts; twice as many change the weight by 0.5 %."""
+MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 4_000_000, 1_000_000
+"""Maximum cells of the model, and of one of several parts."""
 
 MIN_CELL_RATIO = 0.5
 """Side of the smallest cell per diameter of the nozzle."""
@@ -46,17 +46,24 @@ MIN_VOLUME_RATIO = 1e-6
 RESIN_SUPPORT_RATIO = 0.1
 """Share of the space of support that pillars of resin fill; an assumption."""
 
-LINE_FACTOR, SUPPORT_FACTOR = 1.17, 1.98
-"""Time of lines per time at full speed; fitted."""
+OUTER_SPEED_RATIO, TOP_SPEED_RATIO, FIRST_LAYER_SPEED_RATIO = 0.5, 0.5, 0.5
+"""Speed of lines outside, of those that are visible from above, and of all lines of the first layer, per speed of the
+others."""
 
-TURN_S, LAYER_S, HOP_S = 0.027, 0.08, 0.5
-"""Seconds of a turn of infill at TURN_SPEED_MM_S, of a change of layer, and of a move to another region; fitted."""
+SHORT_LOOP_SPEED_MM_S = 15.0
+"""Speed of short loops of walls."""
 
-TURN_SPEED_MM_S = 60.0
-"""Speed at which turns were measured; a turn brakes and accelerates, so it takes as much longer as lines are faster."""
+ACCELERATION_MM_S2, CORNER_SPEED_MM_S = 1000.0, 10.0
+"""Acceleration of common printers, and the speed at which they pass corners."""
 
-OUTER_SPEED_RATIO = 0.5
-"""Speed of lines outside per speed of those inside."""
+SOLID_TURNS, SPARSE_TURNS, WALL_TURNS_PER_MM, SUPPORT_TURNS_PER_MM = 1.17, 1.55, 0.044, 0.1
+"""Stops at corners per line of a solid layer, per line of infill, and per millimeter of walls and support; fitted."""
+
+CONTOUR_S, SOLID_REGION_S, SPARSE_REGION_S = 0.52, 0.29, 0.18
+"""Seconds of retraction and travel per closed wall, and per region of solid layers and infill; fitted."""
+
+TRAVEL_RATIO, TRAVEL_SPEED_MM_S = 0.78, 130.0
+"""Length of travel per length of the contours of a layer, fitted, and its speed."""
 
 MIN_LAYER_S, MIN_SPEED_MM_S = 5.0, 10.0
 """Seconds that a layer has to cool, for which lines slow down at most to this speed."""
@@ -81,8 +88,8 @@ class _Deposit(NamedTuple):
     @property
     def material_mm3(self) -> float:
         """The volume of the material."""
-        outer, inner, solid, sparse, _ = self.shells
-        return float((outer + inner + solid + sparse).sum()) * self.scale
+        shells = self.shells
+        return float((shells.outer + shells.inner + shells.solid + shells.sparse).sum()) * self.scale
 
 
 def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
@@ -208,8 +215,8 @@ def replace_print(estimate: Estimate, method: str, material_mm3: float, support_
 
 
 def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: int) -> Layers:
-    low, high = extremes(vertices)
-    cell = max(MIN_CELL_RATIO * options.print_nozzle_mm, float((high - low)[:2].max()) / max_cells)
+    width, depth, height = np.subtract(*extremes(vertices)[::-1]).tolist()
+    cell = max(MIN_CELL_RATIO * options.print_nozzle_mm, (width * depth * height / options.layer_mm / max_cells) ** 0.5)
     return slice_layers(vertices, faces, cell, options.layer_mm)
 
 
@@ -218,8 +225,8 @@ def _fill(layers: Layers, volume_mm3: float, options: PrintOptions, is_closed: b
     shells = fill_shells(
         layers,
         options.print_shell_lines,
-        options.print_solid_layers * options.layer_mm / layers.height,
-        line_spacing(options.print_nozzle_mm, options.layer_mm),
+        round(options.print_solid_layers * options.layer_mm / layers.height),
+        Spacing.of(options.print_nozzle_mm, options.layer_mm),
         options.print_infill_percent / 100,
     )
     cells = np.count_nonzero(layers.filled) * layers.cell**2 * layers.height
@@ -228,25 +235,45 @@ def _fill(layers: Layers, volume_mm3: float, options: PrintOptions, is_closed: b
 
 
 def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
-    """Return the seconds of a print: lines, turns, moves, changes of layers, and slower lines while layers cool."""
-    outer, inner, solid, sparse, regions = deposit.shells
-    spacing, speed = line_spacing(options.print_nozzle_mm, options.layer_mm), options.print_speed_mm_s
-    infill = options.print_infill_percent / 100
+    """Return the seconds of a print: lines, corners, moves, and slower lines while layers cool."""
+    shells, speed = deposit.shells, options.print_speed_mm_s
     # layers of the grid are higher than those of the print if the model has too many
     count = deposit.layers.height / options.layer_mm
-    per_mm3 = deposit.scale / count / (spacing * options.layer_mm)
-    outer_mm = outer * per_mm3
-    slow = LINE_FACTOR * outer_mm / (OUTER_SPEED_RATIO * speed)
-    fast = LINE_FACTOR * (inner + solid + sparse) * per_mm3 / speed
-    fast += SUPPORT_FACTOR * support / count / (spacing * options.layer_mm) / speed
-    # lines of infill turn at the walls around it
-    inside = solid + sparse / infill if infill else solid
-    solid_share = np.divide(solid, inside, out=np.zeros_like(solid), where=inside > 0)
-    turns = outer_mm / spacing * (solid_share + (1 - solid_share) * infill) * (inside > 0)
-    fast += TURN_S * speed / TURN_SPEED_MM_S * turns
-    slowest = (slow * OUTER_SPEED_RATIO + fast) * max(1.0, speed / MIN_SPEED_MM_S)
-    lines = np.maximum(slow + fast, np.minimum(MIN_LAYER_S, slowest))
-    return float((lines + LAYER_S + HOP_S * np.maximum(regions - 1, 0)).sum() * count)
+    per_mm3 = 1 / count / (line_spacing(options.print_nozzle_mm, options.layer_mm) * options.layer_mm)
+    outer, inner, solid, sparse = (
+        deposit.scale * per_mm3 * volume for volume in (shells.outer, shells.inner, shells.solid, shells.sparse)
+    )
+    support = support * per_mm3
+    lines = outer * _slowness(shells.short_outer, OUTER_SPEED_RATIO * speed)
+    lines += inner * _slowness(shells.short_inner, speed)
+    lines += (solid * (1 + shells.top * (1 / TOP_SPEED_RATIO - 1)) + sparse + support) / speed
+    lines[0] *= 1 + (1 / FIRST_LAYER_SPEED_RATIO - 1) / count
+    moves = CONTOUR_S * shells.contours + TRAVEL_RATIO / TRAVEL_SPEED_MM_S * shells.wall_mm
+    moves += SOLID_REGION_S * shells.solid_regions + SPARSE_REGION_S * shells.sparse_regions
+    slowest = np.maximum(lines, (outer + inner + solid + sparse + support) / MIN_SPEED_MM_S)
+    cooled = np.clip(MIN_LAYER_S - moves, lines, slowest)
+    reached = speed * lines / np.maximum(cooled, 1e-9)
+    corners = SOLID_TURNS * shells.solid_lines * _lose(reached, solid / np.maximum(shells.solid_lines, 1e-9))
+    corners += SPARSE_TURNS * shells.sparse_lines * _lose(reached, sparse / np.maximum(shells.sparse_lines, 1e-9))
+    corners += WALL_TURNS_PER_MM * outer * _lose(OUTER_SPEED_RATIO * reached, 1 / WALL_TURNS_PER_MM)
+    corners += WALL_TURNS_PER_MM * inner * _lose(reached, 1 / WALL_TURNS_PER_MM)
+    corners += SUPPORT_TURNS_PER_MM * support * _lose(reached, 1 / SUPPORT_TURNS_PER_MM)
+    return float((cooled + corners + moves).sum() * count)
+
+
+def _slowness(short_share: Float64, speed: float) -> Float64:
+    """Return the seconds per millimeter of walls, of which a share are short loops."""
+    return short_share / SHORT_LOOP_SPEED_MM_S + (1 - short_share) / speed
+
+
+def _lose(speed: Float64, length_mm: Float64 | float) -> Float64:
+    """Return the seconds that a line between two corners takes longer than at full speed."""
+    start = np.minimum(CORNER_SPEED_MM_S, speed)
+    peak = np.sqrt(start**2 + ACCELERATION_MM_S2 * np.asarray(length_mm))
+    full = (speed - start) ** 2 / np.maximum(speed, 1e-9) / ACCELERATION_MM_S2
+    short = 2 * (peak - start) / ACCELERATION_MM_S2 - length_mm / np.maximum(speed, 1e-9)
+    result: Float64 = np.where(peak < speed, short, full)
+    return result
 
 
 def _estimate_parts(
