@@ -70,10 +70,15 @@ def sum_of(price: Price) -> Decimal:
     return (
         price.material
         + price.machine_time
+        + price.energy
+        + price.failures
         + price.setup
+        + sum((wage.amount for wage in price.wages), Decimal(0))
+        + price.packaging
         + price.quantity_discount
         + price.margin
         + price.minimum_surcharge
+        + price.rounding
         + price.tax
     )
 
@@ -95,6 +100,51 @@ def test_the_minimum_and_materials_with_their_own_prices() -> None:
     assert price.net == 15
     assert price.minimum_surcharge == Decimal("15.00") - Decimal("7.70")
     assert (estimate.material, estimate.weight_g) == ("pa12", pytest.approx(6.2 / 1.24 * 1.01))
+
+
+WORKSHOP = """
+power_watt = 120
+price_per_kwh = 0.40
+failure_percent = 5
+wage_hour = 24
+packaging_order = 3
+packaging_piece = 0.25
+round_to = 0.50
+
+[[steps]]
+name = "prepare"
+minutes_per_order = 15
+
+[[steps]]
+name = "remove support"
+minutes_per_piece = 2
+wage_hour = 30
+"""
+
+
+def test_energy_failures_wages_packaging_and_rounding_are_summands() -> None:
+    first, tables = RATES.split("[materials.pla]", 1)
+    workshop, steps = WORKSHOP.split("[[steps]]", 1)
+    card = parse_rates(f"{first}{workshop}[materials.pla]{tables}[[steps]]{steps}")
+    _, price = card.price(ESTIMATE, None, 10)
+    # ten hours of 120 W are 1.2 kWh
+    assert (price.material, price.machine_time, price.energy) == (Decimal("1.86"), Decimal("35.00"), Decimal("0.48"))
+    # of 100 pieces 95 are good, so each of them pays 5/95 more
+    assert price.failures == Decimal("1.97")
+    assert [(wage.step, wage.amount) for wage in price.wages] == [("prepare", 6), ("remove support", 10)]
+    assert price.packaging == Decimal("5.50")
+    assert price.quantity_discount == Decimal("-3.69")
+    # 10 % of 62.12
+    assert price.margin == Decimal("6.21")
+    assert price.rounding == Decimal("0.17")
+    assert price.net == Decimal("68.50")
+    assert price.total == sum_of(price)
+
+
+def test_rounding_raises_the_minimum_to_a_round_amount_of_coins() -> None:
+    card = structs.replace(CARD, minimum=Decimal("15.03"), round_to=Decimal("0.25"), coin=Decimal("0.05"))
+    _, price = card.price(structs.replace(ESTIMATE, material_mm3=1, support_material_mm3=0, seconds=0), None, 1)
+    assert (price.minimum_surcharge, price.rounding, price.net) == (Decimal("9.55"), Decimal("0.20"), Decimal("15.25"))
 
 
 amounts = st.decimals(0, 1000, places=4)
@@ -144,6 +194,12 @@ def test_totals_are_the_sum_of_their_summands_and_pieces_get_no_dearer(
         ("setup = 5", "setup = 1e30", r"rates.toml:3': setup"),
         ("setup = 5", "setup = true", r"rates.toml:3': setup"),
         ("setup = 5", 'setup = "5"', r"rates.toml:3': setup"),
+        ("setup = 5", "failure_percent = 95", r"rates.toml:3': failure_percent must be at most 90"),
+        ("setup = 5", "steps = 5", r"rates.toml:3': steps must be tables \[\[steps\]\]"),
+        ("setup = 5", "steps = [{ minutes_per_order = 5 }]", r"steps.0.name is missing"),
+        ("setup = 5", 'steps = [{ name = "" }]', r"steps.0.name must be a text"),
+        ("setup = 5", 'steps = [{ name = "pack" }]', r"steps.0 needs minutes_per_order or minutes_per_piece"),
+        ("setup = 5", 'steps = [{ name = "pack", minutes_per_piece = -1 }]', r"steps.0.minutes_per_piece must be"),
         ("setup = 5", "coin = 0", r"rates.toml:3': coin must be a number of at least 0.0001"),
         ("setup = 5", "set_up = 5", r"rates.toml:3': set_up is unknown; known are currency, .*setup"),
         ('currency = "EUR"', "", "currency is missing"),

@@ -21,6 +21,8 @@ machine_hour = 3.5
 setup = 5
 tax_percent = 19
 
+steps = [{ name = "pack", minutes_per_order = 5, wage_hour = 24 }]
+
 [materials.pla]
 density_g_cm3 = 1.24
 price_per_kg = 30
@@ -51,8 +53,19 @@ def test_a_quote_has_every_summand(serve: Callable[..., Running], rates: Path, s
     answer = running.post("/quote", {"file": ("part.stl", stl)}, {"quantity": "10", "print_infill_percent": "30"})
     assert answer.status_code == 200, answer.text
     price = answer.json()["price"]
-    names = ("material", "machine_time", "setup", "quantity_discount", "margin", "minimum_surcharge", "tax")
-    assert sum(Decimal(price[name]) for name in names) == Decimal(price["total"])
+    names = (
+        "material",
+        "machine_time",
+        "setup",
+        "energy",
+        "packaging",
+        "quantity_discount",
+        "margin",
+        "minimum_surcharge",
+        "tax",
+    )
+    assert sum(Decimal(price[name]) for name in names) + 2 == Decimal(price["total"])
+    assert price["wages"] == [{"step": "pack", "amount": "2.00"}]
     assert price["quantity"] == 10
     assert answer.json()["estimate"]["method"] == "model"
     sls = running.post("/quote", {"file": ("part.stl", stl)}, {"material": "pa12"}).json()

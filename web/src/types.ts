@@ -174,10 +174,15 @@ export interface Price {
   quantity: number;
   material: string;
   machine_time: string;
+  energy: string;
+  failures: string;
   setup: string;
+  wages: { step: string; amount: string }[];
+  packaging: string;
   quantity_discount: string;
   margin: string;
   minimum_surcharge: string;
+  rounding: string;
   tax: string;
   total: string;
   per_piece: string;

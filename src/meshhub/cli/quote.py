@@ -162,10 +162,15 @@ def _print_price(price: Price) -> None:
     summands: list[tuple[str, Decimal]] = [
         (tr("material"), price.material),
         (tr("machine time"), price.machine_time),
+        (tr("energy"), price.energy),
+        (tr("failed pieces"), price.failures),
         (tr("setup"), price.setup),
+        *((printable(wage.step), wage.amount) for wage in price.wages),
+        (tr("packaging"), price.packaging),
         (tr("quantity discount"), price.quantity_discount),
         (tr("margin"), price.margin),
         (tr("up to the minimum"), price.minimum_surcharge),
+        (tr("rounding"), price.rounding),
         (tr("tax"), price.tax),
     ]
     for label, amount in summands:

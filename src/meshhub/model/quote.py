@@ -12,6 +12,16 @@ from meshhub.model.notes import Note
 from meshhub.model.report import FileReport
 
 
+class Wage(Struct, frozen=True, kw_only=True):
+    """Wages of a step of an order."""
+
+    step: str
+    """Name of the step in the rate card."""
+
+    amount: Decimal
+    """Wages of the step for all pieces."""
+
+
 class Price(Struct, frozen=True, kw_only=True):
     """Price of a number of equal pieces. The summands, rounded to coins, add up to `total` exactly."""
 
@@ -27,8 +37,20 @@ class Price(Struct, frozen=True, kw_only=True):
     machine_time: Decimal
     """Machine hours of all pieces."""
 
+    energy: Decimal
+    """Energy of all machine hours."""
+
+    failures: Decimal
+    """Material, machine hours and energy of the pieces that fail."""
+
     setup: Decimal
     """Fixed amount of the order."""
+
+    wages: tuple[Wage, ...]
+    """Wages of each step."""
+
+    packaging: Decimal
+    """Packaging of the order and of all pieces."""
 
     quantity_discount: Decimal
     """Discount on material and machine time; 0 or negative."""
@@ -38,6 +60,9 @@ class Price(Struct, frozen=True, kw_only=True):
 
     minimum_surcharge: Decimal
     """Amount that lifts the sum above to the minimum."""
+
+    rounding: Decimal
+    """Amount that lifts the sum above to the next round one."""
 
     tax: Decimal
     """Tax on the sum above."""

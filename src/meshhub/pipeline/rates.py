@@ -16,7 +16,7 @@ from meshhub.model import options as opt
 from meshhub.model.estimate import Estimate
 from meshhub.model.notes import Note
 from meshhub.model.options import OptionField, Value
-from meshhub.model.quote import Price, Quote
+from meshhub.model.quote import Price, Quote, Wage
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.quote_options import QuoteOptions
@@ -31,11 +31,38 @@ MAX_AMOUNT = Decimal(1_000_000_000)
 MAX_DISCOUNT_PERCENT = Decimal(99)
 """Maximum discount; more would give pieces away."""
 
+MAX_FAILURE_PERCENT = Decimal(90)
+"""Maximum share of failing pieces; ten tries per piece."""
+
+MAX_STEPS = 50
+"""Maximum steps of an order."""
+
+MAX_NAME_LENGTH = 60
+"""Maximum characters of the name of a step."""
+
 MIN_COIN = Decimal("0.0001")
 """Least coin; no currency has a smaller one."""
 
 _PRECISION = 40
 """Digits of amounts: those of a rate, of a million pieces and of a weight."""
+
+
+_AMOUNTS = (
+    "machine_hour",
+    "power_watt",
+    "price_per_kwh",
+    "failure_percent",
+    "setup",
+    "wage_hour",
+    "packaging_order",
+    "packaging_piece",
+    "minimum",
+    "margin_percent",
+    "round_to",
+    "tax_percent",
+    "coin",
+)
+"""Numbers of a rate card."""
 
 
 class MaterialRate(Struct, frozen=True, kw_only=True):
@@ -60,6 +87,22 @@ class MaterialRate(Struct, frozen=True, kw_only=True):
     """File and line of each option, for messages."""
 
 
+class Step(Struct, frozen=True, kw_only=True):
+    """Step of an order that somebody works on."""
+
+    name: str
+    """Name, such as "remove support"."""
+
+    minutes_per_order: Decimal = Decimal(0)
+    """Minutes of an order."""
+
+    minutes_per_piece: Decimal = Decimal(0)
+    """Minutes of each piece."""
+
+    wage_hour: Decimal | None = None
+    """Wage of an hour; None: that of the card."""
+
+
 class QuantityBreak(Struct, frozen=True, kw_only=True):
     """Discount from a number of pieces on."""
 
@@ -82,8 +125,29 @@ class RateCard(Struct, frozen=True, kw_only=True):
     machine_hour: Decimal = Decimal(0)
     """Price of a machine hour."""
 
+    power_watt: Decimal = Decimal(0)
+    """Power of the printer; its energy is this times the machine hours."""
+
+    price_per_kwh: Decimal = Decimal(0)
+    """Price of a kilowatt hour."""
+
+    failure_percent: Decimal = Decimal(0)
+    """Share of printed pieces that fail, whose material, machine time and energy are added."""
+
     setup: Decimal = Decimal(0)
     """Fixed amount of an order."""
+
+    wage_hour: Decimal = Decimal(0)
+    """Wage of an hour."""
+
+    steps: tuple[Step, ...] = ()
+    """Steps of an order, in the order of its lines."""
+
+    packaging_order: Decimal = Decimal(0)
+    """Packaging of an order."""
+
+    packaging_piece: Decimal = Decimal(0)
+    """Packaging of each piece."""
 
     minimum: Decimal = Decimal(0)
     """Least price of an order."""
@@ -93,6 +157,9 @@ class RateCard(Struct, frozen=True, kw_only=True):
 
     tax_percent: Decimal = Decimal(0)
     """Tax on the price."""
+
+    round_to: Decimal = Decimal(0)
+    """Amount to whose multiples the price before tax is raised; 0: the coin."""
 
     coin: Decimal = Decimal("0.01")
     """Smallest coin, to which amounts are rounded."""
@@ -169,30 +236,49 @@ class RateCard(Struct, frozen=True, kw_only=True):
             kg = volume / 1000 * rate.density_g_cm3 / 1000
             hour = self.machine_hour if rate.machine_hour is None else rate.machine_hour
             matter = self._round(pieces * (kg * rate.price_per_kg + volume / 1000 * rate.price_per_cm3))
-            time = self._round(pieces * _decimal(estimate.seconds or 0) / 3600 * hour)
+            hours = pieces * _decimal(estimate.seconds or 0) / 3600
+            time = self._round(hours * hour)
+            energy = self._round(hours * self.power_watt / 1000 * self.price_per_kwh)
+            failures = self._round((matter + time + energy) * self.failure_percent / (100 - self.failure_percent))
             percent = max(
                 (item.discount_percent for item in self.quantity_breaks if item.pieces <= quantity), default=0
             )
             discount = -self._round((matter + time) * percent / 100)
             setup = self._round(self.setup)
-            costs = matter + time + setup + discount
+            wages = tuple(Wage(step=step.name, amount=self._pay(step, pieces)) for step in self.steps)
+            packaging = self._round(self.packaging_order + pieces * self.packaging_piece)
+            costs = matter + time + energy + failures + setup + packaging + discount
+            costs += sum((wage.amount for wage in wages), Decimal(0))
             margin = self._round(costs * self.margin_percent / 100)
             surcharge = max(self._round(self.minimum - costs - margin, ROUND_CEILING), self._round(Decimal(0)))
             net = costs + margin + surcharge
+            step = max(self.round_to, self.coin)
+            rounding = self._round((net / step).to_integral_value(ROUND_CEILING) * step - net, ROUND_CEILING)
+            net += rounding
             tax = self._round(net * self.tax_percent / 100)
             return estimate.with_material(name, float(rate.density_g_cm3)), Price(
                 currency=self.currency,
                 quantity=quantity,
                 material=matter,
                 machine_time=time,
+                energy=energy,
+                failures=failures,
                 setup=setup,
+                wages=wages,
+                packaging=packaging,
                 quantity_discount=discount,
                 margin=margin,
                 minimum_surcharge=surcharge,
+                rounding=rounding,
                 tax=tax,
                 total=net + tax,
                 per_piece=self._round((net + tax) / pieces),
             )
+
+    def _pay(self, step: Step, pieces: Decimal) -> Decimal:
+        """Return the wages of a step."""
+        wage = self.wage_hour if step.wage_hour is None else step.wage_hour
+        return self._round((step.minutes_per_order + pieces * step.minutes_per_piece) / 60 * wage)
 
     def _round(self, amount: Decimal, rounding: str = ROUND_HALF_UP) -> Decimal:
         """Return a whole number of coins."""
@@ -280,15 +366,18 @@ class _Reader:
         self._text, self._name = text, name
 
     def read(self, document: dict[str, Any]) -> RateCard:
-        amounts = ("machine_hour", "setup", "minimum", "margin_percent", "tax_percent", "coin")
-        self._check_keys(document, (), ("currency", "materials", "quantity_breaks", *amounts))
+        self._check_keys(document, (), ("currency", "materials", "quantity_breaks", "steps", *_AMOUNTS))
         currency = self._require(document, (), "currency")
         if not isinstance(currency, str) or not 1 <= len(currency.strip()) <= 10 or not currency.isprintable():
             raise self._error(("currency",), f"must be a text such as 'EUR', got {_show(currency)}")
         tables = self._require(document, (), "materials")
         if not isinstance(tables, dict) or not tables:
             raise self._error(("materials",), "must be tables such as [materials.pla]")
-        numbers = {key: self._number((key,), document[key]) for key in amounts if key in document}
+        numbers = {key: self._number((key,), document[key]) for key in _AMOUNTS if key in document}
+        if numbers.get("failure_percent", Decimal(0)) > MAX_FAILURE_PERCENT:
+            raise self._error(
+                ("failure_percent",), f"must be at most {MAX_FAILURE_PERCENT}, got {numbers['failure_percent']}"
+            )
         if numbers.get("coin", MIN_COIN) < MIN_COIN:
             raise self._error(("coin",), f"must be a number of at least {MIN_COIN}, got {numbers['coin']}")
         materials: dict[str, MaterialRate] = {}
@@ -299,7 +388,10 @@ class _Reader:
                                   "more than capitals and blanks")  # fmt: skip
             materials[name] = self._read_material(key, table)
         breaks = self._read_breaks(document.get("quantity_breaks", []))
-        return RateCard(currency=currency.strip(), materials=materials, quantity_breaks=breaks, **numbers)
+        steps = self._read_steps(document.get("steps", []))
+        return RateCard(
+            currency=currency.strip(), materials=materials, quantity_breaks=breaks, steps=steps, **cast(Any, numbers)
+        )
 
     def _read_material(self, name: str, table: object) -> MaterialRate:
         path = ("materials", name)
@@ -321,6 +413,25 @@ class _Reader:
         values = {name: float(value) if isinstance(value, Decimal) else value for name, value in options.items()}
         places = {name: self._locate((*path, "options", name)) for name in options}
         return MaterialRate(**cast(Any, numbers), options=values, places=places)
+
+    def _read_steps(self, tables: object) -> tuple[Step, ...]:
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error(("steps",), "must be tables [[steps]]")
+        if len(tables) > MAX_STEPS:
+            raise self._error(("steps",), f"must be at most {MAX_STEPS} tables, got {len(tables)}")
+        amounts = ("minutes_per_order", "minutes_per_piece", "wage_hour")
+        steps: list[Step] = []
+        for number, table in enumerate(tables):
+            path = ("steps", str(number))
+            self._check_keys(table, path, ("name", *amounts))
+            name = self._require(table, path, "name")
+            if not isinstance(name, str) or not 1 <= len(name.strip()) <= MAX_NAME_LENGTH or not name.isprintable():
+                raise self._error((*path, "name"), f"must be a text such as 'remove support', got {_show(name)}")
+            if not {"minutes_per_order", "minutes_per_piece"} & table.keys():
+                raise self._error(path, "needs minutes_per_order or minutes_per_piece")
+            numbers = {key: self._number((*path, key), table[key]) for key in amounts if key in table}
+            steps.append(Step(name=name.strip(), **cast(Any, numbers)))
+        return tuple(steps)
 
     def _read_breaks(self, tables: object) -> tuple[QuantityBreak, ...]:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

@@ -20,12 +20,37 @@ const MAX_QUANTITY = 1_000_000;
 const SUMMANDS = [
   "material",
   "machine_time",
+  "energy",
+  "failures",
+  "setup",
+  "wages",
+  "packaging",
+  "quantity_discount",
+  "margin",
+  "minimum_surcharge",
+  "rounding",
+  "tax",
+] as const;
+
+/** Summands that are listed even if they are zero; a rate card need not have the others. */
+const ALWAYS: readonly string[] = [
+  "material",
+  "machine_time",
   "setup",
   "quantity_discount",
   "margin",
   "minimum_surcharge",
   "tax",
-] as const;
+];
+
+/** Return the lines of a price: label and amount. */
+export function listSummands(price: Price): [string, string][] {
+  return SUMMANDS.flatMap((name): [string, string][] => {
+    if (name === "wages") return price.wages.map(({ step, amount }) => [step, amount]);
+    const isShown = ALWAYS.includes(name) || Number(price[name]) !== 0;
+    return isShown ? [[t(`price_${name}`), price[name]]] : [];
+  });
+}
 
 export function QuoteBlock({ item, verdict }: { item: Item; verdict: Verdict }) {
   const rates = supported.value?.rates ?? null;
@@ -128,10 +153,10 @@ function PriceList({ price, isOutdated }: { price: Price; isOutdated: boolean })
       <details class="more">
         <summary>{t("summands")}</summary>
         <dl>
-          {SUMMANDS.map((name) => (
-            <div key={name} class="row between">
-              <dt>{t(`price_${name}`)}</dt>
-              <dd>{format(price[name])}</dd>
+          {listSummands(price).map(([label, amount], index) => (
+            <div key={index} class="row between">
+              <dt>{label}</dt>
+              <dd>{format(amount)}</dd>
             </div>
           ))}
         </dl>
