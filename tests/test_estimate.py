@@ -116,6 +116,34 @@ def test_support_stands_under_a_beam(registry: Registry) -> None:
     assert lying.support_mm3 == 0
 
 
+def test_support_everywhere_is_that_of_slicers(registry: Registry) -> None:
+    # a shelf of 3 mm that lines hold, a bridge of 15 mm, and a table that needs support in any case
+    shelf = block(10, 10, 20) + block(13, 10, 5, (0, 0, 15))
+    bridge = block(5, 10, 20) + block(5, 10, 20, (20, 0, 0)) + block(25, 10, 5, (0, 0, 15))
+    table = block(10, 10, 20, (15, 0, 0)) + block(40, 10, 5, (0, 0, 20))
+    needed, everywhere = (
+        [registry.estimate(scene(solid), print_support=places).support_mm3 for solid in (shelf, bridge, table)]
+        for places in ("needed", "everywhere")
+    )
+    assert needed[:2] == [0, 0]
+    assert everywhere[0] == pytest.approx((3 + 1.5 - 0.3) * 13 * 14.8, rel=0.1)
+    assert everywhere[1] == 0
+    assert everywhere[2] == pytest.approx(needed[2], rel=0.05)
+
+
+@needs_slicer
+def test_a_slicer_places_support_everywhere_at_the_shelf_and_not_below_the_bridge(registry: Registry) -> None:
+    shelf = scene(block(10, 10, 20) + block(13, 10, 5, (0, 0, 15)))
+    bridge = scene(block(5, 10, 20) + block(5, 10, 20, (20, 0, 0)) + block(25, 10, 5, (0, 0, 15)))
+    sliced, model = (
+        registry.estimate(shelf, print_support="everywhere", slicer=slicer).support_material_mm3
+        for slicer in (True, False)
+    )
+    assert model == pytest.approx(sliced, rel=0.4)
+    assert registry.estimate(shelf, slicer=True).support_material_mm3 == 0
+    assert registry.estimate(bridge, print_support="everywhere", slicer=True).support_material_mm3 == 0
+
+
 def test_parts_have_their_own_weights_and_copies_the_same(registry: Registry) -> None:
     cube, moved = np.eye(4), np.eye(4)
     moved[0, 3] = 40

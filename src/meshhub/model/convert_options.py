@@ -473,6 +473,10 @@ class PrintOptions(TypedDict, total=False):
     print_solid_layers: int | None
     """Solid layers (at least 0 and at most 100). Filled layers at the top and at the bottom, for the same."""
 
+    print_support: Literal["everywhere", "needed"] | None
+    """Support. Support of the estimate: needed (below islands, far overhangs and long bridges), or, for the process
+    fdm, everywhere (below all overhangs but bridges, as PrusaSlicer generates it by default)."""
+
     print_speed_mm_s: float | None
     """Speed, mm/s (at least 5 and at most 500). Speed of lines inside, for the same; lines outside are printed at
     half of it."""

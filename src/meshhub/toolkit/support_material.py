@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import ndimage
 
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, face_normals, weld
-from meshhub.toolkit.layers import Layers, grow
+from meshhub.toolkit.layers import ROUNDING_RATIO, Cells, Layers, grow
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.supports import cross_columns, find_overhangs
 from meshhub.toolkit.topology import Index, edges, following
@@ -18,6 +19,9 @@ MARGIN_MM = 1.5
 
 GAP_MM = 0.3
 """Millimeters between support and the walls beside it."""
+
+BRIDGE_LINES = 2.0
+"""Distance from the outline from which a bridge has infill, in lines."""
 
 INTERFACE_LAYERS = 3
 """Dense layers between support and overhang."""
@@ -106,6 +110,29 @@ def stand_columns(
     return _stand(layers, column, row, z, layer_mm)
 
 
+def stand_everywhere(skin: Skin, layers: Layers, line_mm: float, layer_mm: float) -> Columns:
+    """Compute the columns that slicers print by default, also where lines would hold without them.
+
+    Below each layer that reaches farther over the one before than half of a line, except below bridges.
+
+    Args:
+        skin: Surface of the model.
+        layers: Layers of the same model.
+        line_mm: Width of a line.
+        layer_mm: Height of a layer.
+    Source:
+        PrusaSlicer 2.5, `SupportMaterial.cpp`, `detect_overhangs` and `remove_bridges_from_contacts`.
+    """
+    angle_deg = float(np.rad2deg(np.arctan2(layer_mm, line_mm / 2)))
+    column, row, z = _find_overhangs(skin, angle_deg, layers.low, layers.cell, with_edges=False)
+    # the layer that begins at an overhang is the first whose middle is above it
+    level = np.ceil((z - layers.low[2]) / layers.height - 0.5 - ROUNDING_RATIO).astype(np.int64)
+    known = level < len(layers.filled)
+    column, row, z, level = column[known], row[known], z[known], level[known]
+    hangs = ~_find_bridges(layers, line_mm)[level, row, column]
+    return _stand(layers, column[hangs], row[hangs], z[hangs], layer_mm)
+
+
 def stand_below(layers: Layers, points: Float64, layer_mm: float) -> Columns:
     """Compute the columns that reach from points down to the bed, or to the model below.
 
@@ -145,6 +172,61 @@ def _stand(layers: Layers, column: IntIndex, row: IntIndex, z: Float64, layer_mm
     border = space - np.count_nonzero(inner, axis=(1, 2))
     volume = cell**2 * height
     return Columns(space * volume, interface * volume, border * cell * height)
+
+
+def _find_bridges(layers: Layers, line_mm: float) -> Cells:
+    """Return the cells above nothing that lines between two ends hold."""
+    filled, cell = layers.filled, layers.cell
+    result = np.zeros_like(filled)
+    above_nothing = filled[1:] & ~filled[:-1]
+    for number in np.flatnonzero(above_nothing.any(axis=(1, 2))) + 1:
+        rows, columns = (np.flatnonzero(above_nothing[number - 1].any(axis=axis)) for axis in (1, 0))
+        # the grid has an empty cell on each side
+        box = slice(rows[0] - 1, rows[-1] + 2), slice(columns[0] - 1, columns[-1] + 2)
+        own, held = above_nothing[number - 1][box], filled[number - 1][box] & filled[number][box]
+        # a bridge has infill, not only walls
+        label, count = ndimage.label(own, np.ones((3, 3)))
+        inside = ndimage.distance_transform_edt(filled[number])[box] > BRIDGE_LINES * line_mm / cell
+        is_wide = np.bincount(label[inside & own], minlength=count + 1) > 0
+        spans, ends = zip(*(_cross_regions(own, held, shear) for shear in (None, 0, 1, -1)), strict=True)
+        covered = np.array([np.bincount(label[span], minlength=count + 1) for span in spans])
+        best = covered.argmax(axis=0)
+        is_bridge = is_wide & (covered.max(axis=0) > 0)
+        is_bridge[0] = False
+        free = np.zeros_like(own)
+        for direction, loose in enumerate(ends):
+            free |= loose & (best[label] == direction)
+        result[number][box] = is_bridge[label] & ~grow(free, MARGIN_MM / cell)
+    return result
+
+
+def _cross_regions(own: Cells, held: Cells, shear: int | None) -> tuple[Cells, Cells]:
+    """Cross regions of a layer by parallel lines.
+
+    Args:
+        own: (h, w) cells of the regions.
+        held: (h, w) cells beside them that hold a line.
+        shear: Columns by which a line moves in each row; None: a line along a row.
+    Returns:
+        (h, w) cells on lines that are held at both ends; cells at ends that are not.
+    """
+    if shear is None:
+        span, loose = _cross_regions(own.T, held.T, 0)
+        return span.T, loose.T
+    height, width = own.shape
+    row = np.arange(height)[:, None]
+    column = np.arange(width) - shear * row + (height if shear > 0 else 0)
+    turned = np.zeros((2, height, width + height + 1), np.bool_)
+    turned[0, row, column], turned[1, row, column] = own, held
+    both, loose = np.ones((2, *turned.shape[1:]), np.bool_)
+    loose = ~loose
+    for way in (slice(None), slice(None, None, -1)):
+        line, support = turned[0, way], turned[1, way]
+        before = np.maximum.accumulate(np.where(line, 0, row), axis=0)
+        is_held = np.take_along_axis(support, before, axis=0)
+        both[way] &= is_held & line
+        loose[way][1:] |= line[1:] & ~line[:-1] & ~is_held[1:]
+    return both[row, column], loose[row, column]
 
 
 def _find_overhangs(

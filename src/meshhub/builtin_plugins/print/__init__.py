@@ -34,6 +34,9 @@ Material = Literal["pla", "petg", "abs", "asa", "tpu", "pa", "pc", "resin", "pa1
 MATERIALS: dict[Process, Material] = {"fdm": "pla", "resin": "resin", "sls": "pa12"}
 """Usual material of each process."""
 
+SupportPlaces = Literal["needed", "everywhere"]
+"""Where support stands: below the places that the checks report, or below all overhangs, as slicers have it."""
+
 DENSITIES_G_CM3: dict[Material, float] = {
     "pla": 1.24,
     "petg": 1.27,
@@ -214,6 +217,15 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
             title="Solid layers", description="Filled layers at the top and at the bottom, for the same.", ge=0, le=100
         ),
     ] = 4
+
+    print_support: Annotated[
+        SupportPlaces,
+        Meta(
+            title="Support",
+            description="Support of the estimate: needed (below islands, far overhangs and long bridges), or, for the "
+            "process fdm, everywhere (below all overhangs but bridges, as PrusaSlicer generates it by default).",
+        ),
+    ] = "needed"
 
     print_speed_mm_s: Annotated[
         float,

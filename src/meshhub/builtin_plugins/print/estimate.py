@@ -19,10 +19,11 @@ from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
+from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_defects import find_defects
 from meshhub.toolkit.sheets import is_sheet
-from meshhub.toolkit.support_material import stand_below
+from meshhub.toolkit.support_material import Skin, stand_below, stand_everywhere
 from meshhub.toolkit.union_volume import measure_union
 
 MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 4_000_000, 1_000_000
@@ -56,7 +57,7 @@ SHORT_LOOP_SPEED_MM_S = 15.0
 ACCELERATION_MM_S2, CORNER_SPEED_MM_S = 1000.0, 10.0
 """Acceleration of common printers, and the speed at which they pass corners."""
 
-SOLID_TURNS, SPARSE_TURNS, WALL_TURNS_PER_MM, SUPPORT_TURNS_PER_MM = 1.17, 1.55, 0.044, 0.1
+SOLID_TURNS, SPARSE_TURNS, WALL_TURNS_PER_MM, SUPPORT_TURNS_PER_MM = 1.17, 1.55, 0.044, 0.45
 """Stops at corners per line of a solid layer, per line of infill, and per millimeter of walls and support; fitted."""
 
 CONTOUR_S, SOLID_REGION_S, SPARSE_REGION_S = 0.52, 0.29, 0.18
@@ -156,7 +157,11 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
     error: float | None = None
     if options.print_process != "sls":
         layers = _slice(vertices, faces, options, MAX_CELLS_COUNT)
-        columns = stand_below(layers, hanging, options.layer_mm)
+        if options.print_process == "fdm" and options.print_support == "everywhere":
+            line_mm = LINE_RATIO * options.print_nozzle_mm
+            columns = stand_everywhere(Skin.of(vertices, faces), layers, line_mm, options.layer_mm)
+        else:
+            columns = stand_below(layers, hanging, options.layer_mm)
         support = float(columns.space.sum())
         if options.print_process == "resin":
             support_material = RESIN_SUPPORT_RATIO * support

@@ -73,7 +73,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
     if finding is not None:
         yield finding
         return
-    needs_support = len(hanging_of(scene, options).kind) > 0
+    needs_support = options.print_support == "everywhere" or len(hanging_of(scene, options).kind) > 0
     figures = slice_model(*soup(scene), options, needs_support=needs_support)
     estimate = estimate_print(scene, options)
     yield replace_print(estimate, figures.program, figures.material_mm3, figures.support_mm3, figures.seconds)
@@ -119,6 +119,8 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs
 
 def list_settings(options: PrintOptions, side_mm: float, *, needs_support: bool) -> list[str]:
     """Return the arguments of PrusaSlicer for options, and a bed with a side."""
+    # zero: by the width of a line
+    angle = 0.0 if options.print_support == "everywhere" else options.print_overhang_deg
     layer, speed = f"{options.layer_mm:g}", f"{options.print_speed_mm_s:g}"
     settings = {
         "layer-height": layer,
@@ -130,7 +132,7 @@ def list_settings(options: PrintOptions, side_mm: float, *, needs_support: bool)
         "bottom-solid-layers": options.print_solid_layers,
         "fill-density": f"{options.print_infill_percent:g}%",
         "fill-pattern": "rectilinear" if options.print_infill_percent == 100 else "grid",
-        "support-material-threshold": f"{options.print_overhang_deg:.0f}",
+        "support-material-threshold": f"{angle:.0f}",
         "perimeter-speed": speed,
         "external-perimeter-speed": f"{100 * OUTER_SPEED_RATIO:g}%",
         "infill-speed": speed,
