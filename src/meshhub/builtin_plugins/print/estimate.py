@@ -69,8 +69,8 @@ TRAVEL_RATIO, TRAVEL_SPEED_MM_S = 0.78, 130.0
 MIN_LAYER_S, MIN_SPEED_MM_S = 5.0, 10.0
 """Seconds that a layer has to cool, for which lines slow down at most to this speed."""
 
-TIME_ERROR_RATIO, FAST_TIME_ERROR_RATIO = 0.25, 0.4
-"""Error of the time of nine of ten parts that were not used to fit it, at 60 mm/s and at 150 mm/s."""
+TIME_ERROR_RATIO, FAST_TIME_ERROR_RATIO = 0.12, 0.2
+"""Range of the time that covers nine of ten parts on which it was not fitted, at 60 mm/s and at 150 mm/s."""
 
 FAST_SPEED_MM_S = 100.0
 """Speed from which the second error applies: acceleration limits fast lines."""
