@@ -32,10 +32,10 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import hostile_plugin  # noqa: E402
 from distributions import install  # noqa: E402
-from hostile_plugin import ATTACKS, GRANTS, HOOKS, WRITER_ATTACKS  # noqa: E402
+from hostile_plugin import ATTACKS, GRANTS, HOOK_ATTACKS, HOOKS, WRITER_ATTACKS  # noqa: E402
 from http_serving import Running, serving  # noqa: E402
-from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E402
 from meshhub.engine.limits import Limits  # noqa: E402
+from meshhub.pipeline.hooks import HOOK_S, SNIFF_S, Hooks  # noqa: E402
 from neighbors import Neighbor, Timed, find_job_processes, resident_bytes, sphere_stl  # noqa: E402
 
 CLIENT_COUNT = 8
@@ -43,8 +43,8 @@ CLEANUP_TIMEOUT_S = 30.0
 """Seconds to wait for the end of an attack's processes and the removal of its folder."""
 
 LIMITS = Limits(memory_bytes=512 << 20, file_bytes=256 << 20)
-HOOK_ATTACKS = ("hang", "exit-at-once", "daemonize-and-hang")
-"""Attacks in each hook, from one caller; as many as may fail before the hook is off for the caller."""
+SNIFF_ATTACKS = ("hang", "exit-at-once", "daemonize-and-hang")
+"""Attacks in the sniffer, which runs in a worker; other hooks run in the service."""
 
 BUDGETS = {"sniff": SNIFF_S, "review": HOOK_S, "grants": HOOK_S, "finished": 0.0}
 """Seconds that a response may wait for a hook."""
@@ -143,7 +143,7 @@ def service(folder: Path, deadline: float) -> Iterator[tuple[Running, Timed]]:
     work = folder / "work"
     work.mkdir()
     engine = Timed(workers=CLIENT_COUNT + 2, limits=LIMITS, folder=str(work))
-    hooks = HookProcess(folder=str(work))
+    hooks = Hooks(sniff_s=SNIFF_S, hook_s=HOOK_S, has_details=False)
     plans = {
         "free": {"conversion_timeout_seconds": deadline, "requests_per_minute": 1_000_000},
         "pro": {"conversion_timeout_seconds": 90, "requests_per_minute": 1_000_000},
@@ -175,7 +175,7 @@ def attack_hook(running: Running, hook: str, name: str, folder: Path, key: str) 
     Path(how).parent.mkdir(exist_ok=True)
     (folder / "installed" / GRANTS).write_text(f"{running.keys.check(key).id} {how}\n" if hook == "grants" else "")
     options = {f"hooked_{hook}": how} if hook in ("review", "finished") else {}
-    # detected by content alone for the sniffer, which is off for this caller afterwards
+    # detected by content alone for the sniffer
     files = {"file": ("nameless", f"hooked {how}") if hook == "sniff" else ("a.hooked", "hooked")}
     response = running.post("/convert", files, {"target": "stl", **options}, headers={"X-Api-Key": key})
     return "ok" if response.status_code == 200 else str(response.json()["error_code"])
@@ -185,11 +185,11 @@ def attack_hooks(running: Running, folder: Path, clients: Clients) -> None:
     """Run the attacks in each hook and print a row for each."""
     print("\n| hook | attack | code | seconds | past its budget | correct responses | of | gone after |")
     print("|---|---|---|---|---|---|---|---|")
-    # a caller for each hook: hooks are off for a caller after three failures
-    keys = {hook: running.keys.create("pro", label=hook)[0] for hook in HOOKS}
-    for hook, name in [(hook, name) for hook in HOOKS for name in HOOK_ATTACKS]:
+    key, _ = running.keys.create("pro", label="hooks")
+    attacks = [(hook, name) for hook in HOOKS for name in (SNIFF_ATTACKS if hook == "sniff" else HOOK_ATTACKS)]
+    for hook, name in attacks:
         right, wrong, start = clients.right, clients.wrong, time.monotonic()
-        code = attack_hook(running, hook, name, folder, keys[hook])
+        code = attack_hook(running, hook, name, folder, key)
         seconds = time.monotonic() - start
         late_s = max(0.0, seconds - BUDGETS[hook])
         cleanup_s = measure_wait(lambda: not running_processes(folder / f"{hook}-hook" / name))  # noqa: B023

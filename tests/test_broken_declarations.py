@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -18,9 +17,8 @@ from broken_declarations import CASES, PACKAGE, BrokenPlugin, Lenient, good_plan
 from distributions import install
 from meshhub import LOCAL, Registry, Source
 from meshhub.cli import root
-from meshhub.engine.hook_process import HookProcess
-from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
+from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.loading import Fault
 from meshhub.supported import supported
 from test_cli import meshhub_process
@@ -137,7 +135,7 @@ def test_the_program_shows_the_traceback_of_the_plugin_alone(installed: Path) ->
 
 def test_hooks_work_beside_broken_plugins(installed: Path) -> None:
     install(installed / "installed", "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
-    with closing(Registry(hooks=HookProcess(sniff_s=20, hook_s=20, records=PluginRecords(installed)))) as registry:
+    with Registry(hooks=Hooks(hook_s=20)) as registry:
         chain = registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
         assert chain.source_format == "hooked"
         assert {fault.plugin for fault in registry.faults} == CASES.keys()
@@ -146,8 +144,7 @@ def test_hooks_work_beside_broken_plugins(installed: Path) -> None:
 def test_a_malformed_entry_point_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "meshhub-malformed", malformed="my module:plug-in")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with closing(Registry(hooks=HookProcess(records=PluginRecords(tmp_path)))) as registry:
-        (fault,) = registry.faults
+    (fault,) = Registry().faults
     assert fault.plugin == "malformed"
     assert fault.message.endswith("'package.module' or 'package.module:object', got 'my module:plug-in'")
 

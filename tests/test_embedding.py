@@ -42,6 +42,9 @@ from meshhub import (
     UnsupportedTarget,
     hookimpl,
 )
+from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.in_process import InProcess
+from meshhub.model.report import Inspection
 from meshhub.pipeline.scene_file import decode_scene, encode_scene
 from models import brick, scene_of, sphere, volume
 
@@ -240,17 +243,14 @@ def test_scenes_cross_to_another_process_and_back() -> None:
 
 
 def test_a_registry_closes_its_engine() -> None:
-    class Engine:
+    class Engine(InProcess):
         closed = False
-
-        def run(self, *_: object, **__: object) -> None:
-            raise AssertionError
 
         def close(self) -> None:
             self.closed = True
 
     engine = Engine()
-    with Registry(entry_points=False, engine=engine):  # type: ignore[arg-type]
+    with Registry(entry_points=False, engine=engine):
         pass
     assert engine.closed
 
@@ -278,18 +278,16 @@ def test_the_twins_do_not_block_the_loop() -> None:
 def test_cancelling_a_task_stops_its_conversion() -> None:
     stopped = threading.Event()
 
-    class Engine:
-        def run(self, task: object, *, timeout: float | None = None, cancel: object = None) -> None:
-            while not cancel.requested:  # type: ignore[attr-defined]
+    class Engine(InProcess):
+        def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Inspection:
+            assert cancel is not None
+            while not cancel.requested:
                 pass
             stopped.set()
             raise Canceled("stopped")
 
-        def close(self) -> None:
-            pass
-
     async def main() -> None:
-        registry = Registry(entry_points=False, engine=Engine())  # type: ignore[arg-type]
+        registry = Registry(entry_points=False, engine=Engine())
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(registry.inspect_async(scene_of(brick())), 0.1)
         assert await asyncio.to_thread(stopped.wait, 30)

@@ -170,23 +170,6 @@ def test_a_result_that_is_no_scene_names_the_maintainer(installed: Path, result:
         Registry().convert(Source.from_bytes(b"x", "a.culprit"), Target(), to="stl")
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended the process (killed by SIGTERM)"),
-        ("raise KeyboardInterrupt('own')", "raised KeyboardInterrupt: own (culprit.py:1)"),
-    ],
-)
-def test_a_probe_says_how_an_import_ended(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, expected: str
-) -> None:
-    (installed / "culprit.py").write_text(code)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    result = meshhub_process("plugins")
-    assert f"fault: culprit (meshhub-culprit 1.2): is not loaded: its import {expected}" in result.stderr.decode()
-
-
 def test_verbose_shows_the_traceback_of_the_plugin_alone(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

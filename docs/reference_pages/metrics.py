@@ -28,8 +28,6 @@ LABEL_VALUES = {
     "state": "`queued` or `running`",
     "kind": "why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`",
     "direction": "`in` for request bodies, `out` for response bodies",
-    "plugin": "name of a plug-in",
-    "hook": "name of its hook",
     "version": "version of meshhub",
 }
 """Values of each label."""

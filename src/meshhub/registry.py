@@ -41,7 +41,7 @@ from meshhub.pipeline.existing_files import Overwrite, Replacing
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, Inputs
-from meshhub.pipeline.loading import Fault, Plugins
+from meshhub.pipeline.loading import Plugins
 from meshhub.pipeline.opening import open_model, open_models
 from meshhub.pipeline.outputs import Output, check_picture_name, open_output, place_first_bed, target_format
 from meshhub.pipeline.plugin_index import PluginIndex
@@ -65,7 +65,7 @@ class Registry(PluginIndex):
         entry_points: Whether to load plug-ins that installed distributions register under the group `meshhub`.
         builtins: Whether to load the plug-ins that come with meshhub.
         engine: Where chains run (default: in this process).
-        hooks: Where the hooks of requests run (default: in this process); applies only to this registry.
+        hooks: Time limits of the hooks of requests (default: none); applies only to this registry.
         disabled: Names of built-in and installed plug-ins to leave out, in addition to those that the user has disabled
             (`meshhub plugins disable`, MESHHUB_DISABLED_PLUGINS).
     """
@@ -88,17 +88,16 @@ class Registry(PluginIndex):
                 plugins,
                 entry_points=entry_points,
                 builtins=builtins,
-                refusal=self._hooks.refusal,
                 disabled=read_disabled() | set(disabled),
             )
         )
-        self._hooks.attach(self._loaded)
+        self._hooks.attach(self._loaded, self._engine.ask)
 
     def using(self, engine: Engine, hooks: Hooks) -> Registry:
         """Return a registry with the same plug-ins, another engine and other hooks. The caller closes it."""
         registry = copy.copy(self)
         registry._engine, registry._hooks = engine, hooks
-        hooks.attach(self._loaded)
+        hooks.attach(self._loaded, engine.ask)
         return registry
 
     def __enter__(self) -> Registry:
@@ -118,13 +117,8 @@ class Registry(PluginIndex):
 
     @property
     def hooks(self) -> Hooks:
-        """Where the hooks of requests run."""
+        """Calls the hooks of requests."""
         return self._hooks
-
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """Defects of plug-ins: those found on loading, and hooks that are not called for now."""
-        return *super().faults, *self._hooks.faults
 
     def check_request(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
         """Check target, entitlements and options before a source is available.
@@ -381,7 +375,7 @@ class Registry(PluginIndex):
     render_async = async_twin(render)
 
     def close(self) -> None:
-        """Close the engine, and end the process of hooks if there is one."""
+        """Close the engine, and wait for the listeners of plug-ins."""
         self._engine.close()
         self._hooks.close()
 

@@ -172,12 +172,11 @@ class PluginSupport(TypedDict):
 
 
 class FaultSupport(TypedDict):
-    """Fault of a plug-in: its origin, and the hook that failed."""
+    """Fault of a plug-in, and the origin of the plug-in."""
 
     plugin: str
     message: str
     origin: str
-    hook: str
 
 
 class RatesSupport(TypedDict):
@@ -293,8 +292,7 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH, rates
             for plugin in registry.plugins
         ],
         "faults": [
-            {"plugin": fault.plugin, "message": fault.message, "origin": fault.origin, "hook": fault.hook}
-            for fault in registry.faults
+            {"plugin": fault.plugin, "message": fault.message, "origin": fault.origin} for fault in registry.faults
         ],
     }
 

@@ -9,9 +9,8 @@ import pytest
 
 from broken_declarations import CASES, PACKAGE, install_all
 from http_serving import ASCII_STL, serving
-from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
-from meshhub.engine.plugin_records import PluginRecords
+from meshhub.pipeline.hooks import Hooks
 
 pytestmark = pytest.mark.once
 
@@ -23,9 +22,8 @@ def test_a_service_works_beside_broken_plugins(
     folder.mkdir()
     install_all(folder)
     monkeypatch.syspath_prepend(str(folder))
-    hooks = HookProcess(records=PluginRecords(tmp_path / "cache"))
     try:
-        with serving(tmp_path, {}, engine, hooks=hooks) as running:
+        with serving(tmp_path, {}, engine, hooks=Hooks()) as running:
             converted = running.post("/convert", {"file": ("a.stl", ASCII_STL)}, {"target": "ply"})
             assert (converted.status_code, converted.content[:3]) == (200, b"ply")
             faults = {fault["plugin"]: fault["message"] for fault in running.get("/supported").json()["faults"]}
@@ -33,6 +31,5 @@ def test_a_service_works_beside_broken_plugins(
             assert all(CASES[name].expected in message for name, message in faults.items())
             for path in ("/plan", "/schema/openapi.json", "/health/ready"):
                 assert running.get(path).status_code == 200, path
-            running.registry.hooks.close()
     finally:
         sys.modules.pop(PACKAGE, None)

@@ -17,6 +17,7 @@ import meshhub
 from http_serving import Running, check_error, zip_files
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.in_process import InProcess
 from meshhub.engine.logs import FIELDS
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import ConversionTimeout, EngineError, MeshhubError, UnsafeArchive, WorkerCrashed
@@ -27,7 +28,7 @@ from waiting import wait_until
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
 
-class RaisingEngine:
+class RaisingEngine(InProcess):
     """Engine that raises the same exception for each task."""
 
     def __init__(self, error: Exception) -> None:
@@ -35,9 +36,6 @@ class RaisingEngine:
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
         raise self.error
-
-    def close(self) -> None:
-        pass
 
 
 def send_target_twice(running: Running) -> httpx.Response:

@@ -21,19 +21,20 @@ if sys.platform != "linux":
     pytest.skip("the attacks and the checks use Linux interfaces", allow_module_level=True)
 
 from distributions import install
-from hostile_plugin import GRANTS, HOOKS, is_running
+from hostile_plugin import GRANTS, HOOK_ATTACKS, HOOKS
 from http_serving import Running, check_error, serving, zip_files
-from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
-from meshhub.engine.plugin_records import PluginRecords
+from meshhub.pipeline.hooks import Hooks
 from neighbors import Neighbor, sphere_stl
 from waiting import wait_until
 
 pytestmark = pytest.mark.once
 
 ATTACKS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonize-and-hang")
-ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
-"""By hook: the status for a caller whose hook hangs or ends the process."""
+"""Attacks of a sniffer, which runs in a worker."""
+
+STATUSES = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
+"""By hook: the status for a caller whose hook hangs, raises an exception or ends the process."""
 
 
 @pytest.fixture
@@ -45,12 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def running(folder: Path, engine: Isolated) -> Iterator[Running]:
-    (folder / "hooks").mkdir()
-    hooks = HookProcess(sniff_s=1, hook_s=1, folder=str(folder / "hooks"), records=PluginRecords(folder / "cache"))
-    with serving(folder, {"workers": 4}, engine, hooks=hooks) as server:
+    with serving(folder, {"workers": 4}, engine, hooks=Hooks(sniff_s=1, hook_s=1, has_details=False)) as server:
         yield server
-        server.registry.hooks.close()
-        assert list((folder / "hooks").iterdir()) == []
 
 
 def attack(running: Running, folder: Path, hook: str, name: str, key: str = "") -> Any:
@@ -78,63 +75,20 @@ def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, fold
     with ThreadPoolExecutor(3) as threads:
         sessions = [threads.submit(neighbor.live, enough) for neighbor in neighbors]
         try:
-            for name in ATTACKS:
-                # a new caller for each request: the hook is not called for callers with failures
+            for name in ATTACKS if hook == "sniff" else HOOK_ATTACKS:
                 answer = attack(running, folder, hook, name, new_key(running))
-                expected = 200 if name == "fork-children" else ANSWERS[hook]
-                # the hook is disabled after failures for three callers
-                assert answer.status_code in (expected, ANSWERS[hook]), (name, answer.text)
+                expected = 200 if name == "fork-children" else STATUSES[hook]
+                assert answer.status_code == expected, (name, answer.text)
         finally:
             enough.set()
         for session in sessions:
             session.result()
-    allowed = {"sniff": "", "review": "review of plug-in 'hooked'", "grants": "", "finished": ""}[hook]
-    errors = [text for neighbor in neighbors for text in neighbor.wrong if not allowed or allowed not in text]
-    assert errors == []
-    assert hook == "review" or all(neighbor.right for neighbor in neighbors)
-    children = [int(line) for name in ("fork-children", "daemonize-and-hang") for line in lines(folder / name)]
-    running.registry.hooks.close()
-    wait_until(lambda: not any(map(is_running, children)))
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().split() if path.is_file() else []
-
-
-def test_failures_of_one_caller_do_not_disable_a_hook(running: Running, folder: Path) -> None:
-    for _ in range(5):
-        assert attack(running, folder, "sniff", "exit-at-once").status_code == 415
-    key = new_key(running)
-    assert attack(running, folder, "sniff", "witness", key).status_code == 200
+    assert [text for neighbor in neighbors for text in neighbor.wrong] == []
+    assert all(neighbor.right for neighbor in neighbors)
     assert running.get("/health/ready").json() == {"status": "ready"}
-    assert b"meshhub_hooks_off{" not in running.get("/metrics").content
 
 
-def test_a_disabled_sniffer_is_reported(running: Running, folder: Path) -> None:
-    for _ in range(3):
-        attack(running, folder, "sniff", "exit-at-once", new_key(running))
-    check_error(attack(running, folder, "sniff", "witness"), 415, "unsupported_format")
-    (fault,) = running.get("/supported").json()["faults"]
-    assert (fault["plugin"], fault["origin"], fault["hook"]) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
-    ready = running.get("/health/ready")
-    assert ready.status_code == 200
-    assert "hooked (meshhub-hooked 1.2): sniff hooked ended its process" in ready.json()["faults"][0]
-    assert b'meshhub_hooks_off{hook="sniff hooked",plugin="hooked"} 1.0' in running.get("/metrics").content
-    assert PluginRecords(folder / "cache").faults()[0].plugin == "hooked"
-    # the extension still identifies the file
-    assert running.convert(b"hooked", "a.hooked", "stl").status_code == 200
-
-
-def test_a_disabled_review_makes_the_service_not_ready(running: Running, folder: Path) -> None:
-    for _ in range(3):
-        check_error(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
-    check_error(attack(running, folder, "review", "witness", new_key(running)), 500, "internal_error")
-    assert not (folder / "witness").exists()
-    assert "hooked" in check_error(running.get("/health/ready"), 503, "server_busy")["error"]
-
-
-def test_an_archive_of_unknown_files_shares_one_time_limit(running: Running, folder: Path) -> None:
-    """The first file takes all of it, so that no sniffer is called for the second."""
+def test_a_sniffer_that_hangs_is_not_called_again_for_the_same_archive(running: Running, folder: Path) -> None:
     archive = zip_files({name: f"hooked {folder / name}".encode() for name in ("busy-loop", "witness")})
     check_error(running.batch(archive, "stl"), 415, "unsupported_format")
     assert not (folder / "witness").exists()
@@ -172,7 +126,7 @@ PROGRAM = "from meshhub.cli import main; main()"
 def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
     """`meshhub serve` with plug-ins that misbehave as they are imported, and in hooks."""
     installed = folder / "installed"
-    codes = {"prints": "import os\nprint('printed')\nos.write(1, b'written')", "exits": "import os\nos._exit(0)"}
+    codes = {"prints": "import os\nprint('printed')\nos.write(1, b'written')", "quits": "raise SystemExit(0)"}
     for name, code in codes.items():
         (installed / f"{name}.py").write_text(code)
         install(installed, f"meshhub-{name}", **{name: name})
@@ -202,7 +156,7 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
 def test_the_service_survives_its_plugins(program: tuple[subprocess.Popen[bytes], str, Path]) -> None:
     process, url, folder = program
     with httpx.Client(base_url=url, timeout=300) as client:
-        assert "exits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}
+        assert "quits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}
         for name, status in (("witness", 200), ("exit-at-once", 415), ("segfault", 415), ("hang", 415)):
             files = {"file": ("nameless", f"hooked {folder / name}")}
             answer = client.post("/convert", files=files, data={"target": "stl"})
@@ -210,9 +164,9 @@ def test_the_service_survives_its_plugins(program: tuple[subprocess.Popen[bytes]
     assert (folder / "printed").read_bytes() == b""
 
     def hang() -> None:
-        data = {"target": "stl", "hooked_review": str(folder / "daemonize-and-hang")}
+        files = {"file": ("nameless", f"hooked {folder / 'daemonize-and-hang'}")}
         with contextlib.suppress(httpx.HTTPError):
-            httpx.post(f"{url}/convert", files={"file": ("a.hooked", "hooked")}, data=data, timeout=300)
+            httpx.post(f"{url}/convert", files=files, data={"target": "stl"}, timeout=300)
 
     threading.Thread(target=hang, daemon=True).start()
     wait_until((folder / "daemonize-and-hang").exists)

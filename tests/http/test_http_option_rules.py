@@ -16,9 +16,9 @@ from msgspec import Meta, Struct
 import coat
 from distributions import install
 from http_serving import check_error, serving
-from meshhub import LOCAL, InvalidOption, Operation, PluginError, Registry, Source, Stage, Target, hookimpl
-from meshhub.engine.hook_process import HookProcess
+from meshhub import LOCAL, InvalidOption, Isolated, Operation, PluginError, Registry, Source, Stage, Target, hookimpl
 from meshhub.model.chain import Request
+from meshhub.pipeline.hooks import Hooks
 from meshhub.supported import supported
 from models import brick, scene_of
 
@@ -45,17 +45,17 @@ ACCEPTED: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture(scope="module", params=["given", "installed"])
 def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """A registry that calls checks in this process, or in that of hooks."""
+    """A registry that calls checks in this process, or in a worker."""
     if request.param == "given":
         yield Registry([coat], entry_points=False)
         return
     if sys.platform == "win32":
-        pytest.skip("the process of hooks needs POSIX")
+        pytest.skip("the checks need POSIX")
     folder = tmp_path_factory.mktemp("installed")
     install(folder, "meshhub-coat", coat="coat")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
-        with Registry(hooks=HookProcess(hook_s=2)) as registry:
+        with Registry(engine=Isolated(workers=1), hooks=Hooks(hook_s=2)) as registry:
             yield registry
 
 
@@ -85,7 +85,7 @@ def test_the_options_of_a_writer_are_checked(registry: Registry) -> None:
 @pytest.mark.parametrize("mood", ["raise", "hang", "exit"])
 def test_a_broken_check_rejects_the_request(registry: Registry, mood: str) -> None:
     if not any(plugin.entry_point for plugin in registry.plugins) and mood != "raise":
-        pytest.skip("only the process of hooks contains it")
+        pytest.skip("only a worker contains it")
     with pytest.raises(PluginError, match=r"the check of options of plug-in 'coat' \(.*\) failed") as raised:
         registry.check_request(Request(target="stl", options={"coat_mood": mood, "coat_gray": 1}))
     assert "secret" not in raised.value.message

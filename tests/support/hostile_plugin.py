@@ -1,7 +1,8 @@
 """Plug-in that attacks its host in every known way; a line of the file selects the attack.
 
 `hostile read STEM` attacks in the reader, the options `misbehave_how` and `hostile_target` in the operation and writer.
-`HostileHooks` is a separate plug-in whose sniffer, review, grant and listener attack on request.
+`HostileHooks` is a separate plug-in whose sniffer, review, grant and listener attack on request. All but the sniffer
+run in the program, so they only hang or raise exceptions.
 STEM ends in the name of the attack, as in `/tmp/tests/fork-children`. The attack writes the ids of the processes that
 it starts to the file STEM, one per line.
 """
@@ -660,7 +661,8 @@ class MisbehaveOptions(Struct, frozen=True, kw_only=True):
 
 def run_attack(how: str) -> Any:
     pids = Path(how)
-    return ATTACKS[pids.name][1](pids)
+    function = HOOK_ATTACKS.get(pids.name) or ATTACKS[pids.name][1]
+    return function(pids)
 
 
 def read(source: Source, options: Struct) -> Any:
@@ -711,24 +713,12 @@ HOOKS = ("sniff", "review", "grants", "finished")
 GRANTS = "hostile-grants"
 """File in a folder of `sys.path`; each line has a caller's id, by which a grant selects its attack, and the attack."""
 
-HOOK_ATTACKS = (
-    "hang",
-    "busy-loop",
-    "ignore-signals",
-    "print-without-end",
-    "segfault",
-    "exit-at-once",
-    "exit-politely",
-    "raise-something",
-    "eat-arrays",
-    "fork-children",
-    "fork-children-and-crash",
-    "daemonize",
-    "daemonize-and-hang",
-    "scribble",
-    "hang-up",
-)
-"""Attacks that run in hooks."""
+HOOK_ATTACKS: dict[str, Callable[[Path], Any]] = {
+    "oversleep": lambda _: time.sleep(600),
+    "raise-something": ATTACKS["raise-something"][1],
+    "exit-politely": ATTACKS["exit-politely"][1],
+}
+"""Attacks of grants, reviews and listeners, which run in the program."""
 
 
 class HookedOptions(Struct, frozen=True, kw_only=True):

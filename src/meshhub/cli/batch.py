@@ -153,7 +153,7 @@ def convert_batch(
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
     engine = create_engine(flags.jobs, queue=None, method=None)
-    registry = registry.using(engine, bounded_hooks(registry, flags.timeout, method=None))
+    registry = registry.using(engine, bounded_hooks(flags.timeout))
     with registry, contextlib.ExitStack() as archives:
         conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
         batch = Batch(registry, to, output_dir, flags, options, identify_inputs(paths, conversions))

@@ -228,7 +228,7 @@ def _open_registry(
     ctx: click.Context, registry: Registry, timeout_s: float | None, options: dict[str, Any], outputs: _Outputs
 ) -> Callable[[str], Verdict]:
     """Return a function that checks a model on this machine, and writes the outputs of each."""
-    registry = registry.using(create_engine(1), bounded_hooks(registry, timeout_s))
+    registry = registry.using(create_engine(1), bounded_hooks(timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     return lambda path: outputs.run(registry, path, options, timeout_s)

@@ -27,13 +27,13 @@ def complete_files(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
 def complete_targets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats that can be written."""
-    writers = load_registry(probe=False).declarations.writers
+    writers = load_registry().declarations.writers
     return list_matches({writer.capability.format.id for writer in writers}, incomplete)
 
 
 def complete_sources(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats that can be read."""
-    readers = load_registry(probe=False).declarations.readers
+    readers = load_registry().declarations.readers
     return list_matches({reader.capability.format.id for reader in readers}, incomplete)
 
 
@@ -49,12 +49,12 @@ def complete_paths(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_plans(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the ids of the plans."""
-    return list_matches(set(load_registry(probe=False).plans), incomplete)
+    return list_matches(set(load_registry().plans), incomplete)
 
 
 def complete_recipes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names of the recipes; let the shell complete files if none matches."""
-    recipes = list_matches(set(load_registry(probe=False).recipes), incomplete)
+    recipes = list_matches(set(load_registry().recipes), incomplete)
     return recipes or complete_files(ctx, param, incomplete)
 
 

@@ -67,7 +67,7 @@ def _get_value(settings: Settings, name: str) -> Any:
 
 def _list_limits(settings: Settings) -> dict[str, Any]:
     """Return the limits of all plans by their names in the settings file. Raise InvalidSettings."""
-    plans = settings.in_force(load_registry(probe=True).plans)
+    plans = settings.in_force(load_registry().plans)
     return {f"plans.{plan.id}.{limit}": getattr(plan.limits, limit) for plan in plans.values() for limit in LIMITS}
 
 

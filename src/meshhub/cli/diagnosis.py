@@ -20,12 +20,12 @@ from msgspec import Struct
 
 from meshhub.cli.loading import load_registry
 from meshhub.cli.report_text import format_bytes
-from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.scratch import Scratch
 from meshhub.errors import MeshhubError, format_count
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.installing import describe_install
+from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings, load
 
@@ -139,7 +139,7 @@ def _find_version(name: str) -> str | None:
 def run_checks() -> Iterator[Check]:
     """Run every check, one after the other."""
     yield from _check_packages()
-    registry = load_registry(probe=True)
+    registry = load_registry()
     yield from _check_plugins(registry)
     yield _check_settings()
     yield from _check_cluster()
@@ -267,7 +267,7 @@ def _check_scratch() -> Check:
 
 def _check_conversions(registry: Registry) -> Iterator[Check]:
     """Convert a tetrahedron in a worker process, twice, because the second conversion finds a spare process."""
-    isolated = registry.using(Isolated(workers=1), HookProcess())
+    isolated = registry.using(Isolated(workers=1), Hooks())
     try:
         for name in ("conversion", "spare process"):
             started = time.monotonic()

@@ -13,7 +13,7 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.locale import headings, language, tr
 from meshhub.cli.paths import read_from
-from meshhub.cli.processes import bounded_hooks
+from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.report_text import FEATURES, translate
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
@@ -44,7 +44,7 @@ def explain(
     OUTPUT may be a file name, which need not exist, or only a format. With --plan, a conversion that
     the plan does not allow ends with the error that its customer gets.
     """
-    registry = registry.using(registry.engine, bounded_hooks(registry, _TIMEOUT_S))
+    registry = registry.using(create_engine(1), bounded_hooks(_TIMEOUT_S))
     click.get_current_context().call_on_close(registry.close)
     request = Request(target=PurePath(target).suffix or target, options=options)
     caller = _choose_caller(registry, plan)

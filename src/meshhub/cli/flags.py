@@ -88,18 +88,17 @@ class RegistryCommand(click.Command):
         return result
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; probe new plug-ins first, except for help and shell completion."""
+        """Parse the arguments, after the registry has added its flags."""
         if not set(args).isdisjoint(VERBOSE_FLAGS):
             # the imports of plug-ins, which precede the parsing of the flags, are also logged
             be_verbose(ctx)
-        only_lists = ctx.resilient_parsing or not set(args).isdisjoint((*ctx.help_option_names, HELP_ALL))
-        self.registry(probe=not only_lists)
+        self.registry()
         return super().parse_args(ctx, args)
 
-    def registry(self, *, probe: bool = False) -> Registry:
+    def registry(self) -> Registry:
         """Return the registry, which is built when flags are first needed."""
         if self._registry is None:
-            return self.attach(load_registry(probe=probe))
+            return self.attach(load_registry())
         return self._registry
 
     def attach(self, registry: Registry) -> Registry:

@@ -64,7 +64,7 @@ def inspect(
     is_several = len(paths) > 1 or is_folder(paths[0])
     files = [file for path in paths for file in list_inputs(registry, path)]
     limit = parse_timeout(timeout)
-    registry = registry.using(create_engine(1), bounded_hooks(registry, limit))
+    registry = registry.using(create_engine(1), bounded_hooks(limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     protocol = None if as_json or is_quiet() or picture == "no" else _choose_protocol(picture)

@@ -135,7 +135,7 @@ def wait(job_id: str, as_json: bool, server: str | None) -> None:
 @verbosity
 def result(job_id: str, output: str | None, force: bool, server: str | None) -> None:
     """Download the result of a job. Default: under its name, into this folder."""
-    registry = load_registry(probe=False)
+    registry = load_registry()
     with open_client(server) as client, suggesting_overwrite("--force"):
         job = client.get(job_id)
         # the service chooses the name, which is never a path

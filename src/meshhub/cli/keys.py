@@ -97,7 +97,7 @@ def create(
         raise InvalidOption("a publishable key needs an origin: use --publishable and --origin together")
     if bounds and not publishable:
         raise InvalidOption("only publishable keys have separate quotas; add --publishable and --origin")
-    plans = load_registry(probe=True).plans
+    plans = load_registry().plans
     if plan not in plans:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
     store = open_store()

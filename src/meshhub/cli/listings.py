@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-import msgspec
 
 from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
@@ -37,7 +36,7 @@ def _list_supported(registry: Registry, as_json: bool) -> Mapping[str, Any]:
 @verbosity
 def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with options."""
-    listed: dict[str, Any] = dict(_list_supported(load_registry(probe=False), as_json)["formats"])
+    listed: dict[str, Any] = dict(_list_supported(load_registry(), as_json)["formats"])
     if as_json:
         terminal.as_json(listed)
         return
@@ -75,7 +74,7 @@ def _mark_feature(feature: Mapping[str, Any]) -> str:
 @verbosity
 def operations(as_json: bool) -> None:
     """List the operations in the order in which they run."""
-    listed: list[Any] = list(_list_supported(load_registry(probe=False), as_json)["operations"])
+    listed: list[Any] = list(_list_supported(load_registry(), as_json)["operations"])
     if as_json:
         terminal.as_json(listed)
         return
@@ -97,7 +96,7 @@ def recipes(as_json: bool) -> None:
 
     `--recipe NAME` takes a listed one, and `--recipe FILE.toml` one in a file.
     """
-    registry = load_registry(probe=False)
+    registry = load_registry()
     listed: dict[str, Any] = dict(_list_supported(registry, as_json)["recipes"])
     if as_json:
         terminal.as_json(listed)
@@ -123,12 +122,9 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from meshhub.engine.plugin_records import PluginRecords
-
-    with contextlib.closing(load_registry(probe=True)) as registry:
+    with contextlib.closing(load_registry()) as registry:
         listed: dict[str, Any] = dict(supported(registry, LOCAL))
         disabled = [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.disabled_plugins]
-    listed["faults"] += msgspec.to_builtins(PluginRecords().faults())
     if as_json:
         terminal.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
     else:

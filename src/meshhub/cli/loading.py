@@ -1,4 +1,4 @@
-"""Load the plug-ins for a command; a broken one cannot end or block the command, or write to its output."""
+"""Load the plug-ins for a command; a broken one cannot write to the output of the command."""
 
 from __future__ import annotations
 
@@ -7,47 +7,21 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from meshhub.cli import terminal
 from meshhub.errors import printable
-from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.loading import DESCRIPTOR_OUTPUT, Fault, find_entry_points
 from meshhub.registry import Registry
 
-if TYPE_CHECKING:
-    from importlib import metadata
 
-
-class _RecordedHooks(Hooks):
-    """Hooks of a command that only lists: distributions with a recorded fault are left out, and none is probed."""
-
-    def refusal(self, point: metadata.EntryPoint) -> str:
-        """Return the recorded reason why an entry point must not be loaded, or ""."""
-        from meshhub.engine.plugin_records import PluginRecords
-
-        return PluginRecords().recorded_refusal(point)
-
-
-def load_registry(*, probe: bool) -> Registry:
-    """Load the plug-ins; their output goes to standard error.
-
-    Args:
-        probe: Whether to load each new version of a third-party distribution in a separate process first.
-    """
+def load_registry() -> Registry:
+    """Load the plug-ins; their output goes to standard error."""
     if not find_entry_points():
-        # built-in plug-ins need no probe, and print nothing
+        # built-in plug-ins print nothing
         with _collecting_later():
             return Registry(entry_points=False)
     with _output_to_stderr(), _collecting_later():
-        return Registry(hooks=_probing_hooks() if probe else _RecordedHooks())
-
-
-def _probing_hooks() -> Hooks:
-    from meshhub.engine.hook_process import HookProcess
-    from meshhub.engine.plugin_records import PluginRecords
-
-    return HookProcess(method="fork", records=PluginRecords())
+        return Registry()
 
 
 def print_faults(faults: tuple[Fault, ...]) -> None:

@@ -42,7 +42,7 @@ def _list_topics(registry: Registry) -> dict[str, list[OptionField]]:
 
 def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names of topics."""
-    return list_matches(_list_topics(load_registry(probe=False)), incomplete)
+    return list_matches(_list_topics(load_registry()), incomplete)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -61,7 +61,7 @@ def options(topic: str | None, as_json: bool) -> None:
     meshhub options step
     meshhub options --target-height-mm
     """
-    registry = load_registry(probe=False)
+    registry = load_registry()
     topics = _list_topics(registry)
     if topic is not None:
         fields = _find(registry, topics, topic)

@@ -64,7 +64,7 @@ def new(
     if not (reader or writer or operation or recipe or policy):
         raise click.UsageError("choose what the plug-in adds: --reader, --writer, --operation, --recipe or --policy")
     _check_names(parts)
-    _check_conflicts(load_registry(probe=False), parts)
+    _check_conflicts(load_registry(), parts)
     place = folder or Path(f"meshhub-{name}")
     _write_files(place, list_files(parts))
     terminal.inform(f"{place}: pip install -e . pytest, then pytest")

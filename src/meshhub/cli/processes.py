@@ -8,7 +8,6 @@ import click
 
 from meshhub.cli.verbosity import is_verbose
 from meshhub.pipeline.hooks import Hooks
-from meshhub.registry import Registry
 
 if TYPE_CHECKING:
     from meshhub.engine.isolated import Isolated
@@ -47,14 +46,6 @@ def create_engine(workers: int | None = None, *, queue: int | None = 64, method:
     return Isolated(workers=workers, queue=queue, limits=limits, method=method, log=worker_log())
 
 
-def bounded_hooks(registry: Registry, timeout_s: float | None, method: str | None = "fork") -> Hooks:
-    """Return a process for third parties' sniffers and hooks, each limited to `timeout_s` seconds.
-
-    Without a plug-in of a third party, return plain hooks, which need no process. `method` is the start method of
-    `Isolated`.
-    """
-    if not any(plugin.entry_point for plugin in registry.plugins):
-        return Hooks()
-    from meshhub.engine.hook_process import HookProcess
-
-    return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log(), has_details=True)
+def bounded_hooks(timeout_s: float | None) -> Hooks:
+    """Return hooks of which each is limited to `timeout_s` seconds."""
+    return Hooks(sniff_s=timeout_s, hook_s=timeout_s)

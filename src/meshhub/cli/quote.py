@@ -108,7 +108,7 @@ def _open_registry(
 ) -> Callable[[str], Quote]:
     """Return a function that quotes a model on this machine. Raises MeshhubError."""
     card = read_rates(rates) if rates is not None else None
-    registry = registry.using(create_engine(1), bounded_hooks(registry, timeout_s))
+    registry = registry.using(create_engine(1), bounded_hooks(timeout_s))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     return lambda path: registry.quote(read_from(path), rates=card, timeout=timeout_s, **options)

@@ -62,7 +62,7 @@ def render(
     limit = parse_timeout(timeout)
     if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
-    registry = registry.using(create_engine(1), bounded_hooks(registry, limit))
+    registry = registry.using(create_engine(1), bounded_hooks(limit))
     with terminal.errors_as_json(as_json), registry, suggesting_overwrite("--force"):
         check_distinct(model, picture)
         target = Target() if picture == STREAM else picture

@@ -63,7 +63,7 @@ def convert_single(
         terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
         return
     engine = create_engine(1)
-    registry = registry.using(engine, bounded_hooks(registry, flags.timeout))
+    registry = registry.using(engine, bounded_hooks(flags.timeout))
     try:
         with registry:
             if flags.dry_run:

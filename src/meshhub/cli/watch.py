@@ -183,7 +183,7 @@ def convert_arrivals(
     # a wrong option ends the command immediately, instead of failing in each conversion
     registry.check_request(Request(target=to, options=options))
     engine = create_engine(flags.jobs, queue=None, method=None)
-    registry = registry.using(engine, bounded_hooks(registry, flags.timeout, method=None))
+    registry = registry.using(engine, bounded_hooks(flags.timeout))
     watch = _Watch(folder, Batch(registry, to, output_dir, flags, options))
     terminal.inform(printable(f"watching {folder}; Ctrl-C or SIGTERM ends"))
     with registry, ThreadPoolExecutor(2 * engine.workers) as pool:

@@ -13,6 +13,7 @@ The parent's side of a worker process:
     worker_process      a started worker process: its pipe, how to kill it, how it ended
     spare_workers       workers that wait for their first task
     reserved_workers    idle workers that wait for another task of their caller
+    question_workers    workers that call sniffers and checks of options of installed plug-ins
     supervision         wait for the response of one worker: deadline, cancellation, crash, limits
     usage               measure files, memory and processes of a job against its limits
     descendants         find and kill every process that a job started
@@ -24,13 +25,6 @@ Inside a worker process:
     worker              receive tasks, run them, respond
     worker_state        state of a worker that one task could leave to the next
     limits              limits of one job, and how a process applies them to itself
-
-Hooks of installed plug-ins:
-    hook_process        call the hooks in one process with deadlines
-    hook_connection     the parent's side of that process
-    hook_worker         the child's side of that process
-    failures            hooks that are disabled because they failed
-    plugin_records      files that record which plug-ins can be loaded
 
 For the registry:
     run_options         keywords that its methods share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -18,11 +18,10 @@ from meshhub.model.progress import Listener, Send, reporting
 from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Result
 from meshhub.pipeline.fork_lock import IMPORTING
+from meshhub.pipeline.questions import Question, Reply
 
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
-"""Public id of the caller for whom hooks and tasks run; failures of hooks are counted by caller, and a worker may run
-several tasks of one caller. Default: unknown.
-"""
+"""Public id of the caller for whom tasks run; a worker may run several tasks of one caller. Default: unknown."""
 
 
 class Meter:
@@ -125,6 +124,15 @@ class Engine(Protocol):
             MeshhubError: Error of the task, or an EngineError: queue full, engine closed, deadline passed, crash, or
                 canceled.
             Exception: The callback for the progress raised it. No other exception is raised.
+        """
+
+    def ask(self, questions: Sequence[Question]) -> list[Reply]:
+        """Call code of plug-ins that a request needs before its chain is resolved: sniffers and checks of options.
+
+        Returns:
+            Reply to each question. If a call fails, the others are still made.
+        Raises:
+            EngineError: The engine is closed, or no process can be started.
         """
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from msgspec import structs
 
@@ -10,6 +11,7 @@ from meshhub.engine.contract import Cancel, Task, cancellation_error, deadline_e
 from meshhub.model.chain import Position
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.verdict import Result
+from meshhub.pipeline.questions import Question, Reply, answer_all
 
 
 class InProcess:
@@ -38,6 +40,10 @@ class InProcess:
             assert failure.__cause__ is not None
             raise failure.__cause__ from None
         return result
+
+    def ask(self, questions: Sequence[Question]) -> list[Reply]:
+        """Call code of plug-ins in this thread, without a deadline; see `Engine.ask`."""
+        return answer_all(questions)
 
     def close(self) -> None:
         """Do nothing: this engine holds no processes and no files."""

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from meshhub.engine.descendants import sweep_processes
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import REQUEST, Kind
 from meshhub.engine.process_start import Starter, leave_fork_server
+from meshhub.engine.question_workers import QuestionWorkers
 from meshhub.engine.reserved_workers import ReservedWorkers
 from meshhub.engine.results import stage_target, take_result
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
@@ -34,6 +35,7 @@ from meshhub.model.chain import BUILT_IN, Chain, Inspect, Write
 from meshhub.model.notes import Note
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.verdict import Result
+from meshhub.pipeline.questions import Question, Reply
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -102,9 +104,10 @@ class Isolated:
         has_fork_server = self._starter.method == "forkserver"
         self._spares = SpareWorkers(self._starter, self.workers if has_fork_server else 0)
         self._tasks_per_worker = tasks_per_worker if has_fork_server and sys.platform == "linux" else 1
+        self._questions = QuestionWorkers(self.workers, self._starter, self._spares)
         self._forget_tasks()
         # for a program that ends without closing the engine
-        weakref.finalize(self, _kill, self._workers, self._spares, self._reserved)
+        weakref.finalize(self, _kill, self._workers, self._spares, self._reserved, self._questions)
         _ENGINES.add(self)
 
     def start_ahead(self) -> None:
@@ -156,9 +159,15 @@ class Isolated:
             else:
                 self._clean_up_in_thread(job)
 
+    def ask(self, questions: Sequence[Question]) -> list[Reply]:
+        """Call code of plug-ins in a worker process that runs no tasks; see `Engine.ask`."""
+        with _report_busy():
+            return self._questions.ask(questions)
+
     def close(self) -> None:
         """Reject further tasks, kill all workers, and remove the folders of tasks."""
         self._slots.close()
+        self._questions.close()
         self._reserved.close()
         if self._cleaning is not None:
             self._cleaning.shutdown()
@@ -172,6 +181,7 @@ class Isolated:
         self._workers.clear()
         self._spares.forget()
         self._reserved.forget()
+        self._questions.forget()
         self._slots.forget_tasks()
         self._cleaning = _create_thread() if self._tasks_per_worker > 1 else None
         self._is_swept = False

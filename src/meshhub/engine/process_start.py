@@ -32,7 +32,7 @@ SINGLE_THREADED = {
     "MALLOC_ARENA_MAX": "2",
 }
 """Environment of the fork server, which must not have threads when it forks. Each further arena of glibc would take 64
-MB of the limited address space of a process: 16 threads of a hook process took half of it.
+MB of the limited address space of a process.
 """
 
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, Union
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from meshhub import errors
 from meshhub.engine import logs
@@ -28,6 +28,8 @@ from meshhub.errors import ErrorValue, MeshhubError, ModelTooComplex, PluginErro
 from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.declarations import load
+from meshhub.pipeline.questions import Question, Reply, answer
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -46,6 +48,12 @@ _FAULT_STATUS = 70
 
 MAX_ANSWER_BYTES = 8 << 20
 """Maximum bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
+
+_UNLIMITED_CPU_S = 1 << 30
+"""Processor seconds of a worker that answers questions."""
+
+_NOT_JSON = "returned a message that is not text"
+"""How a check of options failed whose error JSON cannot hold."""
 
 _MAX_RECORD_COUNT = 200
 """Maximum log records from one worker, because a plug-in that logs in a loop must not fill the log."""
@@ -103,8 +111,14 @@ class Assignment(Struct, frozen=True, kw_only=True):
     is_reusable: bool
 
 
+class Questions(Struct, frozen=True):
+    """Questions for a worker, which runs no task after them."""
+
+    items: tuple[Question, ...]
+
+
 def serve(connection: Pipe, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
-    """Receive tasks, run them and respond; never returns.
+    """Receive tasks or questions, run them and respond; never returns.
 
     A worker gets another task only if the last one succeeded and left the worker unchanged. Otherwise it waits until
     the parent kills its session. While the leader of a session lives, `killpg` of the parent cannot hit another
@@ -120,6 +134,8 @@ def serve(connection: Pipe, limits: Limits, mark: int, log_as: logs.Kind | None 
     state: WorkerState | None = None
     while True:
         assignment = _receive(connection)
+        if isinstance(assignment, Questions):
+            _answer_questions(connection, assignment, limits)
         try:
             if assignment.is_reusable and preloaded is not None and state is None:
                 preloaded.start_threads()
@@ -162,10 +178,34 @@ def _find_change(state: WorkerState) -> str:
     return change
 
 
-def _receive(connection: Pipe) -> Assignment:
+def _answer_questions(connection: Pipe, questions: Questions | Assignment, limits: Limits) -> NoReturn:
+    """Answer questions until the parent ends this process."""
+    # processor time adds up over days, and each question has a deadline
+    apply_limits(structs.replace(limits, cpu_seconds=_UNLIMITED_CPU_S))
+    while isinstance(questions, Questions):
+        for question in questions.items:
+            # the answer reports an import that fails
+            with contextlib.suppress(Exception, SystemExit):
+                load(question.code)
+            _send_reply(connection, Reply(has_begun=True))
+            _send_reply(connection, answer(question))
+        questions = _receive(connection)
+    os._exit(_FAULT_STATUS)
+
+
+def _send_reply(connection: Pipe, reply: Reply) -> None:
+    try:
+        encoded = msgspec.json.encode(reply)
+    except (TypeError, ValueError):
+        encoded = msgspec.json.encode(Reply(error=_NOT_JSON, summary=_NOT_JSON))
+    with contextlib.suppress(OSError):
+        connection.send_bytes(encoded)
+
+
+def _receive(connection: Pipe) -> Assignment | Questions:
     """Return the next assignment; end the process if the parent has ended or has no task for it."""
     try:
-        assignment: Assignment = pickle.loads(connection.recv_bytes())  # noqa: S301 - the parent sends it
+        assignment: Assignment | Questions = pickle.loads(connection.recv_bytes())  # noqa: S301 - the parent sends it
     except (EOFError, OSError):
         os._exit(0)
     except Exception:

@@ -108,7 +108,6 @@ class Metrics:
         """
         self._formats = frozenset((*registry.declarations.formats, PICTURE))
         self._paths = paths
-        self._hooks = registry.hooks
         self._collectors = CollectorRegistry()
         self.descriptions: list[MetricDescription] = []
         ProcessCollector(registry=self._collectors)
@@ -138,7 +137,6 @@ class Metrics:
         self._add_job_metrics()
         for name, (description, read) in gauges.items():
             self._add(Gauge, name, description).set_function(read)
-        self._hooks_off = self._add(Gauge, "meshhub_hooks_off", "Disabled hooks of plug-ins.", ("plugin", "hook"))
         # export 0 for events that have not occurred yet
         for kind in KILLS.values():
             self._kills.labels(kind)
@@ -200,9 +198,6 @@ class Metrics:
 
     def export(self) -> bytes:
         """Return all metrics in the Prometheus text format."""
-        self._hooks_off.clear()
-        for fault in self._hooks.faults:
-            self._hooks_off.labels(fault.plugin, fault.hook).set(1)
         return generate_latest(self._collectors)
 
     def count_request(self, path: str, status: int, bytes_in: int, bytes_out: int) -> None:

@@ -4,41 +4,68 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextvars import copy_context
+from functools import partial
+from typing import Any
 
 from msgspec import structs
 
 from meshhub.errors import PluginError, RequestRefused
 from meshhub.model.chain import Chain
-from meshhub.model.options import Value
+from meshhub.model.options import Value, has_check
 from meshhub.model.plans import Caller, Objection
 from meshhub.model.report import Report
 from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import Declared
-from meshhub.pipeline.identify import Sniff, sniff_here
-from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.option_class_check import check_here
+from meshhub.pipeline.fork_lock import ForkLock
+from meshhub.pipeline.hook_threads import LimitedCalls, ListenerThread, finish
+from meshhub.pipeline.identify import Sniff
+from meshhub.pipeline.loading import LISTENER, Plugin, Plugins
+from meshhub.pipeline.option_class_check import ask_problem, check_here, take_problem
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments
-
-if TYPE_CHECKING:
-    from importlib import metadata
+from meshhub.pipeline.questions import Ask
+from meshhub.pipeline.sniffers import Sniffers
 
 log = logging.getLogger(__name__)
 
+SNIFF_S = 1.0
+"""Seconds for a sniffer and all files of a request of the service."""
+
+HOOK_S = 2.0
+"""Seconds for one call of another hook of the service."""
+
+_STARTING = ForkLock(5)
+"""Held while the thread of a listener is started."""
+
 
 class Hooks:
-    """Calls the hooks of requests in this process, without a deadline.
+    """Calls the hooks of requests. Each registry has its own.
 
-    Each registry has its own. A subclass calls those of third parties in another process.
+    The engine calls sniffers and checks of options of installed plug-ins, because they see what callers send. All other
+    hooks, and those of built-ins and of plug-ins that a program passes, are called in this process.
     """
 
-    def attach(self, plugins: Plugins) -> None:
-        """Set the plug-ins whose hooks are called."""
-        self._plugins = plugins
+    def __init__(self, *, sniff_s: float | None = None, hook_s: float | None = None, has_details: bool = True) -> None:
+        """Set the time limits of the hooks of installed plug-ins.
 
-    def refusal(self, point: metadata.EntryPoint) -> str:  # noqa: ARG002
-        """Return why an entry point must not be loaded in this process, or ""."""
-        return ""
+        Args:
+            sniff_s: Seconds for a sniffer and all files of a request; None for no limit.
+            hook_s: Seconds for any other hook. Each is then called in a thread, and no result waits for a listener.
+                None: it is called in the calling thread, without a limit.
+            has_details: Whether notes have the texts of exceptions, which may contain paths and secrets.
+        """
+        self._sniff_s = sniff_s
+        self._hook_s = hook_s
+        self._has_details = has_details
+        self._calls = LimitedCalls()
+        self._listeners: dict[str, ListenerThread] = {}
+        self._is_closed = False
+
+    def attach(self, plugins: Plugins, ask: Ask) -> None:
+        """Set the plug-ins whose hooks are called, and where the engine calls sniffers and checks of options."""
+        self._plugins = plugins
+        self._ask = ask
+        self._installed = frozenset(plugin.name for plugin in plugins.loaded if plugin.entry_point)
 
     def is_implemented(self, hook: str) -> bool:
         """Return whether a plug-in implements a hook."""
@@ -53,7 +80,9 @@ class Hooks:
         for plugin in self._plugins.having(hook):
             try:
                 items, error = self._call_plugin(plugin, hook, arguments), None
-            except (Exception, SystemExit) as raised:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as raised:
                 items, error = [], raised
             yield plugin, items, error
 
@@ -92,28 +121,53 @@ class Hooks:
 
     def inform(self, report: Report) -> None:
         """Pass a report to the listeners of plug-ins."""
-        for plugin, _, error in self.call("meshhub_finished", report=report):
-            if error is not None:
-                log.error("the listener of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
+        for plugin in self._plugins.having(LISTENER):
+            inform = partial(self._inform_plugin, plugin, report)
+            if plugin.name not in self._installed or self._hook_s is None:
+                inform()
+            elif not self._is_closed and not self._listener(plugin.name).add(partial(copy_context().run, inform)):
+                log.error("the listener of plug-in %r is too slow; a report was dropped", plugin.name)
 
     def sniffing(self) -> Sniff:
         """Return a function that calls sniffers, for one request."""
-        return sniff_here
+        return Sniffers(self._installed, self._ask, self._sniff_s, has_details=self._has_details)
 
     def check_options(self, declared: Declared[Any], options: Mapping[str, Value]) -> None:
-        """Call the check of a capability's options. Raises InvalidOption, PluginError."""
-        check_here(declared, options)
-
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """Hooks that are not called for now."""
-        return ()
+        """Call the check of a capability's options. Raises InvalidOption, PluginError, EngineError."""
+        struct = declared.capability.options
+        if declared.plugin not in self._installed:
+            check_here(declared, options)
+        elif has_check(struct):
+            (reply,) = self._ask([ask_problem(struct, options, self._hook_s)])
+            take_problem(declared, reply)
 
     def close(self) -> None:
-        """End every process that was started."""
+        """Wait for the pending calls of listeners, for the time of one call at most."""
+        self._is_closed = True
+        finish([listener for listener in self._listeners.values() if listener.is_alive], self._hook_s)
+        self._listeners.clear()
 
     def _call_plugin(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
-        return self._plugins.call(plugin.name, hook, arguments)
+        call = partial(self._plugins.call, plugin.name, hook, arguments)
+        if plugin.name not in self._installed or self._hook_s is None:
+            return call()
+        return self._calls.call(plugin.name, self._hook_s, call)
+
+    def _inform_plugin(self, plugin: Plugin, report: Report) -> None:
+        try:
+            self._call_plugin(plugin, LISTENER, {"report": report})
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            log.error("the listener of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
+
+    def _listener(self, name: str) -> ListenerThread:
+        """Return the thread of a listener; start it for its first report."""
+        with _STARTING.held():
+            listener = self._listeners.get(name)
+            if listener is None or not listener.is_alive:
+                listener = self._listeners[name] = ListenerThread()
+        return listener
 
 
 def raise_objections(objections: Sequence[Objection]) -> None:

@@ -14,14 +14,9 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
 from meshhub.pipeline.foreign_files import name_foreign_file
-from meshhub.pipeline.plugin_errors import (
-    InvalidDeclaration,
-    describe_failure,
-    log_arguments,
-    show_value,
-    summarize_failure,
-)
+from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
 from meshhub.pipeline.program_scenes import SCENE_READER, SceneSource
+from meshhub.pipeline.questions import Question, Reply, answer
 
 log = logging.getLogger(__name__)
 
@@ -74,19 +69,22 @@ class _Match(NamedTuple):
 
 def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | SniffFailure]:
     """Call sniffers in this process."""
-    scores: list[int | SniffFailure] = []
-    for reader in readers:
-        sniffer = reader.capability.sniff or ""
-        try:
-            scores.append(score_of(sniffer, head, size))
-        except KeyboardInterrupt:
-            # perhaps that of the user
-            raise
-        except BaseException as error:
-            failure = SniffFailure(summarize_failure(error), describe_failure(error))
-            log.warning("the sniffer %r %s", sniffer, failure.details, exc_info=log_arguments(error))
-            scores.append(failure)
-    return scores
+    return [take_score(reader, answer(ask_score(reader, head, size))) for reader in readers]
+
+
+def ask_score(reader: Declared[Reader], head: bytes, size: int, timeout_s: float | None = None) -> Question:
+    """Return the question for the score of a reader."""
+    return Question("meshhub.pipeline.identify:score_of", reader.capability.sniff or "", (head, size), timeout_s)
+
+
+def take_score(reader: Declared[Reader], reply: Reply) -> int | SniffFailure:
+    """Return the score that a sniffer returned, or how it failed."""
+    if not reply.error:
+        score: int = reply.result
+        return score
+    traceback = f"\n{reply.traceback.rstrip()}" if reply.traceback and log.isEnabledFor(logging.DEBUG) else ""
+    log.warning("the sniffer of plug-in %r (%s) %s%s", reader.plugin, reader.origin, reply.error, traceback)
+    return SniffFailure(reply.summary, reply.error)
 
 
 def score_of(sniffer: str, head: bytes, size: int) -> int:

@@ -72,16 +72,14 @@ class Plugin(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """Defect of a plug-in, or of one of its declarations or hooks; the rest of the plug-in still works.
+    """Defect of a plug-in, or of one of its declarations; the rest of the plug-in still works.
 
     origin: its distribution and version; "built-in", "given" or "entry point" for a plug-in without one
-    hook:   the hook that is not called for now; "" for any other defect
     """
 
     plugin: str
     message: str
     origin: str = ""
-    hook: str = ""
 
 
 class Plugins:
@@ -96,7 +94,6 @@ class Plugins:
         *,
         entry_points: bool | Iterable[metadata.EntryPoint] = True,
         builtins: bool = True,
-        refusal: Callable[[metadata.EntryPoint], str] | None = None,
         disabled: Collection[str] = (),
     ) -> None:
         """Load the plug-ins; one that cannot be loaded becomes a fault.
@@ -105,7 +102,6 @@ class Plugins:
             given: Modules, objects or classes with hook implementations. Their own entry points are ignored.
             entry_points: Which to load; True means those of all installed distributions.
             builtins: Whether to load the plug-ins of `meshhub.builtin_plugins`.
-            refusal: Returns why an entry point must not be loaded, or "".
             disabled: Names of built-in and installed plug-ins that are not loaded.
         """
         self._disabled_names = disabled
@@ -121,7 +117,7 @@ class Plugins:
             self._load_builtins()
         if entry_points is True:
             entry_points = find_entry_points()
-        self._load_entry_points(entry_points or (), refusal)
+        self._load_entry_points(entry_points or ())
         for implementation in self._given:
             plugin = Plugin(_name_of(implementation), GIVEN)
             with self.guarding(plugin, "cannot be loaded"):
@@ -202,23 +198,14 @@ class Plugins:
                 continue
             self._load(Plugin(name, BUILT_IN), lambda name=name: importlib.import_module(f"{BUILTINS}.{name}"))  # type: ignore[misc]
 
-    def _load_entry_points(
-        self, points: Iterable[metadata.EntryPoint], refusal: Callable[[metadata.EntryPoint], str] | None
-    ) -> None:
+    def _load_entry_points(self, points: Iterable[metadata.EntryPoint]) -> None:
         unique = {
             (point.name, point.value): point
             for point in sorted(points)
             if not self._is_given(point) and not self._leave_out(Plugin(point.name, origin_of(point), point.value))
         }
-        # probe all before loading any, because a probe may fork, and a loaded plug-in may have started threads
-        reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
         for (name, value), point in sorted(unique.items()):
-            plugin = Plugin(name, origin_of(point), value)
-            reason = reasons[name, value]
-            if reason:
-                self.add_fault(plugin, reason)
-            else:
-                self._load(plugin, partial(_load_entry_point, point))
+            self._load(Plugin(name, origin_of(point), value), partial(_load_entry_point, point))
 
     def _is_given(self, point: metadata.EntryPoint) -> bool:
         """Return whether the program passes the plug-in of an entry point itself, as the tests of a plug-in do."""

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from litestar import get
 
-from meshhub.errors import ServerBusy, ShuttingDown
+from meshhub.errors import ShuttingDown
 from meshhub.http.endpoints.access import PUBLIC
 from meshhub.http.state import AnyRequest, state_of
 
@@ -26,19 +26,14 @@ async def live() -> Health:
 
 @get("/health/ready", opt=PUBLIC)
 async def ready(request: AnyRequest) -> Health:
-    """Check that the service accepts requests, has disk for uploads, converts a cube, and can review requests.
+    """Check that the service accepts requests, has disk for uploads, and converts a cube.
 
-    `faults` lists the disabled hooks of plug-ins, and reports if no worker of a cluster runs. Without reviews, every
-    conversion would be rejected; without workers, jobs are accepted and wait.
+    `faults` reports if no worker of a cluster runs; jobs are then accepted and wait.
     """
     state = state_of(request)
     if state.resources.is_closing:
         raise ShuttingDown("the service is shutting down; send requests to another instance")
     state.resources.disk.check()
     await state.probe.check()
-    disabled = state.registry.hooks.faults
-    faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in disabled]
-    if any(fault.hook == "meshhub_review" for fault in disabled):
-        raise ServerBusy(f"requests cannot be reviewed now; {'; '.join(faults)}")
-    faults += state.jobs.runner.faults
+    faults = [*state.jobs.runner.faults]
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}

@@ -10,10 +10,8 @@ import msgspec
 from litestar.exceptions import HTTPException
 
 from meshhub.engine.contract import Engine
-from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.limits import Limits as WorkerLimits
-from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import InvalidSettings, MeshhubError
 from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.failed_keys import FailedKeys
@@ -59,6 +57,7 @@ from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.model.chain import Request
 from meshhub.model.plans import Plan
+from meshhub.pipeline.hooks import HOOK_S, SNIFF_S, Hooks
 from meshhub.pipeline.rates import RateCard, read_rates
 from meshhub.registry import Registry
 from meshhub.service.jobs.opening import open_files, open_store
@@ -112,9 +111,9 @@ def create_engine(settings: Settings) -> Isolated:
     )
 
 
-def create_hook_process(settings: Settings) -> HookProcess:
-    """Return the process for hooks of third-party plug-ins, with deadlines; it probes plug-ins first."""
-    return HookProcess(folder=settings.temporary_folder, log=settings.log, records=PluginRecords())
+def create_hooks() -> Hooks:
+    """Return the limits of the hooks of installed plug-ins; callers do not see the texts of their exceptions."""
+    return Hooks(sniff_s=SNIFF_S, hook_s=HOOK_S, has_details=False)
 
 
 def create_app(
@@ -128,9 +127,8 @@ def create_app(
 
     Args:
         settings: Default: from the environment.
-        registry: Default: built-in and installed plug-ins, with hooks of third parties in a separate process. A
-            registry that is passed converts on its own engine, and runs hooks where it is configured to (default: in
-            this process, without a deadline).
+        registry: Default: built-in and installed plug-ins, with time limits for hooks. A registry that is passed
+            converts on its own engine, and has its own limits (default: none).
         keys: Default: the store that the settings name.
         engine: Engine of the default registry. Default: a process for every conversion.
     Returns:
@@ -144,7 +142,7 @@ def create_app(
     owns_registry, owns_keys = registry is None, keys is None
     registry = registry or Registry(
         engine=engine or create_engine(settings),
-        hooks=create_hook_process(settings),
+        hooks=create_hooks(),
         disabled=settings.disabled_plugins,
     )
     state = _create_state(settings, registry, keys)

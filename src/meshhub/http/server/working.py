@@ -22,7 +22,7 @@ from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.metrics import Metrics
-from meshhub.http.server.app import create_engine, create_hook_process
+from meshhub.http.server.app import create_engine, create_hooks
 from meshhub.http.server.connections import Peers
 from meshhub.http.server.memory import freeze_objects, use_one_heap
 from meshhub.http.server.probe_app import serve_probes
@@ -74,7 +74,7 @@ class _Worker:
     def __init__(self, settings: Settings, registry: Registry | None) -> None:
         self._settings = settings
         self._registry = registry or Registry(
-            engine=create_engine(settings), hooks=create_hook_process(settings), disabled=settings.disabled_plugins
+            engine=create_engine(settings), hooks=create_hooks(), disabled=settings.disabled_plugins
         )
         plans = settings.in_force(self._registry.plans)
         # the database decides how many jobs run in parallel
