@@ -43,7 +43,7 @@ _STARTING = ForkLock(1)
 and Python's own record of this process."""
 
 Target = Callable[..., None]
-"""Function that a process runs; it takes a pipe, the limits, a mark, the log format, and further arguments."""
+"""Function that a process runs; it takes a pipe, the limits, a mark and the log format."""
 
 
 class Starter:
@@ -64,7 +64,6 @@ class Starter:
     def start(
         self,
         target: Target,
-        arguments: tuple[object, ...] = (),
         *,
         with_main: bool = False,
         with_libraries: bool = False,
@@ -73,7 +72,6 @@ class Starter:
 
         Args:
             target: Function to run.
-            arguments: Further arguments of the function.
             with_main: Import the main program in the process.
             with_libraries: Let the fork server import large libraries once for all such processes.
         Raises:
@@ -81,7 +79,7 @@ class Starter:
             OSError, EOFError: No process can be started now.
         """
         mark = new_mark()
-        own = (self._limits, mark, self._log, *arguments)
+        own = (self._limits, mark, self._log)
         with _STARTING.held(), _explaining_refusal():
             if self.method == "fork":
                 with set_environment(SINGLE_THREADED), block_interrupt():

@@ -129,7 +129,7 @@ def serve(connection: Pipe, limits: Limits, mark: int, log_as: logs.Kind | None 
         mark: Number that marks the processes of this job.
         log_as: Format of the log; None for no log.
     """
-    settle(mark, log_as)
+    _settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
     state: WorkerState | None = None
     while True:
@@ -232,7 +232,7 @@ def _perform(assignment: Assignment, connection: Pipe) -> Answer:
             os.environ["TMPDIR"] = previous
 
 
-def settle(mark: int, log_as: logs.Kind | None) -> None:
+def _settle(mark: int, log_as: logs.Kind | None) -> None:
     """Let this process end with its parent, mark it, and redirect its output to the log or discard it."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError):

@@ -225,10 +225,9 @@ def checked_score(score: object) -> int:
     """
     # True is an answer to another question, and would be a score of 1
     if not isinstance(score, bool) and isinstance(score, SupportsIndex):
-        # once: the method of another class may return another number each time
         number = operator.index(score)
         if number in SCORES:
-            return int(number)
+            return number
     raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
 
 

@@ -109,8 +109,11 @@ class _Collector:
             with self._plugins.guarding(plugin, f"{hook} failed"):
                 items = self._plugins.call(plugin.name, hook, {})
             for item in items:
-                with self._plugins.guarding(plugin, subject_of(kind, item) or hook):
-                    add(plugin, item if _is_tested(plugin) else check_declaration(kind, item))
+                # a declaration may be of a class of the plug-in, whose properties are its code
+                with self._plugins.guarding(plugin, hook):
+                    subject = subject_of(kind, item) or hook
+                    with self._plugins.guarding(plugin, subject):
+                        add(plugin, item if _is_tested(plugin) else check_declaration(kind, item))
 
     def _check_rules(self, all_declared: Iterable[Declared[Any]]) -> None:
         """Add a fault for each rule that names an option which no plug-in declares."""

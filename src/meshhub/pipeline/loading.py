@@ -315,10 +315,8 @@ def _load_entry_point(point: metadata.EntryPoint) -> object:
 
 def _name_of(implementation: object) -> str:
     """Return the name of a module or class, or that of an object's type."""
-    name = None
-    with contextlib.suppress(Exception):
-        name = getattr(implementation, "__name__", None)
-    return name if type(name) is str and name else name_type(implementation)
+    name = getattr(implementation, "__name__", None)
+    return name if isinstance(name, str) and name else name_type(implementation)
 
 
 def _package_of(implementation: object) -> str:

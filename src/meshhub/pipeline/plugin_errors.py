@@ -1,4 +1,4 @@
-"""Descriptions of faults of a plug-in, which are safe even if formatting its exceptions and values fails."""
+"""Descriptions of faults of a plug-in, which do not fail if the text of an exception or a value does."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def describe_error(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
     # the text of an exception is code of the plug-in, too
-    except BaseException as failure:
+    except Exception as failure:
         text = f"its text cannot be read ({name_type(failure)})"
     place = _find_place(error)
-    if issubclass(type(error), InvalidDeclaration) or (issubclass(type(error), MeshhubError) and not place):
+    if isinstance(error, InvalidDeclaration) or (isinstance(error, MeshhubError) and not place):
         return printable(text)
     words = (name_type(error), f": {text[:MAX_TEXT_CHARS]}" if text else "", f" ({place})" if place else "")
     return printable("".join(words))
@@ -54,12 +54,12 @@ def describe_error(error: BaseException) -> str:
 
 def describe_failure(error: BaseException) -> str:
     """Describe how a function of a plug-in failed, as a predicate: "raised KeyError: 'x' (acme.py:3)"."""
-    return describe_error(error) if issubclass(type(error), InvalidDeclaration) else f"raised {describe_error(error)}"
+    return describe_error(error) if isinstance(error, InvalidDeclaration) else f"raised {describe_error(error)}"
 
 
 def summarize_failure(error: BaseException) -> str:
     """Describe how a function of a plug-in failed, without the text of its exception: "raised KeyError"."""
-    if issubclass(type(error), InvalidDeclaration):
+    if isinstance(error, InvalidDeclaration):
         return describe_error(error)
     return printable(f"raised {name_type(error)}")
 
@@ -87,18 +87,14 @@ def show_value(value: object) -> str:
         with contextlib.suppress(Exception):
             text = _REPR.repr(value)
             return printable(text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…")
-    if issubclass(kind, type):
-        return f"the class {_read_name(value)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "a function" if issubclass(kind, _FUNCTIONS) else f"an object of type {name_type(value)}"
 
 
 def name_type(value: object) -> str:
-    """Return the name of a value's type; a metaclass cannot change it."""
-    return _read_name(type(value))
-
-
-def _read_name(kind: object) -> str:
-    return str(type.__dict__["__name__"].__get__(kind))
+    """Return the name of a value's type."""
+    return type(value).__name__
 
 
 def _find_place(error: BaseException) -> str:
