@@ -88,7 +88,6 @@ class Nodes:
         self._environment = {
             **os.environ,
             "XDG_DATA_HOME": str(folder / "data"),
-            "XDG_CACHE_HOME": str(folder / "cache"),
             "MESHHUB_WORKERS": "1",
             "MESHHUB_JOBS_FOLDER": str(folder / "jobs"),
             **({"MESHHUB_JOBS_DATABASE_URL": database_url} if database_url else {}),

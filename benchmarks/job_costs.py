@@ -73,7 +73,7 @@ def main() -> None:
     """Measure all jobs and print the table."""
     limits = ("REQUESTS_PER_MINUTE", "JOB_REQUESTS_PER_MINUTE", "MAX_UNFINISHED_JOBS", "MAX_FILE_BYTES")
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_DATA_HOME": folder, "XDG_CACHE_HOME": folder, "TMPDIR": folder}
+        environment = {**os.environ, "XDG_DATA_HOME": folder, "TMPDIR": folder}
         environment |= {f"MESHHUB_PLAN_FREE_{limit}": "none" for limit in (*limits, "MAX_REQUEST_BYTES")}
         command = [sys.executable, "-m", "meshhub", "serve", "--port", "0", "--workers", "2"]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:

@@ -88,7 +88,7 @@ def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
     else:
         environment["PYTHONPATH"] = os.fspath(source_folder)
     with tempfile.TemporaryDirectory() as folder:
-        environment |= {"XDG_DATA_HOME": folder, "XDG_CACHE_HOME": folder, "TMPDIR": folder}
+        environment |= {"XDG_DATA_HOME": folder, "TMPDIR": folder}
         start = time.perf_counter()
         process = subprocess.Popen(
             command,

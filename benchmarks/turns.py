@@ -47,7 +47,6 @@ def serve(source_folder: Path) -> Iterator[str]:
             **os.environ,
             "PYTHONPATH": os.fspath(source_folder),
             "XDG_DATA_HOME": folder,
-            "XDG_CACHE_HOME": folder,
             "MESHHUB_WORKERS": "2",
             "MESHHUB_TRUSTED_PROXIES": "127.0.0.1",
             "MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE": "none",

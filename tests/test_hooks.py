@@ -244,15 +244,15 @@ def test_a_forked_child_calls_hooks_with_its_own_worker_and_threads(distribution
 # the command line
 
 
-def meshhub_bytes(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path]), "XDG_CACHE_HOME": str(cache)}
+def meshhub_bytes(*arguments: str, path: Path) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path])}
     return subprocess.run(
         [sys.executable, "-m", "meshhub", *arguments], env=environment, capture_output=True, timeout=300
     )
 
 
-def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    result = meshhub_bytes(*arguments, path=path, cache=cache)
+def meshhub(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
+    result = meshhub_bytes(*arguments, path=path)
     return subprocess.CompletedProcess(result.args, result.returncode, result.stdout.decode(), result.stderr.decode())
 
 
@@ -278,7 +278,7 @@ def test_the_command_line_survives_a_misbehaving_sniffer(
         "explain": ("explain", str(source), "stl"),
         "batch": ("convert", str(source), "--to", "stl", "--output-dir", str(tmp_path / "to"), "--timeout", "1"),
     }[command]
-    result = meshhub(*arguments, path=distribution, cache=tmp_path)
+    result = meshhub(*arguments, path=distribution)
     assert result.returncode == (1 if command == "batch" else 2), result.stderr
     # tables wrap lines
     output = re.sub(r"\s+", "", result.stderr + result.stdout)
@@ -292,7 +292,7 @@ def test_the_command_line_converts_by_the_extension_if_a_sniffer_fails(
 ) -> None:
     source, out = tmp_path / "a.hooked", tmp_path / "out.stl"
     source.write_text(f"hooked {tmp_path / name}")
-    result = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
+    result = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution)
     assert (result.returncode, out.is_file()) == (0, True), result.stderr
     assert "[sniffer_failed]" in result.stderr
 
@@ -309,12 +309,12 @@ def test_verbose_shows_the_traceback_of_a_plugin(distribution: Path, tmp_path: P
     (tmp_path / "a.failing").touch()
     (tmp_path / "a.failing").write_text("x")
     source, out = str(tmp_path / "a.failing"), tmp_path / "to"
-    quiet = meshhub("convert", source, str(tmp_path / "a.stl"), path=distribution, cache=tmp_path)
+    quiet = meshhub("convert", source, str(tmp_path / "a.stl"), path=distribution)
     assert "KeyError: 'in the plug-in' (failing.py:3)" in " ".join(quiet.stderr.split())
     assert "Traceback" not in quiet.stderr
     assert "file may be damaged" not in quiet.stderr
     for arguments in ((source, str(tmp_path / "a.stl")), (source, "--to", "stl", "--output-dir", str(out))):
-        loud = meshhub("-v", "convert", *arguments, path=distribution, cache=tmp_path)
+        loud = meshhub("-v", "convert", *arguments, path=distribution)
         traceback = re.search(r"^Traceback.*?^KeyError: 'in the plug-in'", loud.stderr, re.MULTILINE | re.DOTALL)
         assert traceback is not None
         assert re.findall(r'File "(?:.*/)?(.*)"', traceback[0]) == ["failing.py"]
@@ -344,25 +344,25 @@ def broken(tmp_path: Path) -> Path:
 def test_the_command_line_survives_imports_and_names_the_distribution(broken: Path, tmp_path: Path) -> None:
     source = tmp_path / "a.stl"
     source.write_bytes(sphere_stl(1))
-    plain = meshhub_bytes("convert", str(source), "-", "--to", "ply", "-q", path=tmp_path, cache=tmp_path / "none")
-    piped = meshhub_bytes("convert", str(source), "-", "--to", "ply", path=broken, cache=tmp_path / "cache")
+    plain = meshhub_bytes("convert", str(source), "-", "--to", "ply", "-q", path=tmp_path)
+    piped = meshhub_bytes("convert", str(source), "-", "--to", "ply", path=broken)
     assert piped.returncode == 0, piped.stderr
     assert piped.stdout == plain.stdout
     for name in ("raises", "quits", "declares"):
         assert f"fault: {name} (meshhub-{name} 1.2): ".encode() in piped.stderr, name
     assert b"fault: noisy (meshhub-noisy 1.2): prints 'printed' on standard output" in b" ".join(piped.stderr.split())
     for arguments in (("inspect", str(source), "--json"), ("explain", str(source), "ply"), ("plugins",), ("formats",)):
-        result = meshhub(*arguments, path=broken, cache=tmp_path / "cache")
+        result = meshhub(*arguments, path=broken)
         assert result.returncode == (1 if arguments == ("plugins",) else 0), result.stderr
         assert ("fault: raises" in result.stderr) == (arguments != ("formats",))
         assert "written" not in result.stdout
-    assert "stl" in meshhub("convert", "--help-all", path=broken, cache=tmp_path / "cache").stdout.lower()
+    assert "stl" in meshhub("convert", "--help-all", path=broken).stdout.lower()
 
 
 def test_verbose_shows_the_traceback_of_an_import(broken: Path, tmp_path: Path) -> None:
     (broken / "broken_noisy.py").write_text("")
     for verbose in ((), ("-v",)):
-        result = meshhub(*verbose, "plugins", path=broken, cache=tmp_path / "cache")
+        result = meshhub(*verbose, "plugins", path=broken)
         assert result.returncode == 1
         assert ("Traceback" in result.stderr) == bool(verbose)
         assert (", in meshhub_readers" in result.stderr) == bool(verbose)

@@ -38,7 +38,7 @@ def run(folder: Path, *arguments: str, path: str = "") -> subprocess.CompletedPr
         text=True,
         timeout=600,
         check=False,
-        env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
     )
 
 

@@ -250,7 +250,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(tmp_path / "site"), str(SUPPORT))),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "TERM": "xterm",
         "COLUMNS": "100",
     }

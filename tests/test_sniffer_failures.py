@@ -97,7 +97,6 @@ def test_verbose_shows_the_traceback_of_a_sniffer_alone(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
     for verbose in ((), ("-v",)):
         command = [sys.executable, "-m", "meshhub", *verbose, "explain", "a.stl", "obj"]

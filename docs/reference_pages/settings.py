@@ -22,7 +22,6 @@ choose."""
 
 OTHER_VARIABLES = (
     ("XDG_DATA_HOME", "Folder for user data. The SQLite file with the API keys lies in `meshhub` below it."),
-    ("XDG_CACHE_HOME", "Folder for caches. The results of import probes of plug-ins lie below it."),
     ("TMPDIR", "Temporary folder of the system; the default of `temporary_folder`."),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "Address that receives traces (extra `opentelemetry`); no traces by default."),
 )

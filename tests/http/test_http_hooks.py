@@ -133,7 +133,6 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(installed), *sys.path]),
-        "XDG_CACHE_HOME": str(folder / "cache"),
         "MESHHUB_DATABASE_URL": f"sqlite:///{folder / 'keys.sqlite3'}",
         "MESHHUB_TEMPORARY_FOLDER": str(folder),
         "TMPDIR": str(folder),

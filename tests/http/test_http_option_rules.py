@@ -137,7 +137,7 @@ def run_command(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[
         text=True,
         cwd=tmp_path,
         check=False,
-        env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
     )
 
 

@@ -42,7 +42,6 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join((str(folder / "site"), str(SUPPORT))),
-            "XDG_CACHE_HOME": str(folder / "cache"),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "COLUMNS": "200",
             **variables,
