@@ -1,10 +1,11 @@
 """Check generated shapes whose defects are known, and count what is found.
 
-Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose] [--printed | --speed | --thickness]
+Usage: python benchmarks/check.py [--cases 60] [--seed 0] [--csv FILE] [--verbose]
+           [--printed [--twins-every 1] | --speed | --thickness]
 
 With --printed, real parts that print well as they stand (folder `../printed` beside MESHHUB_CORPUS) are checked, and
 bad twins of them, each with one defect at a known place: how many parts are ready, and in how many twins the defect is
-found at its place.
+found at its place. With --twins-every 2, only every second part has twins.
 
 With --speed, all checks run on models of a million triangles, each in its own process: seconds of each check, and
 seconds, processor time and memory of all of them.
@@ -44,7 +45,7 @@ from meshhub.model.scene import Float64
 from meshhub.model.verdict import Verdict
 from meshhub.toolkit.geometry import welded
 from meshhub.toolkit.thickness import OppositeSides, sample_evenly
-from printed_parts import TWIN_CODES, Twin, list_parts, make_twins, read_solid
+from printed_parts import TWIN_CHECKS, TWIN_CODES, Twin, list_parts, make_twins, read_solid
 from reduction import make_sphere
 
 WALL_MM, GAP_MM, BRIDGE_MM, REACH_MM = 0.6, 0.2, 30.0, 3.6
@@ -582,18 +583,27 @@ def judge(registry: Registry, kind: Kind, count: int, random: Random, *, verbose
     return Tally(bad_count, found_count, good_count, alarm_count, errors)
 
 
-def check_part(job: tuple[str, Path]) -> tuple[str, str, float, list[tuple[str, bool]]]:
-    """Check a part and its twins; return its name, verdict and support in g, and which kinds of defects are found."""
-    name, path = job
+def check_part(job: tuple[str, Path, bool]) -> tuple[str, str, float, list[tuple[str, bool]]]:
+    """Check a part and its twins; return its name, verdict and support in g, and which kinds of defects are found.
+
+    Args:
+        job: Name, file, and whether the part has twins.
+    """
+    name, path, has_twins = job
     with Registry(entry_points=False) as registry:
         verdict = registry.check(path)
         support = verdict.estimate.support_weight_g if verdict.estimate is not None else 0.0
-        solid = read_solid(registry, path)
+        solid = read_solid(registry, path) if has_twins else None
         twins = []
         if solid is not None:
             # the seed depends on the part alone, not on the others
             for kind, twin in make_twins(solid, np.random.default_rng(zlib.crc32(name.encode()))):
-                answer = registry.check(as_scene((twin.solid,)), skip_checks="estimate,cups")
+                scene = as_scene((twin.solid,))
+                if twin.center is None:
+                    answer = registry.check(scene, skip_checks="estimate,cups")
+                else:
+                    # checks do not depend on each other, so that one is enough for a defect with a place
+                    answer = registry.check(scene, checks=TWIN_CHECKS[kind])
                 twins.append((kind, is_found(kind, twin, answer)))
     return name, verdict.verdict, support, twins
 
@@ -608,10 +618,16 @@ def is_found(kind: str, twin: Twin, verdict: Verdict) -> bool:
     return any(float(np.linalg.norm(place - center)) <= twin.radius for place in places)
 
 
-def measure_printed(folder: Path, path: Path | None, *, verbose: bool) -> None:
-    """Print and write how many parts are ready, and how many defects of their twins are found."""
+def measure_printed(folder: Path, path: Path | None, every: int, *, verbose: bool) -> None:
+    """Print and write how many parts are ready, and how many defects of the twins of every so many are found."""
+    jobs = [(name, part, number % every == 0) for number, (name, part) in enumerate(list_parts(folder))]
+    parts = []
     with multiprocessing.get_context("spawn").Pool() as pool:
-        parts = pool.map(check_part, list_parts(folder), chunksize=1)
+        for name, verdict, support, twins in pool.imap(check_part, jobs):
+            parts.append((name, verdict, support, twins))
+            missed = [kind for kind, is_right in twins if not is_right]
+            if verbose and (verdict != "ready" or missed):
+                print(f"  {name}: {verdict}, missed: {', '.join(missed) or 'none'}", flush=True)
     verdicts = [verdict for _, verdict, _, _ in parts]
     rows: list[tuple[str, int, int, int, int]] = [
         ("parts as they stand", len(parts), verdicts.count("ready"), verdicts.count("will_not_print"),
@@ -622,11 +638,6 @@ def measure_printed(folder: Path, path: Path | None, *, verbose: bool) -> None:
         rows.append((kind, len(found), sum(found), 0, 0))
     for row in rows:
         print(*row, sep="\t")
-    if verbose:
-        for name, verdict, _, twins in parts:
-            missed = [kind for kind, is_right in twins if not is_right]
-            if verdict != "ready" or missed:
-                print(f"  {name}: {verdict}, missed: {', '.join(missed) or 'none'}")
     if path is not None:
         write_csv(path, ("models", "count", "right", "will_not_print", "with_support"), rows)
 
@@ -639,12 +650,13 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file to write the rows to")
     parser.add_argument("--verbose", action="store_true", help="print each wrong answer")
     parser.add_argument("--printed", action="store_true", help="check parts that print well, and bad twins of them")
+    parser.add_argument("--twins-every", type=int, default=1, help="of how many printed parts one has bad twins")
     parser.add_argument("--speed", action="store_true", help="time checks of large models instead")
     parser.add_argument("--thickness", action="store_true", help="compare the thickness of real parts instead")
     arguments = parser.parse_args()
     if arguments.printed:
         folder = Path(os.environ["MESHHUB_CORPUS"]).parent / "printed"
-        measure_printed(folder, arguments.csv, verbose=arguments.verbose)
+        measure_printed(folder, arguments.csv, arguments.twins_every, verbose=arguments.verbose)
     elif arguments.speed:
         measure_speed(arguments.csv)
     elif arguments.thickness:

@@ -175,3 +175,12 @@ TWIN_CODES: dict[str, frozenset[str]] = {
     "scaled to 1 m": frozenset({"does_not_fit"}),
 }
 """Codes of which one must be found in a twin of each kind."""
+
+TWIN_CHECKS = {
+    "wall of 0.3 mm": "walls",
+    "pin of 0.4 mm": "walls",
+    "gap of 0.1 mm": "gaps",
+    "floating block": "islands",
+    "overhang of 30 mm": "overhangs",
+}
+"""Checks that find defects with a place."""
