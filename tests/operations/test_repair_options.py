@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import trimesh
 
+from meshhub import Progress, Registry
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.operation import run
 from meshhub.errors import ModelTooComplex
@@ -69,6 +70,23 @@ def test_overlapping_bodies_become_one() -> None:
     assert total(result) == pytest.approx(2000 - 5 * 7 * 8)
     assert count_bodies(result) == remarks.figures["bodies_after"] == 1
     assert remarks.figures["self_intersections_united"] == 1
+
+
+def test_progress_is_reported_before_bodies_are_united(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A union reports no progress, so that its caller decides before it begins."""
+    monkeypatch.setattr("meshhub.model.progress.MIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr("meshhub.builtin_plugins.repair.operation.unite_bodies", lambda *_: pytest.fail("has begun"))
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.kind == "operation" and progress.fraction is not None:
+            raise StoppedError
+
+    boxes = scene_of(join(brick(), move_mesh(brick(), 1, 0, 0)))
+    with Registry(entry_points=False) as registry, pytest.raises(StoppedError):
+        registry.convert_bytes(boxes, "stl", repair=True, repair_self_intersections=True, progress=stop)
 
 
 def test_cavities_stay_where_bodies_are_united() -> None:

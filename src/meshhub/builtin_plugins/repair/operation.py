@@ -22,7 +22,7 @@ from meshhub.builtin_plugins.repair.wrap import wrap_mesh
 from meshhub.errors import format_count, format_number
 from meshhub.model.destination import get_destination
 from meshhub.model.notes import did, note
-from meshhub.model.progress import track
+from meshhub.model.progress import advance, portion, track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import bounds, transformed, welded
@@ -44,6 +44,9 @@ FIGURES = (
 
 MAX_SHRINKING_RATIO = 0.99
 """Ratio of a side of a part after its repair to that before, below which the part has lost something visible."""
+
+FIRST_RATIO, BODIES_RATIO = 0.5, 0.8
+"""Shares of the work on a part at which the second stage and changes of bodies begin, which report no progress."""
 
 SOLID_FIGURES = ("inner_faces_removed", "inner_shells_removed", "floating_shells_removed")
 """Figures of `repair_solid`."""
@@ -121,6 +124,7 @@ def _change_bodies(
     scene: Scene, index: int, parts: list[Part], result: RepairedMesh, options: RepairOptions, tally: Counter[str]
 ) -> RepairedMesh:
     """Apply the options beyond a plain repair to a repaired mesh, and measure it again if that changes it."""
+    advance(BODIES_RATIO)
     original, mesh = scene.meshes[index], result.mesh
     name = _describe(original, parts, index)
     if options.repair_fragments_mm is not None:
@@ -190,7 +194,8 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
         tally.update(vertices_merged=merged, meshes_repaired=1)
         return RepairedMesh(to_mesh(surface, mesh), before, before)
     tally["meshes_invalid"] += 1
-    result = repair_surface(surface, initial.edges, farthest)
+    with portion(0.0, FIRST_RATIO):
+        result = repair_surface(surface, initial.edges, farthest)
     surface = result.surface
     if len(surface.faces) == 0:
         note("no_volume", f"Part {name} has only faces without area; give it a thickness to print it.", name=name)
@@ -243,6 +248,7 @@ def _finish(
     elif result.check.valid:
         tally["meshes_made_valid"] += 1
     else:
+        advance(FIRST_RATIO)
         second = meshlab.repair_with_meshlab(mesh, repaired)
         if second is None:
             _write_notes(name, result.check)
