@@ -72,12 +72,14 @@ def test_walls_are_colored_on_demand_and_kept(visit: Visit, tmp_path: Path) -> N
 
 def test_a_finding_is_shown_with_its_limit(visit: Visit, tmp_path: Path) -> None:
     page = visit.open()
-    pick(page, write_plate(tmp_path / "thin.stl", 0.5))
+    path = tmp_path / "upright.stl"
+    Registry().write(scene_of(brick(0.5, 40, 40)), path)
+    pick(page, path)
     page.get_by_role("button", name="Will it print?").click()
     page.get_by_label("Nozzle").fill("0.6")
     button = page.get_by_role("button", name="Show in 3D: Wall thickness")
     button.click()
-    page.get_by_role("img", name="0 mm – 4.8 mm or more, limit 1.2 mm").wait_for()
+    page.get_by_role("img", name="0 mm – 2.7 mm or more, limit 0.68 mm").wait_for()
     assert button.get_attribute("aria-pressed") == "true"
     # violet
     _, green, blue = middle(page)
