@@ -41,7 +41,7 @@ _PICTURE_SIZE = "480x360"
 )
 @click.option(
     "--picture",
-    type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]),
+    type=click.Choice(["auto", "no", "kitty", "iterm2"]),
     default="auto",
     show_default=True,
     help="Show a small picture, if the terminal can.",

@@ -44,19 +44,5 @@ def encode_png(pixels: UInt8) -> bytes:
     return SIGNATURE + b"".join(_chunk(kind, payload) for kind, payload in chunks)
 
 
-def decode_png(data: bytes) -> UInt8:
-    """Decode a picture that `encode_png` encoded.
-
-    Returns:
-        (height, width, 3 or 4) sRGB, with alpha unless the picture is opaque.
-    """
-    width, height, _, kind = struct.unpack_from(">IIBB", data, 16)
-    channels = 4 if kind == 6 else 3
-    begin = data.index(b"IDAT")
-    (length,) = struct.unpack_from(">I", data, begin - 4)
-    rows = np.frombuffer(zlib.decompress(data[begin + 4 : begin + 4 + length]), np.uint8).reshape(height, -1)
-    return np.cumsum(rows[:, 1:], axis=0, dtype=np.uint8).reshape(height, width, channels)
-
-
 def _chunk(kind: bytes, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload)) + kind + payload + struct.pack(">I", zlib.crc32(kind + payload))
