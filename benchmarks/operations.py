@@ -64,6 +64,9 @@ TIMEOUT_S = 90
 LIFETIME_S = 900.0
 """Seconds for a row, and for PrusaSlicer: ends what waits and uses no processor time."""
 
+SLICER_TIMEOUT_S = 60
+"""Processor seconds for PrusaSlicer: on the largest parts, it would take as long as a hundred other rows."""
+
 SLICE_EVERY = 20
 """Every how many rows PrusaSlicer slices."""
 
@@ -273,6 +276,7 @@ def slice_file(path: Path) -> str:
         try:
             done = subprocess.run(
                 [
+                    "prlimit", f"--cpu={SLICER_TIMEOUT_S}",
                     "prusa-slicer", "--export-gcode", "--nozzle-diameter", "0.8", "--layer-height", "0.6",
                     "--fill-density", "0", "--perimeters", "1", "--top-solid-layers", "0", "--bottom-solid-layers", "0",
                     "--bed-shape", "0x0,2000x0,2000x2000,0x2000", "--max-print-height", "1000", "--dont-arrange",
@@ -282,6 +286,8 @@ def slice_file(path: Path) -> str:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return "not finished"
+    if done.returncode in {-signal.SIGXCPU, -signal.SIGKILL}:
+        return "not finished"
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line]
     marks = ("warning", "error", "repair", "manifold", "open edges", "empty")
     problems = [line for line in lines if any(mark in line.lower() for mark in marks)]

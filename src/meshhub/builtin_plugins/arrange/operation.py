@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.arrange import ArrangeOptions
 from meshhub.builtin_plugins.arrange.packing import Packer, Pose, pack
-from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, draw_shadow
+from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, Cells, draw_shadow, find_shape
 from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
@@ -92,7 +93,8 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
         _add_poses(scene, shape, options.arrange_turns)
     cell = _choose_cell(shapes, bed, options.arrange_gap_mm)
     columns, rows = _round_up(bed / cell).tolist()
-    drawn = [_draw(scene, shape, bed, cell) for shape in track(shapes)]
+    draw = _draw_box if total == 1 else draw_shadow
+    drawn = [_draw(draw, scene, shape, bed, cell) for shape in track(shapes)]
     for shape, poses in zip(shapes, drawn, strict=True):
         if not any(pose.fits for pose in poses):
             raise _too_large(scene, shape)
@@ -200,14 +202,21 @@ def _points(scene: Scene, shape: _Shape) -> Float64:
     return vertices[faces].reshape(-1, 3)
 
 
-def _draw(scene: Scene, shape: _Shape, bed: Float64, cell: float) -> list[Pose]:
+def _draw_box(triangles: Float64, cell: float) -> Cells:
+    """Return the rectangle around a shadow, which is all that an object alone needs."""
+    return np.ones(find_shape(triangles, cell), np.bool_)
+
+
+def _draw(
+    draw: Callable[[Float64, float], Cells], scene: Scene, shape: _Shape, bed: Float64, cell: float
+) -> list[Pose]:
     """Return the shadows of the poses of a shape; of equal shadows, only the first one fits a bed."""
     points = _points(scene, shape)
     poses: list[Pose] = []
     for matrix, size in zip(shape.matrices, shape.sizes, strict=True):
         outline = (points @ matrix[:2, :3].T + matrix[:2, 3]).reshape(-1, 3, 2)
         column, row = np.floor((bed - size) / cell + ROUNDING_RATIO).astype(int).tolist()
-        pose = Pose(draw_shadow(np.maximum(outline, 0), cell), row, column)
+        pose = Pose(draw(np.maximum(outline, 0), cell), row, column)
         is_known = any(np.array_equal(pose.cells, other.cells) for other in poses)
         poses.append(pose._replace(last_row=-1) if is_known else pose)
     return poses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -66,7 +67,8 @@ def pack(shapes: list[tuple[list[Pose], int]], bed: tuple[int, int], gap: int) -
             packer.place(number, *shapes[number])
         if best is None or packer.size < best.size:
             best = packer
-        if not is_small and len(best.plates) == 1:
+        is_alone = sum(count for _, count in shapes) == 1
+        if is_alone or (not is_small and len(best.plates) == 1):
             break
     assert best is not None
     return best
@@ -114,22 +116,28 @@ class Packer:
                 places.append(Place(number, *spot))
                 pose, row, column = spot
                 plate.put(stamps[pose], row, column)
-                for other, free in room.items():
-                    _exclude(free, stamps[pose], stamps[other], row, column)
+                if len(places) < count:
+                    for other, free in room.items():
+                        _exclude(free, stamps[pose], stamps[other], row, column)
             number += 1
         self.places[shape] = places
 
 
 class _Stamp:
-    """A shadow, and the shadow with the gap around it."""
+    """A shadow, and where it may begin on the bed."""
 
     def __init__(self, pose: Pose, gap: int) -> None:
         self.cells = pose.cells
         self.rooms = pose.last_row + 1, pose.last_column + 1
-        wide = np.pad(pose.cells, gap)
-        self.wide: Cells = ndimage.distance_transform_edt(~wide) < gap + 1 if gap else wide
         self.gap = gap
         self._meetings: dict[int, Cells] = {}
+
+    @cached_property
+    def wide(self) -> Cells:
+        """The shadow with the gap around it; the first object of a bed does not need it."""
+        wide = np.pad(self.cells, self.gap)
+        result: Cells = ndimage.distance_transform_edt(~wide) < self.gap + 1 if self.gap else wide
+        return result
 
     def meetings(self, other: _Stamp) -> Cells:
         """Return at which offsets another shadow comes closer than the gap; offset (0, 0) is at its own last cell."""

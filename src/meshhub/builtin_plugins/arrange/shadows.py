@@ -17,6 +17,12 @@ ROUNDING_RATIO = 1e-6
 """Part of a cell that rounding may add to a size: a side of the bed's own length still fits."""
 
 
+def find_shape(triangles: Float64, cell: float) -> tuple[int, int]:
+    """Return the rows and columns of a shadow; arguments as in `draw_shadow`."""
+    columns, rows = np.maximum(np.ceil(triangles.max(axis=(0, 1)) / cell - ROUNDING_RATIO), 1).astype(int).tolist()
+    return rows, columns
+
+
 def draw_shadow(triangles: Float64, cell: float) -> Cells:
     """Return the cells that a shadow touches, in a grid that begins at X = Y = 0.
 
@@ -26,8 +32,8 @@ def draw_shadow(triangles: Float64, cell: float) -> Cells:
         triangles: (m, 3, 2) corners seen from above, in mm; none is negative.
         cell: Side of a cell, in mm.
     """
+    rows, columns = find_shape(triangles, cell)
     corners = triangles / cell
-    columns, rows = np.maximum(np.ceil(corners.max(axis=(0, 1)) - ROUNDING_RATIO), 1).astype(int).tolist()
     bottom = np.clip(np.floor(corners[:, :, 1].min(axis=1) + ROUNDING_RATIO).astype(np.intp), 0, rows - 1)
     top = np.clip(np.ceil(corners[:, :, 1].max(axis=1) - ROUNDING_RATIO).astype(np.intp) - 1, bottom, rows - 1)
     changes = np.zeros((rows, columns + 1), np.int32)
@@ -70,5 +76,7 @@ def _add_strips(changes: NDArray[np.int32], corners: Float64, bottom: NDArray[np
     columns = changes.shape[1] - 1
     begin = np.clip(np.floor(low[met] + ROUNDING_RATIO).astype(np.intp), 0, columns - 1)
     end = np.clip(np.ceil(high[met] - ROUNDING_RATIO).astype(np.intp), begin + 1, columns)
-    np.add.at(changes, (row[met], begin), 1)
-    np.add.at(changes, (row[met], end), -1)
+    first_cell = row[met] * (columns + 1)
+    # `bincount` takes a fifth of the time of `add.at`
+    begun, ended = (np.bincount(first_cell + place, minlength=changes.size) for place in (begin, end))
+    changes += (begun - ended).reshape(changes.shape).astype(np.int32)

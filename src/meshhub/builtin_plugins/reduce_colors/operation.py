@@ -96,7 +96,7 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
     )
     cell, every = options.reduce_colors_cell_mm, np.arange(len(leaves.face))
     area = leaves.areas() * np.square(faces.scale)
-    samples = spread_samples(leaves, every, area / cell**2)
+    samples = spread_samples(leaves, every, _count_cells(area, cell, colors))
     sampled = colors.sample(samples.face, samples.weights)
     corners = faces.points[faces.corners[samples.face]]
     points = np.einsum("kc,kcd->kd", samples.weights, corners) * faces.scale[samples.face, None]
@@ -138,6 +138,11 @@ def _collect_faces(scene: Scene, surfaces: list[Surface]) -> _Faces:
         np.concatenate(points),
         np.concatenate(corners),
     )
+
+
+def _count_cells(area: Float64, cell: float, colors: SurfaceColors) -> Float64:
+    """Return the areas (k,) in cells to sample; 0 without colors, where the fewest samples show all there is."""
+    return area / cell**2 if colors.has_color else np.zeros(len(area))
 
 
 def _weigh_samples(area: Float64, samples: Samples) -> Float64:
@@ -216,7 +221,7 @@ def _report(
     """Report the color differences of the result, the areas of the filaments, and whether the leaves sufficed."""
     cell = options.reduce_colors_cell_mm
     area = leaves.areas() * np.square(faces.scale[leaves.face])
-    samples = spread_samples(leaves, np.arange(len(area)), area / cell**2 / REPORT_RATIO, 1)
+    samples = spread_samples(leaves, np.arange(len(area)), _count_cells(area, cell, colors) / REPORT_RATIO, 1)
     sampled = colors.sample(samples.face, samples.weights)
     difference = palette.quantizer.measure(sampled, leaves.label[samples.owner])
     area *= faces.uses[leaves.face]

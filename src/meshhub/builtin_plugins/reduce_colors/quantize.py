@@ -69,7 +69,10 @@ class Quantizer:
 
     def measure(self, colors: UInt8, entry: UInt8) -> Float64:
         """Return the CIEDE2000 differences (k,) of colors (k, 3) from entries (k,) of the palette."""
-        return measure_delta_e(convert_to_lab(colors), self._lab[entry])
+        # a surface has few distinct pairs compared with samples
+        pairs, index = np.unique(pack_colors(colors) | entry.astype(np.uint32) << np.uint32(24), return_inverse=True)
+        difference = measure_delta_e(convert_to_lab(unpack_colors(pairs)), self._lab[pairs >> np.uint32(24)])
+        return difference[index]
 
     def _find_nearest(self, colors: UInt8) -> NDArray[np.intp]:
         if self._metric == "ciede2000":
