@@ -64,7 +64,7 @@ TIMEOUT_S = 90
 LIFETIME_S = 900.0
 """Seconds for a row, and for PrusaSlicer: ends what waits and uses no processor time."""
 
-SLICER_TIMEOUT_S = 60
+SLICER_TIMEOUT_S = 20
 """Processor seconds for PrusaSlicer: on the largest parts, it would take as long as a hundred other rows."""
 
 SLICE_EVERY = 20
@@ -297,8 +297,8 @@ def slice_file(path: Path) -> str:
 def compare_slices(folder: Path) -> str:
     """Return "sliced", "like the source", or what PrusaSlicer says only of the result."""
     problem = slice_file(folder / "result.3mf")
-    if not problem:
-        return "sliced"
+    if problem in {"", "not finished"}:
+        return problem or "sliced"
     # messages name the file
     known = slice_file(folder / "plain.3mf").replace("plain", "result")
     return "like the source" if known == problem else problem

@@ -6,6 +6,7 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction, ReducedSurface
 from meshhub.builtin_plugins.optimize.scene_queue import SceneQueue
@@ -13,7 +14,7 @@ from meshhub.model.deadline import seconds_left
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.distances import SurfaceDistance, sample_surface
-from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.geometry import IntIndex, distinct
 
 ERROR_RATIOS = (0.5, 1.0, 3.0, 8.0)
 """Errors to which the queue reduces, in this order, as multiples of the limit; errors of a smooth surface add up."""
@@ -35,6 +36,9 @@ MAX_SPACING = 0.5
 EDGE_SHARES = (0.25, 0.5)
 """Places of samples on the edges of a face, as shares of their length; neighboring faces add those from the other end.
 """
+
+ROUNDING = 1e-9
+"""Distance within which coordinates are equal, where the diagonal of the mesh is 100."""
 
 NEIGHBOR_COUNTS = (1, 4, 48)
 """Samples whose faces are compared; more where fewer give a distance over the limit, and then all faces."""
@@ -60,20 +64,22 @@ class _Measure:
 
     def __init__(self, reduction: MeshReduction) -> None:
         self.reduction = reduction
-        points, faces = reduction.welded.points, reduction.welded.faces
+        self._points, self._faces = points, faces = reduction.welded.points, reduction.welded.faces
         lengths = np.linalg.norm(points[faces] - points[np.roll(faces, 1, axis=1)], axis=2)
         self._spacing = min(float(lengths.mean()) / 2, MAX_SPACING)
         self._original = SurfaceDistance(points, faces, self._spacing)
-        self._samples = self._take_samples(points, faces)
 
     def find_far(self, points: Float64, faces: Int32, limit_mm: float) -> tuple[float, Float64]:
         """Return the largest distance in millimeters, and the samples (k, 3) that are farther than the limit."""
         limit = limit_mm / self.reduction.scale
-        there = _measure(SurfaceDistance(points, faces, self._spacing), self._samples, limit)
-        samples = self._take_samples(points, faces)
-        back = _measure(self._original, samples, limit)
-        far = np.concatenate([self._samples[there > limit], samples[back > limit]])
-        return max(float(there.max()), float(back.max())) * self.reduction.scale, far
+        is_kept, is_old = _find_common(self._points, self._faces, points, faces)
+        there = self._take_samples(self._points, self._faces[~is_kept])
+        distance_there = _measure(SurfaceDistance(points, faces, self._spacing), there, limit)
+        back = self._take_samples(points, faces[~is_old])
+        distance_back = _measure(self._original, back, limit)
+        far = np.concatenate([there[distance_there > limit], back[distance_back > limit]])
+        largest = max(float(distance_there.max(initial=0)), float(distance_back.max(initial=0)))
+        return largest * self.reduction.scale, far
 
     def _take_samples(self, points: Float64, faces: Int32) -> Float64:
         """Return the corners of the faces, and points on their edges and inside."""
@@ -81,6 +87,17 @@ class _Measure:
         on_edges = [(1 - share) * corners + share * np.roll(corners, -1, axis=1) for share in EDGE_SHARES]
         inside = sample_surface(corners, self._spacing)[0]
         return np.concatenate([points[np.unique(faces)], *(part.reshape(-1, 3) for part in on_edges), inside])
+
+
+def _find_common(
+    points: Float64, faces: Int32, others: Float64, other_faces: Int32
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which faces of two surfaces, (m,) and (k,), are the same triangle; their distance is 0."""
+    corner = distinct(np.rint(np.concatenate([points, others]) / ROUNDING))[1]
+    triangles = np.sort(corner[np.concatenate([faces, other_faces + np.int32(len(points))])], axis=1)
+    label = distinct(triangles)[1]
+    first, second = label[: len(faces)], label[len(faces) :]
+    return np.isin(first, second), np.isin(second, first)
 
 
 def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> Float64:
