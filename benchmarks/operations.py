@@ -73,6 +73,9 @@ SLICE_EVERY = 20
 MAX_RATIO = 10
 """Greatest processor time of a chain, in plain conversions of the same file."""
 
+MIN_PLAIN_S = 0.1
+"""Processor seconds of a plain conversion from which a chain is compared with it; a smaller file is mostly overhead."""
+
 MAX_DETAIL_CHARS = 160
 """Characters of a detail in the table."""
 
@@ -367,8 +370,8 @@ def _importable_modules() -> list[str]:
 
 def summarize(lines: list[dict[str, str]]) -> Iterator[str]:
     """Yield a table: counts and processor time of each operation alone, and of all pairs and triples."""
-    yield "| chain | rows | right | said | wrong | failed | late | median ratio | over 10 times |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| chain | rows | right | said | wrong | failed | late | seconds | compared | ratio | over 10 times |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     groups: dict[str, list[dict[str, str]]] = {name: [] for name in (*OPERATIONS, "pairs", "triples", "all")}
     for line in lines:
         names = line["chain"].split(" + ")
@@ -378,13 +381,18 @@ def summarize(lines: list[dict[str, str]]) -> Iterator[str]:
         if not chosen:
             continue
         counts = Counter(line["outcome"] for line in chosen)
-        ratios = [float(line["seconds"]) / float(line["plain_s"]) for line in chosen if float(line["plain_s"])]
-        slow = sum(ratio > MAX_RATIO for ratio in ratios)
-        cells = [counts[outcome] for outcome in ("right", "said", "wrong", "failed", "late")]
-        ratio = statistics.median(ratios) if ratios else float("nan")
-        yield f"| {name} | {len(chosen)} | {' | '.join(map(str, cells))} | {ratio:.1f} | {slow} |"
+        cells = [str(counts[outcome]) for outcome in ("right", "said", "wrong", "failed", "late")]
+        cells.append(f"{statistics.median(float(line['seconds']) for line in chosen):.2f}")
+        ratios = [_find_ratio(line) for line in chosen if float(line["plain_s"]) >= MIN_PLAIN_S]
+        cells += [str(len(ratios)), f"{statistics.median(ratios):.1f}" if ratios else "–"]
+        yield f"| {name} | {len(chosen)} | {' | '.join(cells)} | {sum(ratio > MAX_RATIO for ratio in ratios)} |"
     slices = Counter(line["slicer"] for line in lines if line["slicer"])
     yield f"\nParts: {len({line['part'] for line in lines})}; slicer: {dict(slices)}"
+
+
+def _find_ratio(line: dict[str, str]) -> float:
+    """Return the processor time of a chain in plain conversions."""
+    return float(line["seconds"]) / float(line["plain_s"])
 
 
 def main() -> None:
