@@ -212,6 +212,31 @@ def test_a_sheet_gets_this_thickness(bend: float, step: float, thickness: float)
     assert (part.face_material == (centers[:, 0] > 20))[clear].all()
 
 
+def compose(*solids: Manifold) -> Mesh:
+    """Return solids as bodies of one mesh, which may overlap."""
+    meshes = [mesh_of(solid) for solid in solids]
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, starts, strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces).astype(np.int32))
+
+
+def test_the_overlap_of_two_bodies_is_not_a_wall() -> None:
+    lower = Manifold.cube((40, 40, 3))
+    upper = Manifold.cube((30, 30, 3)).translate((5, 5, 3 - 1e-4))
+    with collecting("thicken") as remarks:
+        result = thicken(scene_of(compose(lower, upper)), 0.8)
+    assert [note.code for note in remarks.notes] == ["walls_thick_enough"]
+    assert volume(*soup(result)) == pytest.approx(40 * 40 * 3 + 30 * 30 * 3)
+
+
+def test_a_thin_wall_beside_an_overlap_gets_thick() -> None:
+    lower = Manifold.cube((40, 40, 3))
+    upper = Manifold.cube((0.4, 40, 10)).translate((20, 0, 3 - 1e-4))
+    result = thicken(scene_of(compose(lower, upper)), 0.8)
+    assert_valid(result)
+    assert volume(*soup(result)) == pytest.approx(40 * 40 * 3 + 0.8 * 40 * 10, rel=0.01)
+
+
 def test_a_sheet_that_bends_too_much_for_its_thickness_is_rounded() -> None:
     result = thicken(scene_of(terrain(5, 2)), 15)
     assert_valid(result)
