@@ -44,6 +44,10 @@ NEIGHBOR_COUNTS = (1, 4, 48)
 """Samples whose faces are compared; more where fewer give a distance over the limit, and then all faces."""
 
 
+MAX_FAR = 5_000
+"""Samples over the limit that show where a reduction went too far; a failed attempt may have 70,000."""
+
+
 class Bounded(NamedTuple):
     """Result of a reduction with a limit.
 
@@ -70,16 +74,14 @@ class _Measure:
         self._original = SurfaceDistance(points, faces, self._spacing)
 
     def find_far(self, points: Float64, faces: Int32, limit_mm: float) -> tuple[float, Float64]:
-        """Return the largest distance in millimeters, and the samples (k, 3) that are farther than the limit."""
+        """Return the largest distance in millimeters, and samples (k, 3) that are farther than the limit."""
         limit = limit_mm / self.reduction.scale
         is_kept, is_old = _find_common(self._points, self._faces, points, faces)
         there = self._take_samples(self._points, self._faces[~is_kept])
-        distance_there = _measure(SurfaceDistance(points, faces, self._spacing), there, limit)
         back = self._take_samples(points, faces[~is_old])
-        distance_back = _measure(self._original, back, limit)
-        far = np.concatenate([there[distance_there > limit], back[distance_back > limit]])
-        largest = max(float(distance_there.max(initial=0)), float(distance_back.max(initial=0)))
-        return largest * self.reduction.scale, far
+        largest_there, far_there = _measure(SurfaceDistance(points, faces, self._spacing), there, limit)
+        largest_back, far_back = _measure(self._original, back, limit)
+        return max(largest_there, largest_back) * self.reduction.scale, np.concatenate([far_there, far_back])
 
     def _take_samples(self, points: Float64, faces: Int32) -> Float64:
         """Return the corners of the faces, and points on their edges and inside."""
@@ -100,15 +102,26 @@ def _find_common(
     return np.isin(first, second), np.isin(second, first)
 
 
-def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> Float64:
-    """Return upper bounds of the distances of points (q, 3): exact ones where they exceed the limit."""
+def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> tuple[float, Float64]:
+    """Return the largest distance of points (q, 3), and the points (k, 3) that are farther than the limit.
+
+    Of many points that seem far, a share is measured exactly first. If some of these are far, they are the result.
+    """
     distance = np.full(len(points), np.inf)
-    for count in NEIGHBOR_COUNTS:
+    *few, most = NEIGHBOR_COUNTS
+    for count in few:
         far = np.flatnonzero(distance > limit)
         distance[far] = surface.measure(points[far], count)
     far = np.flatnonzero(distance > limit)
-    distance[far] = surface.measure_exactly(points[far], distance[far])
-    return distance
+    for step in (1 + len(far) // MAX_FAR, 1):
+        chosen = far[distance[far] > limit][::step]
+        distance[chosen] = surface.measure(points[chosen], most)
+        chosen = chosen[distance[chosen] > limit]
+        distance[chosen] = surface.measure_exactly(points[chosen], distance[chosen])
+        chosen = chosen[distance[chosen] > limit]
+        if len(chosen):
+            return float(distance[chosen].max()), points[chosen]
+    return float(distance.max(initial=0)), points[:0]
 
 
 def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
