@@ -44,7 +44,7 @@ def thicken_sheet(mesh: Mesh, thickness: float) -> Mesh:
 
 def _thicken_open(mesh: Mesh, thickness: float) -> Mesh:
     result = _join_sides(mesh, thickness)
-    if not find_damage(result):
+    if find_damage(result).is_clean:
         crossings = find_crossings(result.vertices[result.faces], CROSSING_RATIO * thickness)
         if len(crossings.points) == 0:
             return result
