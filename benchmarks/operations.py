@@ -7,7 +7,7 @@ The parts are files of 1,000 to 400,000 faces that manifold3d accepts as solids 
 chain runs in a process of its own. Its result is right if each part is a solid of manifold3d, after its numbers
 were rounded to 32 bits and equal points were welded, and if volume, bodies and sides are those that
 `chain_predictions.py` predicts. PrusaSlicer slices every twentieth right result, and must not say more than of the
-source. Rows that are in the CSV file do not run again.
+source. Rows that are in the CSV file do not run again. Parts, chains and their order are random, and always the same.
 """
 
 from __future__ import annotations
