@@ -200,6 +200,7 @@ def test_a_knife_edge_is_beveled_and_its_sides_move_exactly() -> None:
     [
         "stl/mikedh+trimesh__models_busted.STL",
         "stl/kovacsv+Online3DViewer__website_assets_models_utah_teapot.stl",
+        "stl/pyvista+vtk-data__Data_42400-IDGH.stl",
     ],
 )
 def test_real_surfaces_are_closed_at_the_distance(name: str, distance: float) -> None:

@@ -54,18 +54,26 @@ class SurfaceDistance:
         size = _BATCH * _NEAREST_SAMPLES // samples
         for start in range(0, len(points), size):
             batch = slice(start, start + size)
-            nearest[batch], face[batch] = self._nearest(points[batch], min(samples, self._tree.n))
+            nearest[batch], face[batch] = self._nearest(points[batch], samples)
         return nearest, face
 
     def _nearest(self, points: Float64, count: int) -> tuple[Float64, IntIndex]:
-        samples = self._tree.query(points, k=count)[1].reshape(len(points), count)
-        faces = self.face[samples]
-        found = closest_points(np.repeat(points, count, axis=0), self.corners[faces.ravel()])
-        found = found.reshape(len(points), count, 3)
-        gap = found - points[:, None]
+        gap, faces = self.list_near(points, count)
         best = np.einsum("ijk,ijk->ij", gap, gap).argmin(axis=1)
         row = np.arange(len(points))
-        return found[row, best], faces[row, best]
+        return points - gap[row, best], faces[row, best]
+
+    def list_near(self, points: Float64, count: int) -> tuple[Float64, IntIndex]:
+        """Return vectors (q, k, 3) to points (q, 3) from the faces (q, k) at their nearest samples, and those faces.
+
+        Args:
+            points: (q, 3) positions.
+            count: Nearest samples of a point.
+        """
+        count = min(count, self._tree.n)
+        faces = self.face[self._tree.query(points, k=count)[1].reshape(len(points), count)]
+        found = closest_points(np.repeat(points, count, axis=0), self.corners[faces.ravel()])
+        return points[:, None] - found.reshape(len(points), count, 3), faces
 
     def measure(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> Float64:
         """Return the distances (q,) of points (q, 3); `samples` as in `nearest`."""

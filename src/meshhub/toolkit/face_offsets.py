@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from meshhub.errors import ConversionFailed, ModelTooComplex, format_number
 from meshhub.model.progress import advance
-from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.crossings import find_crossings
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.crossings import find_crossings, morton_codes
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import IntIndex, area, face_normals, signed_volume, unit_vectors, weld
 from meshhub.toolkit.solids import find_tolerance
@@ -25,7 +25,6 @@ from meshhub.toolkit.thickness import sample_evenly
 from meshhub.toolkit.topology import (
     Index,
     components,
-    edge_statistics,
     edges,
     following,
     half_edges,
@@ -33,12 +32,17 @@ from meshhub.toolkit.topology import (
     remove_degenerate_faces,
     shells,
 )
+from meshhub.toolkit.validity import find_damage
 
 Mask = NDArray[np.bool_]
 
-SIMPLIFY_RATIOS = (0.01, 0.04)
-"""Distances by which the surface may be simplified before, as shares of the offset: a fifth of the accuracy of 5 % or,
-where that leaves too many sweeps, most of it. The new surface is simplified by the first."""
+SIMPLIFY_RATIOS = {0.01: 4_000, 0.04: 12_000}
+"""Distances by which the surface may be simplified before, as shares of the offset, and the maximum number of swept
+volumes: a fifth of the accuracy of 5 % or, where that leaves more sweeps or no good surface, most of it. 10,000 sweeps
+take 25 s of a core."""
+
+FINISH_RATIO = 0.01
+"""Distance by which the new surface may be simplified, as a share of the offset."""
 
 CROSSING_RATIO = 0.02
 """Depth from which faces cross, as a share of the offset; simplification makes shallower crossings."""
@@ -75,8 +79,9 @@ MAX_COLLAPSE_ROUNDS = 12
 MAX_STILL_ROUNDS = 8
 """Rounds of keeping the vertices of faces that cross others; mostly, two suffice."""
 
-MAX_SWEEPS = 20_000
-"""Maximum number of swept volumes; they take about 25 s."""
+UNION_COUNT = 8
+"""Neighboring volumes that are united at once. A union of all takes several times as long, because its first results
+are scattered over the whole solid."""
 
 MAX_CRUMB_SHARE = 0.3
 """Share of the points of a shell that may be nearer to the original surface than 0.95 offsets; those of gaps between
@@ -97,6 +102,12 @@ MAX_SHORT_RATIO = 0.01
 SHORT_RATIO = 0.95
 """Distance to the original surface, as a share of the offset, that the new surface has within the accuracy of 5 %."""
 
+EXCESS_RATIO = 1.5
+"""Distance to the original surface, as a share of the offset, from which a vertex must be the tip of a sharp edge."""
+
+NEIGHBOR_RATIO = 0.1
+"""Difference of distances, as a share of the offset, up to which faces near a vertex belong to the same edge."""
+
 MAX_VOLUME_RATIO = 1.5
 """Volume between both surfaces, per offset and per larger area of both. The volume is the integral of the areas of all
 surfaces between, which mostly are between those two."""
@@ -108,7 +119,20 @@ _NEAREST = 12
 """Samples whose faces are measured for a distance."""
 
 
-def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) -> tuple[Float64, Int32]:
+class MovedFaces(NamedTuple):
+    """Closed surface whose faces have moved.
+
+    vertices: (n, 3) positions, rounded as in files
+    faces:    (m, 3) indices into `vertices`, outward; empty if nothing remains
+    excess:   (k, 3) vertices that lie too far from the original surface; mostly empty
+    """
+
+    vertices: Float64
+    faces: Int32
+    excess: Float64
+
+
+def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) -> MovedFaces:
     """Return a closed surface with all faces moved along their normals.
 
     Args:
@@ -117,47 +141,45 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
         distance: Millimeters, not 0; positive to grow and negative to shrink.
         option: Option that sets the distance, for messages.
     Returns:
-        Vertices, rounded as in files, and faces of the new solid, outward; empty if nothing remains. Flat and round
-        faces are within 5 % of the distance, and outside edges are sharp.
+        Surface whose flat and round faces are within 5 % of the distance, and whose outside edges are sharp.
     Raises:
         ConversionFailed: No closed surface was found at the distance.
         ModelTooComplex: Too many places of the surface turn around or collide.
     """
-    size = abs(distance)
     solid = _to_solid(vertices, faces)
-    for ratio in SIMPLIFY_RATIOS:
-        moves = _Moves.find(*_arrays(solid.simplify(ratio * size)), distance)
-        still = _find_still(moves, size)
-        advance(0.4)
+    nearness = SurfaceDistance(vertices, faces, max(float(np.sqrt(area(vertices, faces) / 100_000)), abs(distance) / 3))
+    results: list[MovedFaces] = []
+    for ratio, max_sweeps in SIMPLIFY_RATIOS.items():
+        moves = _Moves.find(*_arrays(solid.simplify(ratio * abs(distance))), distance)
+        still = _find_still(moves, abs(distance))
+        advance(0.2)
         hulls, prisms = _list_sweeps(moves, still, distance)
         count = len(hulls) + len(prisms)
-        if count <= MAX_SWEEPS:
-            break
-    else:
+        if count > max_sweeps:
+            continue
+        moved = _sweep(moves, still, hulls, prisms, distance)
+        if moved.status() != Error.NoError:
+            continue
+        advance(0.8)
+        result = _finish(moved, nearness, distance)
+        if len(result.faces) == 0:
+            return result
+        if _is_plausible((vertices, faces), result, nearness, distance):
+            results.append(result)
+            if len(result.excess) == 0:
+                break
+    if results:
+        return min(results, key=lambda result: len(result.excess))
+    if count > max_sweeps:
         raise ModelTooComplex(
             f"'{{{option}}}' {format_number(distance, 3)} mm makes the surface collide with itself in {count:,} "
             "places; use a smaller one, or reduce the model",
             options=(option,),
         )
-    moved = _move(moves, still)
-    if moved.status() != Error.NoError:
-        raise ConversionFailed(
-            f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
-        )
-    volume = _unite(moves, hulls, prisms, distance)
-    solid = moved + volume if distance > 0 else moved - volume
-    advance(0.8)
-    result = _arrays(solid.simplify(SIMPLIFY_RATIOS[0] * size))
-    if len(result[1]) == 0:
-        return result
-    nearness = SurfaceDistance(vertices, faces, max(float(np.sqrt(area(vertices, faces) / 100_000)), size / 3))
-    result = _settle(*_remove_crumbs(*result, nearness, size))
-    if len(result[1]) and not _is_plausible((vertices, faces), result, nearness, distance):
-        raise ConversionFailed(
-            f"no reliable surface was found at the distance of '{{{option}}}'; change it slightly, or use {{repair}}",
-            options=(option, "repair"),
-        )
-    return result
+    raise ConversionFailed(
+        f"no reliable surface was found at the distance of '{{{option}}}'; change it slightly, or use {{repair}}",
+        options=(option, "repair"),
+    )
 
 
 def _to_solid(points: Float64, faces: Index) -> Manifold:
@@ -375,12 +397,37 @@ def _list_sweeps(moves: _Moves, still: Mask, distance: float) -> tuple[list[Floa
     return _list_hulls(moves, is_loose, distance), _group_prisms(moves, swept & ~is_loose)
 
 
+def _sweep(moves: _Moves, still: Mask, hulls: list[Float64], prisms: list[IntIndex], distance: float) -> Manifold:
+    """Return the solid whose vertices have moved, united with the swept volumes, or without them."""
+    moved, volume = _move(moves, still), _unite(moves, hulls, prisms, distance)
+    return moved + volume if distance > 0 else moved - volume
+
+
+def _finish(solid: Manifold, nearness: SurfaceDistance, distance: float) -> MovedFaces:
+    """Return the surface of a solid as in files, without crumbs."""
+    surface = _arrays(solid.simplify(FINISH_RATIO * abs(distance)))
+    if len(surface[1]):
+        surface = _settle(*_remove_crumbs(*surface, nearness, abs(distance)))
+    return MovedFaces(*surface, _find_excess(surface[0], nearness, abs(distance)))
+
+
 def _unite(moves: _Moves, hulls: list[Float64], prisms: list[IntIndex], distance: float) -> Manifold:
     """Return the union of swept volumes, without the solid, because each operation with a large one takes long."""
     tools = [_make_prism(moves, rows, distance < 0) for rows in prisms]
     tools += [Manifold.hull_points(np.array(points, np.float64, order="C")) for points in hulls]
     tools = [tool for tool in tools if not tool.is_empty()]
-    return Manifold.batch_boolean(tools, OpType.Add) if tools else Manifold()
+    if not tools:
+        return Manifold()
+    boxes = np.array([tool.bounding_box() for tool in tools]).reshape(-1, 2, 3)
+    tools = [tools[number] for number in np.argsort(morton_codes(boxes.mean(axis=1)))]
+    while len(tools) > 1:
+        tools = [
+            Manifold.batch_boolean(tools[start : start + UNION_COUNT], OpType.Add)
+            for start in range(0, len(tools), UNION_COUNT)
+        ]
+        # without an evaluation here, manifold3d would join all of them to one union
+        tools = [tool for tool in tools if not tool.is_empty()]
+    return tools[0]
 
 
 def _group_prisms(moves: _Moves, chosen: Mask) -> list[IntIndex]:
@@ -507,10 +554,11 @@ def _settle(points: Float64, faces: Int32) -> tuple[Float64, Int32]:
 
 
 def _is_plausible(
-    before: tuple[Float64, Int32], after: tuple[Float64, Int32], nearness: SurfaceDistance, distance: float
+    before: tuple[Float64, Int32], result: MovedFaces, nearness: SurfaceDistance, distance: float
 ) -> bool:
     """Return whether a surface is closed, at the distance from another one, and on the right side of it."""
-    if any(edge_statistics(after[1])) or _to_solid(*after).status() != Error.NoError:
+    after = result.vertices, result.faces
+    if find_damage(Mesh(*after)) or _to_solid(*after).status() != Error.NoError:
         return False
     size = abs(distance)
     gained = np.sign(distance) * (signed_volume(*after) - signed_volume(*before))
@@ -521,3 +569,21 @@ def _is_plausible(
     short = nearness.measure(samples.points[::step], _NEAREST) < SHORT_RATIO * size
     areas = samples.areas[::step]
     return bool(areas[short].sum() <= MAX_SHORT_RATIO * areas.sum())
+
+
+def _find_excess(points: Float64, nearness: SurfaceDistance, size: float) -> Float64:
+    """Return the vertices (k, 3) that lie too far out: above the moved planes of all faces of the nearest edge."""
+    far = points[nearness.measure(points) > EXCESS_RATIO * size]
+    if len(far) == 0:
+        return far
+    gap, near = nearness.list_near(far, _NEAREST)
+    length = np.linalg.norm(gap, axis=2)
+    a, b, c = nearness.corners[near.ravel()].transpose(1, 0, 2)
+    normals = unit_vectors(np.cross(b - a, c - a)).reshape(gap.shape)
+    heights = np.abs(np.einsum("ijk,ijk->ij", normals, gap))
+    heights[length > length.min(axis=1, keepdims=True) + NEIGHBOR_RATIO * size] = np.inf
+    distances = length.min(axis=1)
+    is_excess = (heights.min(axis=1) > EXCESS_RATIO * size) | (distances > EXCESS_RATIO * MITER_RATIO * size)
+    far, distances = far[is_excess], distances[is_excess]
+    result: Float64 = far[nearness.measure_exactly(far, distances) > EXCESS_RATIO * size]
+    return result

@@ -38,7 +38,7 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
         points, faces = solid_surface(mesh, parts)
-        vertices, triangles = move_faces(points, faces, distance, "offset_mm")
+        vertices, triangles, excess = move_faces(points, faces, distance, "offset_mm")
         if len(triangles) == 0:
             raise InvalidOption(
                 f"option '{{offset_mm}}' {format_number(distance)} would leave nothing of {name_of(mesh, parts)}",
@@ -47,6 +47,8 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
         volumes[:] += len(parts) * np.array([signed_volume(points, faces), signed_volume(vertices, triangles)])
         for place in find_changes((points, faces), (vertices, triangles), distance):
             _report(place, mesh, parts, distance)
+        if len(excess):
+            _report_excess(excess, mesh, parts)
         return _with_look(mesh, vertices, triangles, abs(distance))
 
     result = reshaped(scene, change)
@@ -67,11 +69,7 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
 
 def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> None:
     """Add a note on a wall that is gone, or a gap that is closed, with its place in the scene."""
-    # the mesh has the size of its part, but not yet its rotation
-    linear = parts[0].transform[:3, :3]
-    left, _, right = np.linalg.svd(linear)
-    place = left @ right @ change.place + parts[0].transform[:3, 3]
-    x, y, z = (round(float(value), 2) + 0.0 for value in place)
+    x, y, z = _locate(change.place, parts)
     name, size = name_of(mesh, parts), format_number(change.width, 3)
     where = f"at {', '.join(map(format_number, (x, y, z)))} mm"
     if distance < 0:
@@ -107,6 +105,31 @@ def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> N
             name=name,
             size=change.width,
         )
+
+
+def _report_excess(excess: Float64, mesh: Mesh, parts: list[Part]) -> None:
+    """Add a note on vertices (k, 3) that lie too far out."""
+    x, y, z = _locate(excess[0], parts)
+    name = name_of(mesh, parts)
+    note(
+        "offset_uneven",
+        f"at {', '.join(map(format_number, (x, y, z)))} mm, {name} is farther from its former surface than "
+        "{offset_mm}; inspect it, or change the distance slightly",
+        options=("offset_mm",),
+        x=x,
+        y=y,
+        z=z,
+        name=name,
+        count=len(excess),
+    )
+
+
+def _locate(place: Float64, parts: list[Part]) -> tuple[float, float, float]:
+    """Return the coordinates in the scene of a place (3,) of a mesh, rounded for a message."""
+    # the mesh has the size of its part, but not yet its rotation
+    left, _, right = np.linalg.svd(parts[0].transform[:3, :3])
+    x, y, z = (round(float(value), 2) + 0.0 for value in left @ right @ place + parts[0].transform[:3, 3])
+    return x, y, z
 
 
 def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, spacing: float) -> Mesh:
