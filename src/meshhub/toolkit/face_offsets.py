@@ -102,6 +102,9 @@ MAX_SHORT_RATIO = 0.01
 SHORT_RATIO = 0.95
 """Distance to the original surface, as a share of the offset, that the new surface has within the accuracy of 5 %."""
 
+DEEP_RATIO = 0.5
+"""Distance to the original surface, as a share of the offset, below which a place is reported."""
+
 EXCESS_RATIO = 1.5
 """Distance to the original surface, as a share of the offset, from which a vertex must be the tip of a sharp edge."""
 
@@ -124,12 +127,12 @@ class MovedFaces(NamedTuple):
 
     vertices: (n, 3) positions, rounded as in files
     faces:    (m, 3) indices into `vertices`, outward; empty if nothing remains
-    excess:   (k, 3) vertices that lie too far from the original surface; mostly empty
+    uneven:   (k, 3) places that lie too near to the original surface, or too far from it; mostly empty
     """
 
     vertices: Float64
     faces: Int32
-    excess: Float64
+    uneven: Float64
 
 
 def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) -> MovedFaces:
@@ -166,10 +169,10 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
             return result
         if _is_plausible((vertices, faces), result, nearness, distance):
             results.append(result)
-            if len(result.excess) == 0:
+            if len(result.uneven) == 0:
                 break
     if results:
-        return min(results, key=lambda result: len(result.excess))
+        return min(results, key=lambda result: len(result.uneven))
     if count > max_sweeps:
         raise ModelTooComplex(
             f"'{{{option}}}' {format_number(distance, 3)} mm makes the surface collide with itself in {count:,} "
@@ -404,11 +407,14 @@ def _sweep(moves: _Moves, still: Mask, hulls: list[Float64], prisms: list[IntInd
 
 
 def _finish(solid: Manifold, nearness: SurfaceDistance, distance: float) -> MovedFaces:
-    """Return the surface of a solid as in files, without crumbs."""
+    """Return the surface of a solid as in files, without crumbs, and its uneven places."""
     surface = _arrays(solid.simplify(FINISH_RATIO * abs(distance)))
-    if len(surface[1]):
-        surface = _settle(*_remove_crumbs(*surface, nearness, abs(distance)))
-    return MovedFaces(*surface, _find_excess(surface[0], nearness, abs(distance)))
+    if len(surface[1]) == 0:
+        return MovedFaces(*surface, np.empty((0, 3)))
+    surface = _settle(*_remove_crumbs(*surface, nearness, abs(distance)))
+    places, _, gaps = _measure(surface, nearness, abs(distance))
+    uneven = [places[gaps < DEEP_RATIO * abs(distance)], _find_excess(surface[0], nearness, abs(distance))]
+    return MovedFaces(*surface, np.concatenate(uneven))
 
 
 def _unite(moves: _Moves, hulls: list[Float64], prisms: list[IntIndex], distance: float) -> Manifold:
@@ -564,11 +570,18 @@ def _is_plausible(
     gained = np.sign(distance) * (signed_volume(*after) - signed_volume(*before))
     if not 0 < gained < MAX_VOLUME_RATIO * size * max(area(*before), area(*after)):
         return False
-    samples = sample_evenly(*after, size)
+    _, areas, gaps = _measure(after, nearness, size)
+    return bool(areas[gaps < SHORT_RATIO * size].sum() <= MAX_SHORT_RATIO * areas.sum())
+
+
+def _measure(
+    surface: tuple[Float64, Int32], nearness: SurfaceDistance, size: float
+) -> tuple[Float64, Float64, Float64]:
+    """Return places (k, 3) all over a surface, their areas (k,), and their distances (k,) to the original one."""
+    samples = sample_evenly(*surface, size)
     step = -(-len(samples.points) // MAX_SAMPLES)
-    short = nearness.measure(samples.points[::step], _NEAREST) < SHORT_RATIO * size
-    areas = samples.areas[::step]
-    return bool(areas[short].sum() <= MAX_SHORT_RATIO * areas.sum())
+    points = samples.points[::step]
+    return points, samples.areas[::step], nearness.measure(points, _NEAREST)
 
 
 def _find_excess(points: Float64, nearness: SurfaceDistance, size: float) -> Float64:

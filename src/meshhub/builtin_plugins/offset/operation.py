@@ -38,7 +38,7 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
         points, faces = solid_surface(mesh, parts)
-        vertices, triangles, excess = move_faces(points, faces, distance, "offset_mm")
+        vertices, triangles, uneven = move_faces(points, faces, distance, "offset_mm")
         if len(triangles) == 0:
             raise InvalidOption(
                 f"option '{{offset_mm}}' {format_number(distance)} would leave nothing of {name_of(mesh, parts)}",
@@ -47,8 +47,8 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
         volumes[:] += len(parts) * np.array([signed_volume(points, faces), signed_volume(vertices, triangles)])
         for place in find_changes((points, faces), (vertices, triangles), distance):
             _report(place, mesh, parts, distance)
-        if len(excess):
-            _report_excess(excess, mesh, parts)
+        if len(uneven):
+            _report_uneven(uneven, mesh, parts)
         return _with_look(mesh, vertices, triangles, abs(distance))
 
     result = reshaped(scene, change)
@@ -107,20 +107,20 @@ def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> N
         )
 
 
-def _report_excess(excess: Float64, mesh: Mesh, parts: list[Part]) -> None:
-    """Add a note on vertices (k, 3) that lie too far out."""
-    x, y, z = _locate(excess[0], parts)
+def _report_uneven(uneven: Float64, mesh: Mesh, parts: list[Part]) -> None:
+    """Add a note on places (k, 3) that are not at the distance."""
+    x, y, z = _locate(uneven[0], parts)
     name = name_of(mesh, parts)
     note(
         "offset_uneven",
-        f"at {', '.join(map(format_number, (x, y, z)))} mm, {name} is farther from its former surface than "
-        "{offset_mm}; inspect it, or change the distance slightly",
+        f"at {', '.join(map(format_number, (x, y, z)))} mm, the surface of {name} moved by much less or more "
+        "than {offset_mm}; inspect it, or change the distance slightly",
         options=("offset_mm",),
         x=x,
         y=y,
         z=z,
         name=name,
-        count=len(excess),
+        count=len(uneven),
     )
 
 
