@@ -114,8 +114,8 @@ def _report_uneven(uneven: Float64, mesh: Mesh, parts: list[Part]) -> None:
     note(
         "offset_uneven",
         f"at {', '.join(map(format_number, (x, y, z)))} mm, the surface of {name} moved by much less or more "
-        "than {offset_mm}; inspect it, or change the distance slightly",
-        options=("offset_mm",),
+        "than {offset_mm}; inspect it, or use {repair} before",
+        options=("offset_mm", "repair"),
         x=x,
         y=y,
         z=z,
