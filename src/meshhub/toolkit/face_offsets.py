@@ -80,8 +80,7 @@ MAX_STILL_ROUNDS = 8
 """Rounds of keeping the vertices of faces that cross others; mostly, two suffice."""
 
 UNION_COUNT = 8
-"""Neighboring volumes that are united at once. A union of all takes several times as long, because its first results
-are scattered over the whole solid."""
+"""Neighboring volumes that are united at once; operands stay small, or meet others in few places."""
 
 MAX_CRUMB_SHARE = 0.3
 """Share of the points of a shell that may be nearer to the original surface than 0.95 offsets; those of gaps between
