@@ -629,6 +629,8 @@ export const de: Catalog = {
     bodies_joined:
       "Bei {x}, {y}, {z} mm waren zwei Körper von {name} {size} mm auseinander; dort hängen sie jetzt zusammen.",
     gap_closed: "Bei {x}, {y}, {z} mm hatte {name} ein Loch oder einen Spalt von {size} mm; dort ist jetzt alles zu.",
+    offset_uneven:
+      "Bei {x}, {y}, {z} mm wurde die Oberfläche von {name} viel weniger oder mehr verschoben als verlangt (Stellen: {count}).",
     wall_vanished: "Bei {x}, {y}, {z} mm war {name} {size} mm dick; dort ist nichts übrig.",
     sheet_thickened: "{name} hatte kein Volumen und ist jetzt {size} mm dick.",
     shells_below_cut: "Körper lagen ganz unter dem Schnitt und wurden entfernt ({count}).",

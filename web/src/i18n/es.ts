@@ -615,6 +615,8 @@ export const es: Catalog = {
     second_stage: "La pieza {name} necesitó otra reparación. Revísela.",
     bodies_joined: "En {x}, {y}, {z} mm, dos cuerpos de {name} estaban a {size} mm; ahora están unidos.",
     gap_closed: "En {x}, {y}, {z} mm, {name} tenía un agujero o hueco de {size} mm; ahora está cerrado.",
+    offset_uneven:
+      "En {x}, {y}, {z} mm, la superficie de {name} se movió mucho menos o más de lo pedido (lugares: {count}).",
     wall_vanished: "En {x}, {y}, {z} mm, {name} tenía {size} mm de grosor; allí no queda nada.",
     sheet_thickened: "{name} no tenía volumen y ahora tiene {size} mm de grosor.",
     shells_below_cut: "Se quitaron cuerpos que estaban bajo el corte ({count}).",

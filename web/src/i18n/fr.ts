@@ -619,6 +619,8 @@ export const fr: Catalog = {
     second_stage: "La pièce {name} a demandé une seconde réparation. Vérifiez-la.",
     bodies_joined: "En {x}, {y}, {z} mm, deux corps de {name} étaient à {size} mm ; ils sont maintenant joints.",
     gap_closed: "En {x}, {y}, {z} mm, {name} avait un trou ou un jeu de {size} mm ; il est maintenant fermé.",
+    offset_uneven:
+      "En {x}, {y}, {z} mm, la surface de {name} a été déplacée bien moins ou plus que demandé (endroits : {count}).",
     wall_vanished: "En {x}, {y}, {z} mm, {name} avait {size} mm d’épaisseur ; il n’en reste rien.",
     sheet_thickened: "{name} n’avait pas de volume et a maintenant {size} mm d’épaisseur.",
     shells_below_cut: "Des corps sous la coupe ont été enlevés ({count}).",
