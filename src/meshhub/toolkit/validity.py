@@ -177,13 +177,19 @@ def note_damage(name: str, damage: Damage) -> None:
 def without_collapsed_faces(mesh: Mesh) -> Mesh:
     """Return a mesh without the faces that have two corners at positions equal in float32; it stays closed.
 
-    The vertices of these faces move to one position, so that the edges beside them still match.
+    The vertices of these faces move to one position, so that the edges beside them still match. Faces that then lie on
+    each other with opposite orientation enclose nothing, and are dropped, too.
     """
     first, index = weld(mesh.vertices.astype(np.float32))
-    a, b, c = index[mesh.faces].T
+    faces = index[mesh.faces]
+    a, b, c = faces.T
     proper = (a != b) & (b != c) & (c != a)
     if proper.all():
         return mesh
+    _, label = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True)
+    turn = np.where((a < b).astype(np.int8) + (b < c) + (c < a) == 2, 1, -1)
+    is_even = np.bincount(label.ravel(), turn)[label.ravel()] == 0
+    proper &= ~is_even
     return chosen_faces(replace(mesh, vertices=mesh.vertices[first[index]]), np.flatnonzero(proper))
 
 

@@ -73,7 +73,7 @@ class _Hollowing:
             result = without_collapsed_faces(with_faces(kept, vertices, triangles[:, ::-1]))
             count = shells(triangles)[0]
             damage = find_damage(result, before, before.shells - removed + count)
-            if not damage:
+            if damage.is_clean:
                 break
         solid = _count_solid_bodies(points, faces, vertices, self.wall)
         if solid:
