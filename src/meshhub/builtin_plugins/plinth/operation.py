@@ -79,7 +79,7 @@ class _Plates:
         area = manifold3d.CrossSection.hull_points(points).area()
         if _foot_area(flat, self.bottom) >= MIN_FOOT_RATIO * area and is_closed(flat.vertices, flat.faces):
             result = united(flat, to_manifold(flat, parts), [self._make_plate(outline, self.bottom)])
-            if not find_damage(result):
+            if find_damage(result).is_clean:
                 return result
         # on a point or a line, also beside a flat foot, the contact has no area unless the model sinks into the plate
         result = united(mesh, solid, [self._make_plate(outline, self.bottom + SINK_RATIO * self.thickness)])

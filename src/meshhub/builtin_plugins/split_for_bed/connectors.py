@@ -306,7 +306,7 @@ class _Dovetail(NamedTuple):
         upper, root = self._prism(0, self.depth, 0, 0), self._prism(-ROOT_MM, 0, 0, 0)
         tail = self._prism(-ROOT_MM, self.depth, 0, 0) - (upper - high) - (root - low)
         slot = self._prism(-ROOT_MM, self.depth + clearance, clearance, 1)
-        if any(find_damage(surface_of(solid)) for solid in (low + tail, high - slot)):
+        if not all(find_damage(surface_of(solid)).is_clean for solid in (low + tail, high - slot)):
             # a rounded edge left a sliver
             return False
         return result.add(site, self._prism(-ROOT_MM, self.depth + clearance, clearance, 0), tail, [slot])

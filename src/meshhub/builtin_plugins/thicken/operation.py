@@ -75,7 +75,7 @@ class _Thickening:
             return mesh
         advance(0.5)
         result = united(mesh, solid, layers, (MIN_SHELL_RATIO * self.target) ** 3)
-        if find_damage(result):
+        if not find_damage(result).is_clean:
             result = mesh
         thin_area = self._measure_thin_area(points, faces, thickness)
         self.thin_area += thin_area * len(parts)
