@@ -18,6 +18,7 @@ from meshhub.builtin_plugins.split_for_bed.operation import run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, bounds_of_parts, soup
+from meshhub.toolkit.validity import find_damage
 from models import assert_valid, brick, edge_counts, move_mesh, scene_of, sphere, volume, weld_as_stl
 
 pytestmark = [pytest.mark.once, pytest.mark.process]
@@ -317,8 +318,9 @@ def test_requested_planes_give_closed_pieces_that_fit(seed: int, kind: str, cuts
     text = ",".join(f"{axis}={offset}" for axis, offset in cuts)
     result, remarks = split(scene, "120x110x100", kind, cuts=text)
     for part in result.parts:
-        _, faces = weld_as_stl(*soup(replace(result, parts=(part,))))
-        assert edge_counts(faces[(np.diff(np.sort(faces, axis=1), axis=1) > 0).all(axis=1)]) == (0, 0)
+        # a piece may touch itself along edges, which slicers print
+        damage = find_damage(Mesh(*soup(replace(result, parts=(part,)))))
+        assert not damage._replace(collapsed=0)
     assert (sizes(result) <= np.array([120, 110, 100]) * (1 + 1e-6)).all()
     change = remarks.figures["connector_volume_mm3"]
     assert isinstance(change, float)
