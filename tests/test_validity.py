@@ -12,7 +12,7 @@ from meshhub.toolkit.validity import (
     check_meshes,
     find_damage,
     note_damage,
-    without_collapsed_faces,
+    without_empty_faces,
 )
 from models import brick, move_mesh, sphere
 
@@ -92,7 +92,7 @@ def test_faces_that_a_file_collapses_are_removed_and_the_mesh_stays_closed() -> 
     faces = np.array([[a, n, c], [n, b, c], [n, a, d], [b, n, d]], np.int32)
     mesh = Mesh(vertices, np.concatenate([rest, faces]))
     assert check_mesh(mesh).collapsed == 2
-    result = without_collapsed_faces(mesh)
+    result = without_empty_faces(mesh)
     assert not find_damage(result)
     assert len(result.faces) == len(cube.faces)
 
@@ -101,3 +101,15 @@ def test_cubes_that_touch_along_an_edge_are_no_damage() -> None:
     touching = join(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
     damage = find_damage(touching)
     assert not damage and damage.touching == 1 and not damage.is_clean
+
+
+def test_faces_that_lie_on_each_other_enclose_nothing() -> None:
+    cube = brick(10, 10, 10)
+    fold = np.array([[0, 1, 2], [0, 2, 1]], np.int32)
+    mesh = Mesh(cube.vertices, np.concatenate([cube.faces, fold]))
+    assert check_mesh(mesh).touching > 0
+    assert np.array_equal(without_empty_faces(mesh).faces, cube.faces)
+    assert without_empty_faces(cube) is cube
+    # as on three sheets, one of two equal faces has no opposite
+    odd = Mesh(cube.vertices, np.concatenate([cube.faces, fold, fold[:1]]))
+    assert len(without_empty_faces(odd).faces) == len(cube.faces) + 3

@@ -42,8 +42,7 @@ def cavity_of(mesh: Mesh, outside: Mesh) -> trimesh.Trimesh:
     """Return the faces that hollowing added, which point into the cavity, as an outward surface."""
     assert np.array_equal(mesh.faces[: len(outside.faces)], outside.faces)
     assert np.array_equal(mesh.vertices[: len(outside.vertices)], outside.vertices)
-    # vertices at one position are merged, as in a file
-    return trimesh.Trimesh(mesh.vertices, mesh.faces[len(outside.faces) :, ::-1])
+    return trimesh.Trimesh(mesh.vertices, mesh.faces[len(outside.faces) :, ::-1], process=False)
 
 
 def measure_walls(cavity: trimesh.Trimesh, outside: Mesh) -> Float64:

@@ -18,7 +18,6 @@ from meshhub.builtin_plugins.split_for_bed.operation import run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, bounds_of_parts, soup
-from meshhub.toolkit.validity import find_damage
 from models import assert_valid, brick, edge_counts, move_mesh, scene_of, sphere, volume, weld_as_stl
 
 pytestmark = [pytest.mark.once, pytest.mark.process]
@@ -308,7 +307,9 @@ def test_equal_planes_cut_once() -> None:
     kind=st.sampled_from(["none", "pegs", "dowels", "dovetail"]),
     cuts=st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-90, 90)), min_size=1, max_size=4, unique=True),
 )
-@example(seed=255, kind="dovetail", cuts=[("x", -2)])  # pieces touched themselves along edges
+# a dovetail left pairs of opposite faces, and a piece that touches itself
+@example(seed=255, kind="dovetail", cuts=[("x", 4)])
+@example(seed=255, kind="dovetail", cuts=[("x", -2)])
 @settings(max_examples=12, deadline=None)
 def test_requested_planes_give_closed_pieces_that_fit(seed: int, kind: str, cuts: list[tuple[str, int]]) -> None:
     random = np.random.default_rng(seed)
@@ -318,9 +319,8 @@ def test_requested_planes_give_closed_pieces_that_fit(seed: int, kind: str, cuts
     text = ",".join(f"{axis}={offset}" for axis, offset in cuts)
     result, remarks = split(scene, "120x110x100", kind, cuts=text)
     for part in result.parts:
-        # a piece may touch itself along edges, which slicers print
-        damage = find_damage(Mesh(*soup(replace(result, parts=(part,)))))
-        assert not damage._replace(collapsed=0)
+        _, faces = weld_as_stl(*soup(replace(result, parts=(part,))))
+        assert edge_counts(faces[(np.diff(np.sort(faces, axis=1), axis=1) > 0).all(axis=1)]) == (0, 0)
     assert (sizes(result) <= np.array([120, 110, 100]) * (1 + 1e-6)).all()
     change = remarks.figures["connector_volume_mm3"]
     assert isinstance(change, float)

@@ -18,7 +18,7 @@ from meshhub.toolkit.geometry import distinct, face_normals, placed_mesh, signed
 from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance
 from meshhub.toolkit.topology import edge_statistics, first_members, shells
 from meshhub.toolkit.touching_edges import SeparatedMesh, separate_touching_edges
-from meshhub.toolkit.validity import find_damage, without_collapsed_faces
+from meshhub.toolkit.validity import find_damage, without_empty_faces
 
 _FLAT_RATIO = 1e-9
 """Ratio of the shortest to the longest axis of a matrix, below which the matrix flattens a mesh."""
@@ -209,7 +209,7 @@ def _combined(
             return result
         simpler = combination.simplify(steps * find_tolerance(result.vertices))
         result = _with_old_attributes(mesh, original, simpler, min_volume)
-    return without_collapsed_faces(result)
+    return without_empty_faces(result)
 
 
 def _has_short_edges(mesh: Mesh) -> bool:

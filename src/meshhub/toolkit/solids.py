@@ -30,7 +30,7 @@ from meshhub.toolkit.geometry import (
 from meshhub.toolkit.patches import divide_patches
 from meshhub.toolkit.topology import Index, first_members
 from meshhub.toolkit.touching_edges import separate_touching_edges
-from meshhub.toolkit.validity import find_damage, without_collapsed_faces
+from meshhub.toolkit.validity import find_damage, without_empty_faces
 
 TOLERANCE_STEPS = 2.0
 """float32 steps at the largest coordinate; files merge points that are closer, so solids have none that are closer."""
@@ -122,7 +122,7 @@ class Solids:
             if find_damage(mesh).is_clean:
                 return mesh
             mesh = self._convert(solid.simplify(steps * find_tolerance(mesh.vertices)), original)
-        return without_collapsed_faces(mesh)
+        return without_empty_faces(mesh)
 
     def _convert(self, solid: Manifold, original: Mesh) -> Mesh:
         native = solid.to_mesh64()

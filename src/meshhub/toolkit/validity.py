@@ -11,12 +11,21 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.errors import format_count
 from meshhub.model.notes import note
-from meshhub.model.scene import Float64, Mesh
+from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.geometry import chosen_faces, weld, welded
-from meshhub.toolkit.topology import EdgeStatistics, edges, first_members, half_edges, remove_degenerate_faces, shells
+from meshhub.toolkit.topology import (
+    EdgeStatistics,
+    components,
+    edges,
+    first_members,
+    half_edges,
+    remove_degenerate_faces,
+    shells,
+)
 from meshhub.toolkit.touching_edges import find_touching_edges
 
 MAX_BATCH_VERTICES = 200_000
@@ -73,7 +82,7 @@ class Damage(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is no defect, and the solid does not touch itself either."""
+        """Whether the solid has no defect and does not touch itself."""
         return not self and self.touching == 0
 
 
@@ -174,23 +183,37 @@ def note_damage(name: str, damage: Damage) -> None:
     )
 
 
-def without_collapsed_faces(mesh: Mesh) -> Mesh:
-    """Return a mesh without the faces that have two corners at positions equal in float32; it stays closed.
+def without_empty_faces(mesh: Mesh) -> Mesh:
+    """Return a mesh without faces that enclose nothing; it stays closed.
 
-    The vertices of these faces move to one position, so that the edges beside them still match. Faces that then lie on
-    each other with opposite orientation enclose nothing, and are dropped, too.
+    These are faces with two corners at positions equal in float32, whose vertices are merged, and pairs of faces that
+    lie on each other with opposite orientation.
     """
     first, index = weld(mesh.vertices.astype(np.float32))
     faces = index[mesh.faces]
     a, b, c = faces.T
-    proper = (a != b) & (b != c) & (c != a)
-    if proper.all():
+    is_collapsed = (a == b) | (b == c) | (c == a)
+    is_kept = ~is_collapsed & ~_find_opposite(faces, is_collapsed)
+    if is_kept.all():
         return mesh
-    _, label = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True)
-    turn = np.where((a < b).astype(np.int8) + (b < c) + (c < a) == 2, 1, -1)
-    is_even = np.bincount(label.ravel(), turn)[label.ravel()] == 0
-    proper &= ~is_even
-    return chosen_faces(replace(mesh, vertices=mesh.vertices[first[index]]), np.flatnonzero(proper))
+    begin, end = (corners[is_collapsed].ravel() for corners in (mesh.faces, np.roll(mesh.faces, -1, axis=1)))
+    is_short = index[begin] == index[end]
+    count, label = components(len(mesh.vertices), begin[is_short], end[is_short])
+    merged = first_members(label, count)[label].astype(np.int32)
+    result = replace(mesh, vertices=mesh.vertices[first[index]], faces=merged[mesh.faces])
+    return chosen_faces(result, np.flatnonzero(is_kept))
+
+
+def _find_opposite(faces: Int32, is_skipped: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether as many faces (m,) with the same corners turn one way as the other."""
+    corners = np.sort(faces, axis=1)
+    order = np.lexsort(corners.T)
+    is_first = np.append(True, (np.diff(corners[order], axis=0) != 0).any(axis=1))
+    group = np.empty(len(faces), np.intp)
+    group[order] = np.cumsum(is_first) - 1
+    a, b, c = faces.T
+    turn = np.where((a < b).astype(np.int8) + (b < c) + (c < a) == 2, 1, -1) * ~is_skipped
+    return np.asarray((np.bincount(group, turn) == 0)[group])
 
 
 def _check_batch(meshes: Sequence[Mesh]) -> list[MeshCheck]:

@@ -16,7 +16,7 @@ from meshhub.toolkit.geometry import chosen_faces, signed_volume, weld
 from meshhub.toolkit.offsets import offset_surface
 from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united, with_faces
 from meshhub.toolkit.topology import shells
-from meshhub.toolkit.validity import check_mesh, find_damage, note_damage, without_collapsed_faces
+from meshhub.toolkit.validity import check_mesh, find_damage, note_damage, without_empty_faces
 
 MIN_CAVITY_RATIO = 0.5
 """Volume of a cavity per cubed wall; a ball as wide as the wall has this volume, and saves too little for its faces."""
@@ -70,7 +70,7 @@ class _Hollowing:
         for ratio in WALL_RATIOS:
             vertices, triangles = _find_cavities(points, faces, ratio * self.wall)
             kept, vertices, triangles, removed = _remove_islands(mesh, vertices, triangles)
-            result = without_collapsed_faces(with_faces(kept, vertices, triangles[:, ::-1]))
+            result = without_empty_faces(with_faces(kept, vertices, triangles[:, ::-1]))
             count = shells(triangles)[0]
             damage = find_damage(result, before, before.shells - removed + count)
             if damage.is_clean:
