@@ -1,0 +1,240 @@
+"""Where the vertices of a surface move when its faces move along their normals, and which vertices have to stay."""
+
+# why this way: docs/decisions/0052-moved-faces.md
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.crossings import find_crossings
+from meshhub.toolkit.geometry import face_normals, unit_vectors
+from meshhub.toolkit.topology import Index, components, edges, half_edges
+
+Mask = NDArray[np.bool_]
+
+
+CROSSING_RATIO = 0.02
+"""Depth from which faces cross, as a share of the offset; simplification makes shallower crossings."""
+
+SKEW = 0.06 * np.array([0.5, 0.59, 0.63])
+"""Additional move, as a share of the offset, where crossings are searched. It depends on the direction: the flush sides
+of a slit, which pass through each other, would only touch."""
+
+MAX_COLLAPSE_ERROR_RATIO = 0.03
+"""Maximum distance of a collapsed vertex from the moved planes of its faces, as a share of the offset."""
+
+MAX_VERTEX_ERROR_RATIO = 0.1
+"""The same for a single vertex. Its faces tilt by less, because their other corners are exact; with 0.03, sweeps take
+five times as long on meshes with facets along curved edges."""
+
+MITER_RATIO = 3.0
+"""Maximum distance of a moved vertex from its place, as a share of the offset; edges sharper than 39° get a bevel."""
+
+RANK_RATIO = 1e-3
+"""Eigenvalue, as a share of the largest, below which planes that meet at a vertex count as parallel: within 4°."""
+
+SLIVER_RATIO = 0.02
+"""Height of a face, as a share of the offset, below which its normal is less reliable than those of its neighbors."""
+
+FOLD_RATIO = 0.01
+"""Height of a moved face, as a share of the offset, from which it has turned around."""
+
+MAX_COLLAPSE_ROUNDS = 12
+"""Rounds of collapsing edges; more change little."""
+
+MAX_STILL_ROUNDS = 8
+"""Rounds of keeping the vertices of faces that cross others; mostly, two suffice."""
+
+
+class _Planes(NamedTuple):
+    """Moved planes of faces: normals (m, 3), offsets (m,), and weights of the corners (m, 3)."""
+
+    normals: Float64
+    offsets: Float64
+    weights: Float64
+
+    def chosen(self, mask: Mask) -> _Planes:
+        """Return the planes of a mask (m,)."""
+        return _Planes(self.normals[mask], self.offsets[mask], self.weights[mask])
+
+    def meet(self, corners: Index, centers: Float64) -> tuple[Float64, Float64]:
+        """Return where the planes around points (k, 3) meet, nearest to them, and the distances (k,) that remain.
+
+        Args:
+            corners: (m, 3) points at the corners of the faces.
+            centers: (k, 3) positions.
+        """
+        count, point = len(centers), corners.ravel()
+        normals, weights = np.repeat(self.normals, 3, axis=0), self.weights.ravel()
+        heights = np.repeat(self.offsets, 3) - np.einsum("ij,ij->i", normals, centers[point])
+        total = np.maximum(np.bincount(point, weights, count), np.finfo(np.float64).tiny)
+        matrix, right = np.empty((count, 3, 3)), np.empty((count, 3))
+        for i in range(3):
+            right[:, i] = np.bincount(point, weights * normals[:, i] * heights, count) / total
+            for j in range(i, 3):
+                matrix[:, i, j] = np.bincount(point, weights * normals[:, i] * normals[:, j], count) / total
+                matrix[:, j, i] = matrix[:, i, j]
+        values, axes = np.linalg.eigh(matrix)
+        is_known = values > RANK_RATIO * np.maximum(values[:, 2:], np.finfo(np.float64).tiny)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=is_known)
+        moves = np.einsum("kij,kj,klj,kl->ki", axes, inverse, axes, right)
+        errors = np.zeros(count)
+        np.maximum.at(errors, point, np.abs(np.einsum("ij,ij->i", normals, moves[point]) - heights))
+        return centers + moves, errors
+
+
+class Moves(NamedTuple):
+    """Where the vertices of a surface move.
+
+    points:  (n, 3) positions
+    faces:   (m, 3) indices into `points`
+    normals: (m, 3) unit normals
+    targets: (n, 3) positions after the move
+    cluster: (n,) equal for vertices that collapse to one
+    is_split: (n,) whether the planes meet nowhere
+    is_far:  (n,) whether the planes meet too far away
+    is_turned: (m,) whether the face turns around
+    """
+
+    points: Float64
+    faces: Int32
+    normals: Float64
+    targets: Float64
+    cluster: Index
+    is_split: Mask
+    is_far: Mask
+    is_turned: Mask
+
+    @property
+    def is_wide(self) -> Mask:
+        """Whether each vertex (n,) has no target that it can move to."""
+        wide: Mask = self.is_split | self.is_far
+        return wide
+
+    @classmethod
+    def find(cls, points: Float64, faces: Int32, distance: float) -> Moves:
+        """Find where the vertices move."""
+        size = abs(distance)
+        normals = unit_vectors(face_normals(points, faces))
+        planes = _Planes(
+            normals,
+            np.einsum("ij,ij->i", normals, points[faces[:, 0]]) + distance,
+            _weigh_corners(points[faces], SLIVER_RATIO * size),
+        )
+        cluster, targets, errors = _collapse(points, faces, planes, size)
+        far = np.linalg.norm(targets - points, axis=1)
+        is_split, is_far = errors > MAX_VERTEX_ERROR_RATIO * size, far > MITER_RATIO * size
+        moves = cls(points, faces, normals, targets, cluster, is_split, is_far, np.zeros(len(faces), np.bool_))
+        return moves._replace(is_turned=moves.find_turned(targets, cluster, size))
+
+    def find_tips(self, vertices: Index, normals: Float64, distance: float) -> Float64:
+        """Return where vertices (k,) move with a face that has the normal (k, 3).
+
+        If its planes meet too far away, the vertex moves toward that place, within the plane of the face.
+        """
+        straight = self.points[vertices] + distance * normals
+        rest = self.targets[vertices] - straight
+        length = np.maximum(np.linalg.norm(rest, axis=1), np.finfo(np.float64).tiny)
+        share = np.minimum(1, np.sqrt(MITER_RATIO**2 - 1) * abs(distance) / length)
+        share[self.is_split[vertices]] = 0
+        share[~self.is_wide[vertices]] = 1
+        tips: Float64 = straight + share[:, None] * rest
+        return tips
+
+    def find_turned(self, targets: Float64, cluster: Index, size: float) -> Mask:
+        """Return which faces (m,) turn around if the vertices move to targets (n, 3)."""
+        sides = np.roll(targets[self.faces], -1, axis=1) - targets[self.faces]
+        longest = np.sqrt(np.einsum("ijk,ijk->ij", sides, sides)).max(axis=1)
+        heights = np.einsum("ij,ij->i", face_normals(targets, self.faces), self.normals)
+        turned: Mask = (heights < -FOLD_RATIO * size * longest) & _is_proper(cluster[self.faces])
+        return turned
+
+
+def _is_proper(corners: Index) -> Mask:
+    a, b, c = corners.T
+    proper: Mask = (a != b) & (b != c) & (c != a)
+    return proper
+
+
+def _weigh_corners(corners: Float64, min_height: float) -> Float64:
+    """Return the angles (m, 3) of faces; those of slivers, whose normals are unreliable, are smaller."""
+    sides = np.roll(corners, -1, axis=1) - corners
+    lengths = np.sqrt(np.einsum("ijk,ijk->ij", sides, sides))
+    units = sides / np.maximum(lengths, np.finfo(np.float64).tiny)[..., None]
+    cosines = -np.einsum("ijk,ijk->ij", units, np.roll(units, 1, axis=1))
+    doubled = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    heights = doubled / np.maximum(lengths.max(axis=1), np.finfo(np.float64).tiny)
+    weights: Float64 = np.arccos(np.clip(cosines, -1, 1)) * (np.clip(heights / min_height, 1e-6, 1) ** 2)[:, None]
+    return weights
+
+
+def _collapse(points: Float64, faces: Int32, planes: _Planes, size: float) -> tuple[Index, Float64, Float64]:
+    """Collapse the edges that would turn around; return cluster (n,), target (n, 3) and error (n,) of each vertex."""
+    cluster: Index = np.arange(len(points))
+    targets, errors = planes.meet(faces, points)
+    table = edges(faces)
+    begin, end = half_edges(faces)
+    first, second = begin[table.order[table.start]], end[table.order[table.start]]
+    before = points[second] - points[first]
+    is_allowed = np.ones(len(first), np.bool_)
+    for _ in range(MAX_COLLAPSE_ROUNDS):
+        a, b = cluster[first], cluster[second]
+        turns = (a != b) & is_allowed & (np.einsum("ij,ij->i", before, targets[b] - targets[a]) < 0)
+        if not turns.any():
+            break
+        count, group = components(len(targets), a[turns], b[turns])
+        label = group[cluster]
+        members = np.bincount(label, minlength=count)
+        centers = np.stack([np.bincount(label, points[:, axis], count) / members for axis in range(3)], axis=1)
+        corners = label[faces]
+        proper = _is_proper(corners)
+        meeting, remaining = planes.chosen(proper).meet(corners[proper], centers)
+        far = np.zeros(count)
+        np.maximum.at(far, label, np.linalg.norm(meeting[label] - points, axis=1))
+        is_joined = np.bincount(group, minlength=count) > 1
+        fails = is_joined & ((remaining > MAX_COLLAPSE_ERROR_RATIO * size) | (far > MITER_RATIO * size))
+        is_allowed[turns & fails[group[a]]] = False
+        # failed groups keep their former clusters
+        kept, cluster = np.unique(np.where(fails[label], count + cluster, label), return_inverse=True)
+        is_new = kept < count
+        old = kept[~is_new] - count
+        new_targets, new_errors = np.empty((len(kept), 3)), np.empty(len(kept))
+        new_targets[is_new], new_targets[~is_new] = meeting[kept[is_new]], targets[old]
+        new_errors[is_new], new_errors[~is_new] = remaining[kept[is_new]], errors[old]
+        targets, errors = new_targets, new_errors
+    return cluster, targets[cluster], errors[cluster]
+
+
+def find_still(moves: Moves, size: float) -> Mask:
+    """Return which vertices must stay, so that the others move without crossings."""
+    still = moves.is_wide.copy()
+    still[moves.faces[moves.is_turned]] = True
+    for _ in range(MAX_STILL_ROUNDS):
+        targets, cluster = keep_still(moves, still)
+        proper = np.flatnonzero(_is_proper(cluster[moves.faces]))
+        corners = cluster[moves.faces[proper]]
+        table = edges(corners)
+        steps = targets - moves.points
+        skewed = targets + steps * (np.linalg.norm(SKEW) + unit_vectors(steps) @ SKEW)[:, None]
+        crossed = find_crossings(skewed[moves.faces[proper]], CROSSING_RATIO * size)
+        several = table.order[np.repeat(table.size != 2, table.size)] // 3
+        faces = np.concatenate([crossed.first, crossed.second, several])
+        grown = still.copy()
+        grown[moves.faces[proper[faces]]] = True
+        grown[moves.faces[moves.find_turned(targets, cluster, size)]] = True
+        if np.array_equal(grown, still):
+            break
+        still = grown
+    return still
+
+
+def keep_still(moves: Moves, still: Mask) -> tuple[Float64, Index]:
+    """Return targets (n, 3), and the first vertex (n,) of each cluster, with those of a mask alone in place."""
+    numbers = np.arange(len(still))
+    _, first, group = np.unique(
+        np.where(still, len(still) + numbers, moves.cluster), return_index=True, return_inverse=True
+    )
+    return np.where(still[:, None], moves.points, moves.targets), first[group]
