@@ -31,8 +31,8 @@ pytestmark = pytest.mark.once
 RELATIVE = 0.03
 """Error of known volumes."""
 
-MAX_OVERLAP = 1.05
-"""Material of full infill per volume; the most is that of walls of 2 mm, for which PrusaSlicer deposits 1.00."""
+MAX_OVERLAP = 1.035
+"""Material of full infill per volume: PrusaSlicer deposits 1.001 to 1.05 of printed parts, most of small ones."""
 
 needs_slicer = pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="PrusaSlicer is not installed")
 

@@ -126,7 +126,9 @@ def fill_shells(layers: Layers, lines: int, solid_layers: int, spacing: Spacing,
     solid_cells = within & ~regions.sparse
     wide = _drop_narrow(solid_cells)
     thick = (inside * regions.bridges).sum(axis=(1, 2), dtype=np.float64)
-    solid_mm, sparse_mm = (_measure_edges(cells) / cell for cells in (solid_cells, regions.sparse))
+    # a gap that one line fills has no lines that turn at its edges
+    turning = _open(solid_cells, spacing.line / 2 / cell)
+    solid_mm, sparse_mm = (_measure_edges(cells) / cell for cells in (turning, regions.sparse))
     is_grid = 0 < infill < 1
     volume = cell**2 * layers.height
     diagonal = cell / np.sqrt(2) / spacing.line
