@@ -23,8 +23,9 @@ from meshhub.pipeline.running import Run, operate
 TRIALS_RATIO = 0.2
 """Seconds of the processor for all trials per second of all checks; other programs do not use up this time."""
 
-MIN_TRIALS_S, MAX_SMALL_FACES = 5.0, 50_000
-"""The least time for trials of a model with so few faces, whose checks take 1 to 4 s."""
+MIN_TRIALS_S, MAX_SMALL_FACES = 15.0, 50_000
+"""The least time for trials of a model with so few faces. They take 1 to 5 s, and the first imports of libraries as
+much on a busy machine, which must not decide what is offered."""
 
 MAX_REST_RATIO = 0.5
 """What may remain of a finding after its remedy, per what was found before."""
