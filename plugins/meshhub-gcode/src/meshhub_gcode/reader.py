@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from meshhub import EmptyModel, Material, Part, Scene, Source, UnreadableFile, did, note
-from meshhub.errors import format_number
+from meshhub.errors import format_count, format_number
 from meshhub.model.scene import Color, Mesh
 from meshhub.toolkit.archive import Archive
 from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
@@ -235,7 +235,7 @@ def _report(facts: Facts, moves: Moves, layers: int, label: str) -> None:
         did(stated_filament_mm=facts.filament_mm)
         stated = f"; {origin} states {format_number(facts.filament_mm / 1000, 4)} m"
     note("gcode_filament", f"{label}{', '.join(amounts)}{by_tools}, by the moves{stated}")
-    note("gcode_layers", f"{label}{facts.layers or layers:,} layers")
+    note("gcode_layers", f"{label}{format_count(facts.layers or layers, 'layer', 'layers')}")
 
 
 def _of_tool(values: list[float], tool: int) -> float:

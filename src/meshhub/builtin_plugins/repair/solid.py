@@ -137,8 +137,8 @@ def _note_floating_shells(surface: WeldedMesh, is_floating: NDArray[np.bool_], m
     where = ", ".join(format_number(coordinate, 4) for coordinate in place)
     note(
         "floating_removed",
-        f"Removed {format_count(count, 'shell', 'shells')} that floated beside part {name}, up to "
-        f"{format_number(size[largest], 3)} mm, the largest at ({where}); omit {{repair_solid}} to keep them.",
+        f"removed {format_count(count, 'shell', 'shells')} that floated beside part {name}, up to "
+        f"{format_number(size[largest], 3)} mm, the largest at ({where}); omit {{repair_solid}} to keep them",
         options=("repair_solid",),
         name=name,
         count=count,
