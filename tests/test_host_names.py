@@ -15,7 +15,7 @@ import pytest
 
 import meshhub
 from meshhub import Registry, hookspecs
-from meshhub.builtin_plugins import BUILTINS
+from meshhub.builtin_plugins import list_builtins
 from meshhub.model.options import HostOptions, flag_of, option_fields
 
 pytestmark = pytest.mark.once
@@ -91,7 +91,7 @@ class Names:
         )
         self.whole = {*declarations.formats, *operations, *declarations.recipes, *registry.plans, *options, *self.parts}
         self.whole |= {check.capability.id for check in declarations.checks} - _COMMON_WORDS
-        self.whole |= self.words | {*BUILTINS} - hooks
+        self.whole |= self.words | {*list_builtins()} - hooks
         longest_first = sorted(self.parts, key=len, reverse=True)
         starts = (
             re.escape(part) if part.startswith(".") else rf"(?<![\w-]){re.escape(part)}" for part in longest_first

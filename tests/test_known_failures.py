@@ -21,7 +21,7 @@ from models import brick, edge_counts, sphere
 pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
-INSPECTED_TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
+INSPECTED_TARGETS = tuple(corpus_check.JUDGES)
 """Formats that `inspect_outside` reads without meshhub."""
 
 CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from meshhub.builtin_plugins import BUILTINS
+from meshhub.builtin_plugins import list_builtins
 from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
 from meshhub.cli.verbosity import verbosity
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _list_installed() -> set[str]:
     """Return the names of all plug-ins. It imports no plug-in, so that a broken one can be disabled, too."""
-    return {*BUILTINS, *(point.name for point in find_entry_points())}
+    return {*list_builtins(), *(point.name for point in find_entry_points())}
 
 
 def _complete_loaded(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

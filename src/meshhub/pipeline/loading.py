@@ -193,7 +193,7 @@ class Plugins:
 
     def _load_builtins(self) -> None:
         package = importlib.import_module(BUILTINS)
-        for name in sorted(package.BUILTINS):
+        for name in package.list_builtins():
             if self._leave_out(Plugin(name, BUILT_IN)):
                 continue
             self._load(Plugin(name, BUILT_IN), lambda name=name: importlib.import_module(f"{BUILTINS}.{name}"))  # type: ignore[misc]
