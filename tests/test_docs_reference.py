@@ -16,9 +16,8 @@ import meshhub
 from meshhub import errors
 from meshhub.builtin_plugins.plans import FREE
 from meshhub.error_codes import ERROR_CODES
-from meshhub.model.capabilities import FEATURES, Stage
+from meshhub.model.capabilities import Stage
 from meshhub.model.options import option_fields
-from meshhub.model.report import Loss
 from meshhub.registry import Registry
 
 pytestmark = pytest.mark.once
@@ -27,73 +26,9 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "meshhub"
 
-DYNAMIC_CODES = {
-    "loss.code": {Loss(feature, "").code for feature in FEATURES},
-    "f'{kind}_ignored'": {"lines_ignored", "points_ignored"},
-    # forwarded; the callers are searched
-    "code": set(),
-    "remark.code": set(),
-}
-"""Note codes that are computed, by the expression that computes them."""
-
-
 def table_rows(page: Path) -> list[list[str]]:
     lines = page.read_text(encoding="utf-8").splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
-
-
-def emitter(path: Path) -> str:
-    """The name that the page of note codes has for the package of a file."""
-    package, *rest = path.relative_to(SOURCE).parts
-    return rest[0] if package == "builtin_plugins" else "http" if package == "http" else "host"
-
-
-def emitted_notes() -> dict[str, set[str]]:
-    """Every note code in the source with its emitters: the first argument of note() and Note()."""
-    codes: dict[str, set[str]] = {}
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            function = ast.unparse(node.func)
-            if function.rpartition(".")[2] in ("note", "Note"):
-                code = node.args[0]
-                literal = isinstance(code, ast.Constant) and isinstance(code.value, str)
-                names = {code.value} if literal else DYNAMIC_CODES[ast.unparse(code)]
-                for name in names:
-                    codes.setdefault(name, set()).add(emitter(path))
-    return codes
-
-
-def test_every_note_code_is_documented_with_its_emitters() -> None:
-    rows = {row[0].strip("`"): set(row[1].split(", ")) for row in table_rows(DOCS / "reference" / "notes.md")}
-    emitted = emitted_notes()
-    # 3MF keeps the codes of slicers' paint in a table
-    paint = {code for code in rows if code.endswith("_paint_dropped")}
-    slicer = next(SOURCE.rglob("threemf/**/slicer_project.py")).read_text(encoding="utf-8")
-    assert set(re.findall(r'"(\w+_paint_dropped)"', slicer)) == paint
-    assert {code: emitters for code, emitters in rows.items() if code not in paint} == emitted
-
-
-def test_every_note_of_a_code_has_the_documented_values() -> None:
-    documented = {
-        row[0].strip("`"): re.findall(r"`(\w+)`", row[2]) for row in table_rows(DOCS / "reference" / "notes.md")
-    }
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not (node.args and isinstance(node.args[0], ast.Constant)):
-                continue
-            keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-            match ast.unparse(node.func).rpartition(".")[2]:
-                case "note":
-                    names = keywords.keys() - {"options"}
-                case "Note":
-                    values = keywords.get("values", ast.Dict([], []))
-                    names = set(ast.literal_eval(ast.List(values.keys)))  # type: ignore[attr-defined]
-                case _:
-                    continue
-            code = str(node.args[0].value)
-            assert names == set(documented[code]), code
 
 
 def test_every_error_code_is_documented_with_its_statuses() -> None:

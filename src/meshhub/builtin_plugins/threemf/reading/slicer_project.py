@@ -192,14 +192,14 @@ class SlicerProject:
                 "in the model and may have become solid; save the project again",
                 count=self._lost_count,
             )
-        for kind, (code, label) in _PAINT_NOTES.items():
+        for kind, (paint_code, label) in _PAINT_NOTES.items():
             if kind in self._painted:
                 triangles, objects = self._painted[kind]
                 where = (
                     f"{format_count(triangles, 'triangle', 'triangles')} of "
                     f"{format_count(objects, 'object', 'objects')}"
                 )
-                note(code, f"{label} painted on {where} in the slicer were not read")
+                note(paint_code, f"{label} painted on {where} in the slicer were not read")
         if self._copy_count:
             note(
                 "volume_settings_copied",
