@@ -1,4 +1,4 @@
-"""Write the generated pages of the documentation: `python docs/make_reference.py`. A test keeps them current."""
+"""Write the generated pages and tables: `python docs/make_reference.py`. A test keeps them current."""
 
 # why this way: docs/decisions/0021-documentation-site.md
 from __future__ import annotations
@@ -20,8 +20,17 @@ from reference_pages import (
     settings,
     typed_options,
 )
+from reference_pages.blocks import fill_blocks, has_blocks
 
 DOCS = Path(__file__).parent
+
+
+def _pages_with_blocks() -> dict[str, Callable[[], str]]:
+    pages = {"../README.md": DOCS.parent / "README.md"}
+    pages |= {str(path.relative_to(DOCS)): path for path in sorted(DOCS.rglob("*.md"))}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
+    return {name: (lambda text=text: fill_blocks(text)) for name, text in texts.items() if has_blocks(text)}
+
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/options.md": options.page,
@@ -35,7 +44,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/plugin-formats.md": plugin_formats.page,
     "decisions/index.md": decisions.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
-} | {f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()}
+    **{f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()},
+    **_pages_with_blocks(),
+}
 
 
 def outdated() -> list[str]:

@@ -16,15 +16,13 @@ import meshhub
 from meshhub import errors
 from meshhub.builtin_plugins.plans import FREE
 from meshhub.error_codes import ERROR_CODES
-from meshhub.model.capabilities import Stage
-from meshhub.model.options import option_fields
-from meshhub.registry import Registry
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "meshhub"
+
 
 def table_rows(page: Path) -> list[list[str]]:
     lines = page.read_text(encoding="utf-8").splitlines()
@@ -69,17 +67,8 @@ def test_generated_pages_are_current() -> None:
 def test_every_public_name_is_in_the_python_reference() -> None:
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     documented = {name: module for module, name in re.findall(r"^::: (\S+)\.(\w+)$", text, re.M)}
-    public = {name: meshhub._MODULE_OF[name] for name in meshhub.__all__}
+    public = {name: meshhub._MODULE_OF.get(name, "meshhub.errors") for name in meshhub.__all__}
     assert {name: documented.get(name) for name in public} == public
-
-
-def test_every_toolkit_module_is_in_the_reference() -> None:
-    text = (DOCS / "reference" / "toolkit.md").read_text(encoding="utf-8")
-    modules = {path.stem for path in (SOURCE / "toolkit").glob("[a-z]*")}
-    assert set(re.findall(r"^::: meshhub\.toolkit\.(\w+)", text, re.M)) == modules
-    rows = [row[0].strip("`") for row in table_rows(DOCS / "reference" / "toolkit.md")]
-    assert rows == re.findall(r"^## (\w+)$", text, re.M)
-    assert len(rows) == len(set(rows))
 
 
 def test_the_architecture_page_names_every_package_and_module() -> None:
@@ -117,20 +106,6 @@ def test_paths_in_guides_exist(document: str, min_paths: int) -> None:
     assert missing <= {"src/meshhub/builtin_plugins/arrange/", "docs/decisions/NNNN-name.md", "dist/"}
 
 
-def test_the_guide_of_preparation_lists_the_stages_and_their_operations() -> None:
-    rows = re.findall(r"^\| (\w+) \| (`.+`) \|", (DOCS / "how-to" / "prepare.md").read_text(encoding="utf-8"), re.M)
-    assert [stage for stage, _ in rows] == [stage.name.lower() for stage in Stage]
-    operations = Registry(entry_points=False).operations.values()
-    for stage, options in rows:
-        fields = {
-            field.name
-            for operation in operations
-            if operation.stage.name.lower() == stage
-            for field in option_fields(operation.options)
-        }
-        assert set(re.findall(r"`(\w+)`", options)) <= fields
-
-
 def test_decisions_have_numbers_without_holes_and_links_from_the_code() -> None:
     files = {path.name: path for path in (DOCS / "decisions").glob("[0-9]*.md")}
     headings = [path.read_text(encoding="utf-8").split(".")[0] for _, path in sorted(files.items())]
@@ -160,14 +135,8 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(pages(config["nav"])) == sorted(files - decisions)
 
 
-def test_the_tables_of_the_readme_agree_with_the_registry() -> None:
+def test_the_readme_names_the_extras_and_the_free_limits() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    operations = re.findall(r"^\| .* \| `(--[\w-]+)[^`]*` \| `(\w+)=[^`]*` \|$", text, re.M)
-    declared = [
-        [(field.flag, field.name) for field in option_fields(entry.capability.options)]
-        for entry in Registry(entry_points=False).declarations.operations
-    ]
-    assert all(option in fields for option, fields in zip(operations, declared, strict=True))
     extras = set(re.findall(r"`(\w+)`", text.partition("## Extras")[2].partition("\n## ")[0]))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["optional-dependencies"].keys() - {"testing"} <= extras

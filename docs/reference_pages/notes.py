@@ -82,7 +82,9 @@ def _values_of(call: ast.Call, function: str) -> list[str]:
     if function == "note":
         return [name for name in keywords if name != "options"]
     values = keywords.get("values")
-    return [str(key.value) for key in values.keys if isinstance(key, ast.Constant)] if isinstance(values, ast.Dict) else []
+    return (
+        [str(key.value) for key in values.keys if isinstance(key, ast.Constant)] if isinstance(values, ast.Dict) else []
+    )
 
 
 def _emitter(path: Path) -> str:

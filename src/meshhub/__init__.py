@@ -20,30 +20,7 @@ if TYPE_CHECKING:
     from meshhub.engine.contract import Engine as Engine
     from meshhub.engine.in_process import InProcess as InProcess
     from meshhub.engine.isolated import Isolated as Isolated
-    from meshhub.errors import Canceled as Canceled
-    from meshhub.errors import ConversionFailed as ConversionFailed
-    from meshhub.errors import ConversionTimeout as ConversionTimeout
-    from meshhub.errors import EmptyModel as EmptyModel
-    from meshhub.errors import EngineError as EngineError
-    from meshhub.errors import ExternalReference as ExternalReference
-    from meshhub.errors import InvalidOption as InvalidOption
-    from meshhub.errors import MeshhubError as MeshhubError
-    from meshhub.errors import MissingDependency as MissingDependency
-    from meshhub.errors import ModelTooComplex as ModelTooComplex
-    from meshhub.errors import OutputExists as OutputExists
-    from meshhub.errors import PluginError as PluginError
-    from meshhub.errors import PremiumRequired as PremiumRequired
-    from meshhub.errors import RequestError as RequestError
-    from meshhub.errors import RequestRefused as RequestRefused
-    from meshhub.errors import ServerBusy as ServerBusy
-    from meshhub.errors import ServiceUnreachable as ServiceUnreachable
-    from meshhub.errors import ShuttingDown as ShuttingDown
-    from meshhub.errors import SourceError as SourceError
-    from meshhub.errors import UnreadableFile as UnreadableFile
-    from meshhub.errors import UnsafeArchive as UnsafeArchive
-    from meshhub.errors import UnsupportedFormat as UnsupportedFormat
-    from meshhub.errors import UnsupportedTarget as UnsupportedTarget
-    from meshhub.errors import WorkerCrashed as WorkerCrashed
+    from meshhub.errors import *  # noqa: F403
     from meshhub.hookspecs import hookimpl as hookimpl
     from meshhub.model.api_version import API_VERSION as API_VERSION
     from meshhub.model.capabilities import Capability as Capability
@@ -115,12 +92,6 @@ _NAMES_BY_MODULE = {
     "meshhub.engine.contract": "Cancel Engine",
     "meshhub.engine.in_process": "InProcess",
     "meshhub.engine.isolated": "Isolated",
-    "meshhub.errors": (
-        "Canceled ConversionFailed ConversionTimeout EmptyModel EngineError ExternalReference InvalidOption "
-        "MeshhubError MissingDependency ModelTooComplex OutputExists PluginError PremiumRequired RequestError "
-        "RequestRefused ServerBusy ServiceUnreachable ShuttingDown SourceError UnreadableFile UnsafeArchive "
-        "UnsupportedFormat UnsupportedTarget WorkerCrashed"
-    ),
     "meshhub.hookspecs": "hookimpl",
     "meshhub.model.notes": "Note did note",
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan Rule",
@@ -138,19 +109,29 @@ _NAMES_BY_MODULE = {
     "meshhub.model.verdict": "Finding Place Verdict",
 }
 
-_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+_ERRORS = "meshhub.errors"
 
-__all__ = sorted(_MODULE_OF)
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'meshhub' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULE_OF[name]), name)
+    if name == "__all__":
+        return sorted([*_MODULE_OF, *_list_errors()])
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
+    if not name.startswith("_") and name in _list_errors():
+        return getattr(importlib.import_module(_ERRORS), name)
+    raise AttributeError(f"module 'meshhub' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted({*globals(), *_MODULE_OF, *_list_errors()})
+
+
+def _list_errors() -> list[str]:
+    """Return the names of the public errors, which their module lists."""
+    names: list[str] = importlib.import_module(_ERRORS).__all__
+    return names
 
 
 def _describe_scene(scene: Scene) -> str:

@@ -11,6 +11,34 @@ from typing import ClassVar
 
 from meshhub.error_codes import ERROR_CODES, list_values
 
+__all__ = [
+    "Canceled",
+    "ConversionFailed",
+    "ConversionTimeout",
+    "EmptyModel",
+    "EngineError",
+    "ExternalReference",
+    "InvalidOption",
+    "MeshhubError",
+    "MissingDependency",
+    "ModelTooComplex",
+    "OutputExists",
+    "PluginError",
+    "PremiumRequired",
+    "RequestError",
+    "RequestRefused",
+    "ServerBusy",
+    "ServiceUnreachable",
+    "ShuttingDown",
+    "SourceError",
+    "UnreadableFile",
+    "UnsafeArchive",
+    "UnsupportedFormat",
+    "UnsupportedTarget",
+    "WorkerCrashed",
+]
+"""Errors that `meshhub` exports; the others are for its own interfaces."""
+
 ErrorValue = int | float | str
 """Number or name in the message of an error."""
 

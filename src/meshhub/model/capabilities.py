@@ -100,29 +100,41 @@ HOST_FRAME = Frame("mm", "z")
 
 
 class Stage(IntEnum):
-    """Position of an operation in a chain. Operations of one stage run in the order of their ids.
-
-    REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances. TURN
-    and RESIZE follow REDUCE: the order does not change the result, and fewer vertices are faster to move. RESIZE
-    follows TURN, because its height and its box refer to the model as it stands. SHAPE, which moves surfaces, follows
-    RESIZE, because its lengths refer to the final size; likewise all stages after it. HOLLOW follows SHAPE, because its
-    walls are measured from the final surface. CUT follows HOLLOW, because cuts open cavities; it makes the side that
-    the model stands on. BASE follows CUT: it bevels and drills that side. DIVIDE, which makes several parts of one,
-    follows BASE: until then, each part is whole. COLOR follows DIVIDE: it splits triangles, and earlier operations need
-    the original colors. PLACE is last, because it needs the final bounding box.
-    """
+    """Position of an operation in a chain. Operations of one stage run in the order of their ids."""
 
     REPAIR = 1
+    """All others need valid meshes."""
+
     REDUCE = 2
+    """Fewer triangles make all others faster, and are the same before and after a turn or a change of size; later
+    operations duplicate instances."""
+
     TURN = 3
+    """Heights and boxes refer to the model as it stands."""
+
     RESIZE = 4
+    """Lengths of later operations refer to the final size."""
+
     SHAPE = 5
+    """They move surfaces, from which later ones measure."""
+
     HOLLOW = 6
+    """Walls are measured from the final surface."""
+
     CUT = 7
+    """They open cavities, and make the side on which the model stands."""
+
     BASE = 8
+    """They work on that side; holes go through the plinth."""
+
     DIVIDE = 9
+    """They make several parts of one; until then, each part is whole."""
+
     COLOR = 10
+    """It splits triangles, and needs all original colors."""
+
     PLACE = 11
+    """They need the final size."""
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""glTF 2.0: one binary file (GLB), or JSON with an embedded buffer."""
+"""glTF 2.0: one binary file (GLB), or JSON; read with Draco compression, quantized values and instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operation `merge-parts`: make one part of all."""
+"""Operation `merge-parts`: merge all parts into one solid, or join them as they are."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Wavefront OBJ reader and writer, with materials (MTL) and textures."""
+"""Wavefront OBJ: with materials (MTL) and textures."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Operation `optimize`: reduce the number of faces."""
+"""Operation `optimize`: reduce the number of faces; a closed mesh stays closed."""
 
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""PLY reader and writer, binary and text."""
+"""PLY: read in ASCII and in binary of both byte orders; written in ASCII or binary."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Operation `repair`: turn defective meshes into valid ones, and report every action."""
+"""Operation `repair`: close holes, fix normals and remove stray fragments, and report every action."""
 
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,4 +1,6 @@
-"""STEP (ISO 10303-21): CAD files; read as triangles, written as boundary representations with editable surfaces."""
+"""STEP (ISO 10303-21): AP203, AP214, AP242 and assemblies, read as triangles; written as solids with true planes,
+cylinders, cones, spheres and tori (plan Pro).
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""STL reader and writer, binary and text."""
+"""STL: read in binary and ASCII, with several solids and colors; written in binary or ASCII."""
 
 from typing import Annotated
 

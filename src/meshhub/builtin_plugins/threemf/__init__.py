@@ -1,4 +1,6 @@
-"""3MF: core, materials and production; units, instances, colors, textures; filaments and paint of slicers."""
+"""3MF: core, materials, production and beam lattices, with the filaments and the paint of slicers; written also as
+projects of PrusaSlicer, BambuStudio and OrcaSlicer.
+"""
 
 from typing import Annotated, Literal
 

@@ -1,0 +1,153 @@
+"""Generated tables in pages that are written by hand, between `<!-- generated: NAME -->` and `<!-- end -->`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import meshhub
+from meshhub import errors
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.options import OptionField, option_fields
+from reference_pages import REGISTRY, code, table
+
+SOURCE = Path(meshhub.__file__).parent
+
+_BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def has_blocks(text: str) -> bool:
+    """Return whether a page has generated tables."""
+    return _BLOCK.search(text) is not None
+
+
+def fill_blocks(text: str) -> str:
+    """Return a page with its generated tables."""
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{_BLOCKS[match[2]]()}\n\n{match[3]}", text)
+
+
+def _summary(plugin: str) -> str:
+    """Return the text after the colon in the first paragraph of the docstring of a plug-in."""
+    text = importlib.import_module(f"meshhub.builtin_plugins.{plugin}").__doc__ or ""
+    return " ".join(text.partition("\n\n")[0].partition(":")[2].split()).removesuffix(".")
+
+
+def _formats() -> str:
+    """Return the table of formats: a row for each plug-in."""
+    rows = []
+    for plugin in sorted({writer.plugin for writer in REGISTRY.declarations.writers}):
+        writers = [each.capability for each in REGISTRY.declarations.writers if each.plugin == plugin]
+        kept = {*writers[0].carries}.union(*writers[0].carries_with.values())
+        rows.append((", ".join(writer.format.label for writer in writers), _summary(plugin), ", ".join(sorted(kept))))
+    return table(("format", "what is read and written", "what the writer keeps"), rows)
+
+
+def _operations() -> str:
+    """Return the table of operations, in the order in which they run."""
+    rows = (
+        (_summary(each.plugin), code(_call(option_fields(each.capability.options)[0])))
+        for each in REGISTRY.declarations.operations
+    )
+    return table(("operation", "option"), rows)
+
+
+def _call(field: OptionField) -> str:
+    """Return the flag of an option with its example."""
+    values = {"flag": "", "integer": " N", "number": " N"}
+    return field.flag + values.get(field.kind, f" {field.example}")
+
+
+def _stages() -> str:
+    """Return the table of stages with their operations and reasons."""
+    operations = [each.capability for each in REGISTRY.declarations.operations]
+    rows = (
+        (name.lower(), ", ".join(_options_of(stage, operations)), reason)
+        for (name, reason), stage in zip(_docstrings(Stage), Stage, strict=True)
+    )
+    return table(("stage", "operations", "why it is there"), rows)
+
+
+def _options_of(stage: Stage, operations: list[Operation]) -> Iterator[str]:
+    for operation in operations:
+        if operation.stage == stage:
+            yield code(option_fields(operation.options)[0].name)
+
+
+def _docstrings(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield the name of each assignment in a class, and the text below it."""
+    (path,) = SOURCE.rglob(f"{kind.__module__.rpartition('.')[2]}.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__name__)
+    for statement, text in pairwise(body):
+        if isinstance(statement, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            yield ast.unparse(statement.targets[0]), " ".join(str(text.value.value).split())
+
+
+def _checks() -> str:
+    """Return the table of checks, with the codes of their findings.
+
+    Raises:
+        ValueError: The code of a finding is missing in `findings.toml`.
+    """
+    rows = []
+    for check in REGISTRY.declarations.checks:
+        folder = SOURCE / "builtin_plugins" / check.plugin
+        findings = tomllib.loads((folder / "findings.toml").read_text(encoding="utf-8"))
+        if missing := _finding_codes(folder) - {name for row in findings.values() for name in row["codes"]}:
+            raise ValueError(f"{folder / 'findings.toml'} lacks {missing}")
+        row = findings[check.capability.id]
+        rows.append((code(check.capability.id), ", ".join(map(code, row["codes"])), row["finds"]))
+    return table(("check", "codes", "what it finds"), rows)
+
+
+def _finding_codes(folder: Path) -> set[str]:
+    calls = (
+        node
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"
+    )
+    values = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "code"]
+    values += [branch for value in values if isinstance(value, ast.IfExp) for branch in (value.body, value.orelse)]
+    return {str(value.value) for value in values if isinstance(value, ast.Constant)}
+
+
+def _toolkit_modules() -> list[str]:
+    return sorted({path.stem for path in (SOURCE / "toolkit").glob("[a-z]*")})
+
+
+def _toolkit() -> str:
+    """Return the table of the modules of the toolkit."""
+    rows = []
+    for name in _toolkit_modules():
+        path = SOURCE / "toolkit" / name
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        summary = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        rows.append((f"[{code(name)}](#{name})", " ".join(summary.partition("\n\n")[0].split())))
+    return table(("module", "what it has"), rows)
+
+
+def _toolkit_sections() -> str:
+    """Return a section for each module of the toolkit."""
+    return "\n\n".join(f"## {name}\n\n::: meshhub.toolkit.{name}" for name in _toolkit_modules())
+
+
+def _error_classes() -> str:
+    """Return the references of the public classes of errors."""
+    return "\n\n".join(f"::: {errors.__name__}.{name}" for name in errors.__all__)
+
+
+_BLOCKS: dict[str, Callable[[], str]] = {
+    "formats": _formats,
+    "operations": _operations,
+    "stages": _stages,
+    "checks": _checks,
+    "toolkit": _toolkit,
+    "toolkit-sections": _toolkit_sections,
+    "error-classes": _error_classes,
+}
