@@ -35,7 +35,6 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "http/conversions/check_reports.py": ("the format of marked models", {"glb", "model/gltf-binary"}),
     "engine/preload.py": ("a conversion that loads what each format needs", {".stl"}),
     "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl", ".stl"}),
-    "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
     "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),
     "http/intake/conversion_requests.py": ("an example in an error", {".stl"}),
     "http/intake/explanation_requests.py": ("an example in an error", {".stl"}),

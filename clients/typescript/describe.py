@@ -6,6 +6,6 @@ import json
 import sys
 
 from meshhub import Registry
-from meshhub.http.description.openapi import document
+from meshhub.http.openapi import document
 
 json.dump(document(Registry(entry_points=False)), sys.stdout)

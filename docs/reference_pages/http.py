@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from meshhub.http.description.openapi import document
-from meshhub.http.headers import COUNTED, RESPONSE_HEADERS
+from meshhub.http.headers import COUNTED, RESPONSE_HEADERS, TAGS
+from meshhub.http.openapi import document
 from meshhub.model.options import HostOptions, option_fields
 from reference_pages import REGISTRY, code, page_of, table
 
@@ -21,8 +21,8 @@ Every response has {every}. Every response of an endpoint that counts requests (
 `/metrics`) has {counted}. The tables list further headers."""
 
 HEADERS_OF_ALL, HEADERS_OF_COUNTED = (
-    [header.name for header in RESPONSE_HEADERS if not header.statuses and header.operations == operations]
-    for operations in ((), COUNTED)
+    [header.name for header in RESPONSE_HEADERS if not header.statuses and header.tags == tags]
+    for tags in (TAGS, COUNTED)
 )
 """Headers that the introduction names once; the tables leave them out."""
 

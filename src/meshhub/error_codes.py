@@ -24,6 +24,9 @@ class ErrorCode(NamedTuple):
     values: tuple[str, ...] = ()
     """Names of the values that errors of the code may have; lengths are in millimeters."""
 
+    is_rare: bool = False
+    """Whether only some of the endpoints with a form send it; the `codes` of these name it."""
+
 
 ERROR_CODES: Mapping[str, ErrorCode] = {
     "bad_request": ErrorCode(
@@ -39,7 +42,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         "An option is unknown, malformed or out of bounds; the message names it.",
         values=("option", "value", "min", "max"),
     ),
-    "unsupported_target": ErrorCode(400, 2, "`target` is not a format that can be written here.", values=("format",)),
+    "unsupported_target": ErrorCode(
+        400, 2, "`target` is not a format that can be written here.", values=("format",), is_rare=True
+    ),
     "invalid_api_key": ErrorCode(
         401, 2, "The key is unknown, expired or revoked. Such a request is never served under the free plan."
     ),
@@ -57,22 +62,36 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         None,
         "A page of another origin sent the request to a service on its visitor's machine; see `cors_origins`.",
     ),
-    "plan_required": ErrorCode(403, 2, "The plan does not include this function, such as the list of jobs."),
-    "not_found": ErrorCode(404, None, "The path does not exist."),
-    "job_not_found": ErrorCode(404, 2, "The job does not exist, was deleted, or belongs to another key."),
-    "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
+    "plan_required": ErrorCode(
+        403, 2, "The plan does not include this function, such as the list of jobs.", is_rare=True
+    ),
+    "not_found": ErrorCode(404, None, "The path does not exist.", is_rare=True),
+    "job_not_found": ErrorCode(404, 2, "The job does not exist, was deleted, or belongs to another key.", is_rare=True),
+    "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`.", is_rare=True),
     "request_timeout": ErrorCode(408, None, "The request did not arrive in time; send it again on a new connection."),
     "job_not_finished": ErrorCode(
-        409, 2, "The job is still queued or running; `Retry-After` has the seconds until the next look.", 1
+        409,
+        2,
+        "The job is still queued or running; `Retry-After` has the seconds until the next look.",
+        1,
+        is_rare=True,
     ),
-    "idempotency_conflict": ErrorCode(409, 2, "A different request was sent with the same `Idempotency-Key`."),
-    "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted."),
+    "idempotency_conflict": ErrorCode(
+        409, 2, "A different request was sent with the same `Idempotency-Key`.", is_rare=True
+    ),
+    "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted.", is_rare=True),
     "file_too_large": ErrorCode(
         413, None, "A file, or the whole request, exceeds a limit of the plan.", values=("name", "bytes", "limit_bytes")
     ),
-    "too_many_files": ErrorCode(413, None, "The batch has more files than the plan allows.", values=("count", "limit")),
+    "too_many_files": ErrorCode(
+        413, None, "The batch has more files than the plan allows.", values=("count", "limit"), is_rare=True
+    ),
     "archive_too_large": ErrorCode(
-        413, None, "The archive, or its unpacked content, exceeds a limit of the plan.", values=("bytes", "limit_bytes")
+        413,
+        None,
+        "The archive, or its unpacked content, exceeds a limit of the plan.",
+        values=("bytes", "limit_bytes"),
+        is_rare=True,
     ),
     "unsupported_format": ErrorCode(
         415, 2, "Neither the content nor the extension matches a format that can be read here.", values=("name",)
@@ -80,7 +99,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "unsupported_encoding": ErrorCode(
         415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."
     ),
-    "range_not_satisfiable": ErrorCode(416, None, "The header `Range` asks for bytes outside the result."),
+    "range_not_satisfiable": ErrorCode(
+        416, None, "The header `Range` asks for bytes outside the result.", is_rare=True
+    ),
     "host_not_allowed": ErrorCode(
         421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),
@@ -111,10 +132,14 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         4,
         "The result would hold an invalid solid; repair the model, or set the option that the message names.",
         values=("operation",),
+        is_rare=True,
     ),
     "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
     "worker_lost": ErrorCode(
-        422, 5, "The service ended several times while it ran the job; the model may need too much memory."
+        422,
+        5,
+        "The service ended several times while it ran the job; the model may need too much memory.",
+        is_rare=True,
     ),
     "too_many_jobs": ErrorCode(
         429,
@@ -122,6 +147,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         "The caller already has the maximum number of unfinished jobs; wait until one ends.",
         5,
         values=("count", "limit"),
+        is_rare=True,
     ),
     "rate_limit_exceeded": ErrorCode(
         429,

@@ -20,7 +20,7 @@ from bombs import TRIANGLE
 from builtin_formats import TARGETS
 from http_serving import Running, serving, zip_files
 from meshhub import Registry
-from meshhub.http.description.openapi import document
+from meshhub.http.openapi import document
 
 pytestmark = pytest.mark.once
 

@@ -30,7 +30,10 @@ AnyRequest = Request[Any, Any, Any]
 
 @dataclass(frozen=True)
 class ServiceState:
-    """Components of a running service; `plans` have the limits of the settings."""
+    """Components of a running service; `plans` have the limits of the settings.
+
+    `form_paths` has the paths of the endpoints with each main field, for messages.
+    """
 
     settings: Settings
     registry: Registry
@@ -47,6 +50,7 @@ class ServiceState:
     plans: Mapping[str, Plan]
     rate_card: RateCard | None
     trusted: Sequence[Trusted]
+    form_paths: Mapping[str, str]
     schema_document: bytes
     schema_page: bytes
     page_files: Mapping[str, PageFile]

@@ -9,14 +9,18 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from meshhub.http.conversions.check_reports import MEDIA_TYPES
-from meshhub.http.description.parts import BYTES, EXAMPLES, Json
+from meshhub.http.description.parts import BYTES, Json, describe_files, read_example
 from meshhub.http.intake.file_options import FIELD
+from meshhub.http.intake.uploads import COMPANIONS
 from meshhub.model.options import HostOptions, option_fields
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 
 OwnedOptions = tuple[str | None, type[Struct]]
 """Options Struct with the label of its owner; None for the host."""
+
+_EXAMPLE = read_example("meshhub.http.description.form")
+"""Values of the fields of all forms."""
 
 REPORT = {"report": {"type": "boolean", "title": "Report", "description": "Add report.json to the ZIP."}}
 
@@ -73,7 +77,7 @@ def option_properties(registry: Registry, *, converts: bool, structs: Iterable[O
     structs = [*structs, (None, HostOptions)]
     structs += [(reader.capability.format.label, reader.capability.options) for reader in declarations.readers]
     if converts:
-        structs += [(operation.capability.label, operation.capability.options) for operation in declarations.operations]
+        structs += list_operation_structs(registry)
         structs += [(writer.capability.format.label, writer.capability.options) for writer in declarations.writers]
     properties: Json = {}
     for owner, struct in structs:
@@ -122,10 +126,44 @@ def describe_form(
     properties |= more
     properties |= option_properties(registry, converts=converts, structs=structs)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    example = {name: value for name, value in EXAMPLES["form"].items() if name in properties}
+    example = {name: value for name, value in _EXAMPLE.items() if name in properties}
     return {"required": True, "content": {"multipart/form-data": {"schema": schema, "example": example}}}
 
 
 def describe_binary(title: str) -> Json:
     """Return the field of a file."""
     return {**BYTES, "title": title, "contentMediaType": "application/octet-stream"}
+
+
+def describe_converted(registry: Registry, description: str) -> Json:
+    """Return the response with one converted model."""
+    text = f"{description}; with each_bed, a ZIP of the files of the beds."
+    return describe_files(text, {"application/zip", *list_media_types(registry)})
+
+
+def list_media_types(registry: Registry) -> set[str]:
+    """Return the media types of all formats that can be written."""
+    return {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
+
+
+def describe_zip() -> Json:
+    """Return the response with several converted models."""
+    description = "A ZIP with the converted files, errors.json if some failed, report.json if requested."
+    return describe_files(description, ("application/zip",))
+
+
+def list_operation_structs(registry: Registry) -> list[OwnedOptions]:
+    """Return the options of operations."""
+    return [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
+
+
+MODEL: Json = {
+    "file": describe_binary("The model"),
+    COMPANIONS: {
+        "type": "array",
+        "items": describe_binary("A companion"),
+        "title": "Companions",
+        "description": "The files that the model needs, such as materials and textures; `file` comes first.",
+    },
+}
+"""Fields with the files of a form with one model."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from litestar import post
 
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import describe_binary, describe_converted, describe_form
+from meshhub.http.description.parts import CONVERT_CODES, Json
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import convert_model
+from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.results import FileResponse, model_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.registry import Registry
 
 
 @post("/convert", status_code=200, request_max_body_size=None, opt=METERED)
@@ -16,3 +21,18 @@ async def convert(request: AnyRequest) -> FileResponse:
     state = state_of(request)
     result = await convert_model(request, "convert")
     return await model_response(state.resources.threads, result, state.registry)
+
+
+def _describe_form(registry: Registry) -> Json:
+    return describe_form(registry, {"file": describe_binary("The model")}, ["file", "target"], converts=True)
+
+
+CONVERT = Endpoint(
+    handler=convert,
+    summary="Convert one file",
+    tag="conversion",
+    form=_describe_form,
+    answer=lambda registry: describe_converted(registry, "The converted file"),
+    codes=CONVERT_CODES,
+    headers=(REPORT, CACHE, DISPOSITION),
+)

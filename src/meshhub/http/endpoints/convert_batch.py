@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from litestar import post
 
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import FILE_OPTIONS, describe_binary, describe_form, describe_zip
+from meshhub.http.description.forms import REPORT as REPORT_FIELD
+from meshhub.http.description.parts import CONVERT_CODES, Json
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.convert_many import convert_to_zip
+from meshhub.http.headers import CACHE, CONVERTED, DISPOSITION, FAILED, REPORT
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import stem
@@ -13,6 +18,7 @@ from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse
 from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.model.plans import Limits
+from meshhub.registry import Registry
 
 
 @post("/convert-batch", status_code=200, request_max_body_size=None, opt=METERED)
@@ -40,3 +46,20 @@ async def _unpack_upload(state: ServiceState, reception: Reception, limits: Limi
         return await resources.threads.run_archive(unpack, archive, entries, folder, state.registry, limits)
     finally:
         archive.close()
+
+
+def _describe_form(registry: Registry) -> Json:
+    archive = describe_binary("A ZIP of models, with the files that belong to them")
+    more = REPORT_FIELD | FILE_OPTIONS
+    return describe_form(registry, {"archive": archive}, ["archive", "target"], converts=True, more=more)
+
+
+CONVERT_BATCH = Endpoint(
+    handler=convert_batch,
+    summary="Convert the models of a ZIP into another",
+    tag="conversion",
+    form=_describe_form,
+    answer=lambda _: describe_zip(),
+    codes=(*CONVERT_CODES, "too_many_files", "archive_too_large"),
+    headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+)

@@ -7,12 +7,18 @@ from collections.abc import Mapping
 from litestar import post
 
 from meshhub.http.conversions.connected import run_while_connected
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import FILE_OPTIONS, describe_binary, describe_form, describe_zip
+from meshhub.http.description.forms import REPORT as REPORT_FIELD
+from meshhub.http.description.parts import CONVERT_CODES, Json
 from meshhub.http.endpoints.access import METERED
+from meshhub.http.headers import CACHE, CONVERTED, DISPOSITION, FAILED, REPORT
 from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.http.intake.names import stem
 from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse, batch_response, pack_results, raise_if_all_failed
 from meshhub.http.state import AnyRequest, ServiceState, state_of
+from meshhub.registry import Registry
 
 
 @post("/convert-many", status_code=200, request_max_body_size=None, opt=METERED)
@@ -51,3 +57,20 @@ async def convert_to_zip(
     path = reception.folder / "result.zip"
     await state.resources.threads.run_archive(pack_results, path, results, target_format, conversion.wants_report)
     return batch_response(state.resources.threads, path, name, results)
+
+
+def _describe_form(registry: Registry) -> Json:
+    files = {"type": "array", "items": describe_binary("A model"), "minItems": 1, "title": "The models"}
+    more = REPORT_FIELD | FILE_OPTIONS
+    return describe_form(registry, {"files": files}, ["files", "target"], converts=True, more=more)
+
+
+CONVERT_MANY = Endpoint(
+    handler=convert_many,
+    summary="Convert several files into one ZIP",
+    tag="conversion",
+    form=_describe_form,
+    answer=lambda _: describe_zip(),
+    codes=(*CONVERT_CODES, "too_many_files"),
+    headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+)

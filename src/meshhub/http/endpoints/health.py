@@ -7,6 +7,8 @@ from typing import Literal, NotRequired, TypedDict
 from litestar import get
 
 from meshhub.errors import ShuttingDown
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.parts import describe_json
 from meshhub.http.endpoints.access import PUBLIC
 from meshhub.http.state import AnyRequest, state_of
 
@@ -19,13 +21,13 @@ class Health(TypedDict):
 
 
 @get("/health/live", opt=PUBLIC)
-async def live() -> Health:
+async def health_live() -> Health:
     """Report that the process responds."""
     return {"status": "live"}
 
 
 @get("/health/ready", opt=PUBLIC)
-async def ready(request: AnyRequest) -> Health:
+async def health_ready(request: AnyRequest) -> Health:
     """Check that the service accepts requests, has disk for uploads, and converts a cube.
 
     `faults` reports if no worker of a cluster runs; jobs are then accepted and wait.
@@ -37,3 +39,21 @@ async def ready(request: AnyRequest) -> Health:
     await state.probe.check()
     faults = [*state.jobs.runner.faults]
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}
+
+
+HEALTH_LIVE = Endpoint(
+    handler=health_live,
+    summary="The process answers",
+    tag="monitoring",
+    answer=lambda _: describe_json("The process answers.", Health, {"status": "live"}),
+    types=(Health,),
+)
+
+HEALTH_READY = Endpoint(
+    handler=health_ready,
+    summary="The service takes requests",
+    tag="monitoring",
+    answer=lambda _: describe_json("The service takes requests.", Health, {"status": "ready"}),
+    types=(Health,),
+    codes=("shutting_down", "server_busy"),
+)

@@ -6,10 +6,15 @@ import msgspec
 from litestar import Response, post
 
 from meshhub.http.conversions.connected import run_while_connected
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import MODEL, describe_form
+from meshhub.http.description.parts import FORM_CODES, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import input_file
+from meshhub.http.headers import CACHE
 from meshhub.http.intake.reception import Reception
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.model.report import Inspection
 
 
 @post("/inspect", status_code=200, request_max_body_size=None, opt=METERED)
@@ -23,3 +28,17 @@ async def inspect(request: AnyRequest) -> Response[bytes]:
             reception, conversion, lambda execution: state.conversions.examine(execution, file)
         )
     return Response(msgspec.json.encode(inspection), media_type="application/json")
+
+
+INSPECT = Endpoint(
+    handler=inspect,
+    summary="Describe a model",
+    tag="conversion",
+    form=lambda registry: describe_form(registry, MODEL, ["file"], converts=False),
+    answer=lambda _: describe_json(
+        "Size, faces, bodies, holes, volume of the model.", Inspection, read_example(__name__)
+    ),
+    types=(Inspection,),
+    codes=FORM_CODES,
+    headers=(CACHE,),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -13,9 +13,20 @@ from msgspec import Struct
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import caller_of, context_of
-from meshhub.http.conversions.check_reports import CheckReport, parse_report
+from meshhub.http.conversions.check_reports import MEDIA_TYPES, CheckReport, parse_report
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import (
+    FILE_OPTIONS,
+    JOB_REPORT,
+    describe_binary,
+    describe_form,
+    list_check_structs,
+    list_media_types,
+)
+from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files, describe_json, read_example
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
+from meshhub.http.headers import CONVERTED, DISPOSITION, ETAG, FAILED, LANGUAGE, LOCATION, RANGE, REPORT
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.reception import Reception
@@ -24,6 +35,7 @@ from meshhub.http.jobs.forms import parse_job_form
 from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
+from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind
 from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_demand
@@ -193,7 +205,7 @@ def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequ
 
     Raises MeshhubError.
     """
-    conversion = parse_job_form(form, kind, caller_of(request), state.registry)
+    conversion = parse_job_form(form, kind, caller_of(request), state.registry, state.form_paths)
     if form.main == "files":
         files = () if kind == "combine" else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
@@ -259,3 +271,158 @@ def _json(payload: Any, status: int = 200, headers: dict[str, str] | None = None
         media_type="application/json",
         headers={"Cache-Control": "no-store", **(headers or {})},
     )
+
+
+def _describe_form(registry: Registry) -> Json:
+    files = {"type": "array", "items": describe_binary("A model"), "minItems": 1, "title": "The models"}
+    main: Json = {
+        "kind": {
+            "type": "string",
+            "enum": list(JOB_KINDS),
+            "title": "Kind",
+            "description": "What to do; the other fields are those of the endpoint of this name. Default: convert.",
+        },
+        "file": describe_binary("The model"),
+        "files": {
+            **files,
+            "description": "Several models instead of `file`: for one ZIP, or for one file (kind `combine`).",
+        },
+        "archive": describe_binary("A ZIP of models instead of `file`, for one ZIP."),
+        "webhook_url": {
+            "type": "string",
+            "title": "Webhook",
+            "description": "URL that gets a signed message at the end of the job (Standard Webhooks); needs a key.",
+        },
+    }
+    form = describe_form(
+        registry, main, [], converts=True, more=JOB_REPORT | FILE_OPTIONS, structs=list_check_structs(registry)
+    )
+    example = form["content"]["multipart/form-data"]["example"]
+    del example["files"], example["archive"]
+    return form
+
+
+def _describe_job(description: str) -> Callable[[Registry], Json]:
+    return lambda _: describe_json(description, JobDescription, read_example(__name__))
+
+
+def _describe_result(registry: Registry, description: str) -> Json:
+    return describe_files(description, {*list_media_types(registry), "application/zip", *MEDIA_TYPES.values()})
+
+
+_JOB_ID: Json = {
+    "name": "job_id",
+    "in": "path",
+    "required": True,
+    "description": "Id of the job.",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"},
+}
+
+_JOB_CODES = ("job_not_found", "not_found")
+
+SUBMIT_JOB = Endpoint(
+    handler=submit_job,
+    summary="Submit a job",
+    tag="jobs",
+    form=_describe_form,
+    answer=_describe_job("The job, which waits."),
+    types=(JobDescription,),
+    codes=(
+        *CONVERT_CODES, "too_many_files", "archive_too_large", "plan_required", "idempotency_conflict",
+        "too_many_jobs",
+    ),
+    headers=(LOCATION,),
+    parameters=(
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "A repetition of the request with the same text returns the same job; 1 to 255 printable "
+            "ASCII characters.",
+            "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
+        },
+    ),
+)  # fmt: skip
+
+LIST_JOBS = Endpoint(
+    handler=list_jobs,
+    summary="List the jobs of a key",
+    tag="jobs",
+    answer=lambda _: describe_json(
+        "Jobs of the API key, the newest first.", JobList, {"jobs": [read_example(__name__)], "next": None}
+    ),
+    types=(JobList,),
+    codes=("invalid_option", "plan_required", "job_not_found"),
+    parameters=(
+        {
+            "name": "limit",
+            "in": "query",
+            "required": False,
+            "description": "Jobs to list.",
+            "schema": {"type": "integer", "minimum": 1, "maximum": _MAX_LISTED_COUNT},
+        },
+        {
+            "name": "before",
+            "in": "query",
+            "required": False,
+            "description": "Id of a job; only older ones are listed.",
+            "schema": {"type": "string"},
+        },
+    ),
+)
+
+SHOW_JOB = Endpoint(
+    handler=show_job,
+    summary="State of a job",
+    tag="jobs",
+    answer=_describe_job("The job."),
+    types=(JobDescription,),
+    codes=_JOB_CODES,
+    parameters=(_JOB_ID,),
+)
+
+CANCEL_JOB = Endpoint(
+    handler=cancel_job,
+    summary="Cancel a job, or delete its result",
+    tag="jobs",
+    answer=_describe_job("The job: canceled, or expired if it had ended."),
+    types=(JobDescription,),
+    codes=_JOB_CODES,
+    parameters=(_JOB_ID,),
+)
+
+FOLLOW_JOB = Endpoint(
+    handler=follow_job,
+    summary="States of a job as they change",
+    tag="jobs",
+    answer=lambda _: {
+        "description": "Server-sent events until the job has ended: each has the JSON of the job as its data.",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": f"data: {msgspec.json.encode(read_example(__name__)).decode()}\n\n",
+            }
+        },
+    },
+    codes=_JOB_CODES,
+    parameters=(_JOB_ID,),
+)
+
+DOWNLOAD_RESULT = Endpoint(
+    handler=download_result,
+    summary="Result of a job",
+    tag="jobs",
+    answer=lambda registry: _describe_result(
+        registry, "The converted file, the ZIP, the JSON of an inspection or a check, or its report."
+    ),
+    others={
+        206: lambda registry: _describe_result(registry, "The requested part of the result."),
+        304: lambda _: {"description": "The client has the result: its ETag is in If-None-Match."},
+    },
+    codes=(
+        *_JOB_CODES, *CONVERT_CODES, "job_not_finished", "no_result", "worker_lost", "range_not_satisfiable",
+        "archive_too_large", "too_many_files",
+    ),
+    headers=(REPORT, CONVERTED, FAILED, DISPOSITION, ETAG, LANGUAGE, RANGE),
+    parameters=(_JOB_ID,),
+)  # fmt: skip

@@ -9,6 +9,7 @@ from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from meshhub.errors import MeshhubError
+from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.endpoints.access import PUBLIC
 from meshhub.http.metrics import TEXT_FORMAT
 from meshhub.http.state import AnyRequest, state_of
@@ -41,3 +42,15 @@ def _is_local(request: AnyRequest) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+METRICS = Endpoint(
+    handler=metrics,
+    summary="Counters of the service",
+    tag="monitoring",
+    answer=lambda _: {
+        "description": "Prometheus' text format. The operator decides who may read it.",
+        "content": {"text/plain": {"schema": {"type": "string"}, "example": "# TYPE meshhub_requests_total counter\n"}},
+    },
+    codes=("not_found",),
+)

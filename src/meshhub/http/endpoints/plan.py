@@ -9,10 +9,14 @@ from litestar import Response, get
 from msgspec import structs
 
 from meshhub.http.context import Context, caller_of, context_of
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.parts import LANGUAGE_PARAMETERS, Json, describe_json, read_example
 from meshhub.http.endpoints.access import daily_identity
+from meshhub.http.headers import LANGUAGE
 from meshhub.http.intake.inventories import list_inventory_options
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
-from meshhub.model.plans import Limits
+from meshhub.model.plans import LOCAL, Limits
+from meshhub.registry import Registry
 
 
 class Usage(TypedDict):
@@ -78,3 +82,20 @@ async def _describe_key(state: ServiceState, context: Context) -> PublishableKey
         "requests_per_day": bounds.requests_per_day,
         "requests_remaining": usage.remaining,
     }
+
+
+def _describe_answer(registry: Registry) -> Json:
+    plan = next(iter(registry.plans.values()), LOCAL.plan)
+    own = {"plan": plan.id, "label": plan.label, "limits": structs.asdict(plan.limits)}
+    return describe_json("The plan.", PlanAnswer, read_example(__name__) | own)
+
+
+PLAN = Endpoint(
+    handler=plan,
+    summary="The caller's plan, limits and use",
+    tag="description",
+    answer=_describe_answer,
+    types=(PlanAnswer,),
+    headers=(LANGUAGE,),
+    parameters=LANGUAGE_PARAMETERS,
+)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from litestar import post
 
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import MODEL, describe_form
+from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import convert_file
-from meshhub.http.headers import REPORT
+from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.reports import file_header
 from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.registry import Registry
 
 
 @post("/preview", status_code=200, request_max_body_size=None, opt=METERED)
@@ -20,3 +25,28 @@ async def preview(request: AnyRequest) -> FileResponse:
     return file_response(
         state_of(request).resources.threads, result.path, "model/gltf-binary", result.stem + ".glb", headers
     )
+
+
+def _describe_form(registry: Registry) -> Json:
+    target = {
+        "type": "string",
+        "title": "Target format",
+        "description": "Format of the conversion whose file is measured, for the facts.",
+        "minLength": 1,
+    }
+    return describe_form(
+        registry, MODEL, ["file"], converts=True, more={"target": target}, structs=[(None, PreviewOptions)]
+    )
+
+
+PREVIEW = Endpoint(
+    handler=preview,
+    summary="Show a model and its defects",
+    tag="conversion",
+    form=_describe_form,
+    answer=lambda _: describe_files(
+        "The model as GLB, after the operations, with its defects and facts.", ("model/gltf-binary",)
+    ),
+    codes=CONVERT_CODES,
+    headers=(REPORT, CACHE, DISPOSITION),
+)

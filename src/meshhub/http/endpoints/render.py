@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from litestar import post
 
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.forms import MODEL, describe_form, list_operation_structs
+from meshhub.http.description.parts import FORM_CODES, Json, describe_files
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import convert_file
-from meshhub.http.headers import REPORT
+from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.reports import file_header
 from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.registry import Registry
+from meshhub.toolkit.rendering.options import RenderOptions
 
 
 @post("/render", status_code=200, request_max_body_size=None, opt=METERED)
@@ -18,3 +23,21 @@ async def render(request: AnyRequest) -> FileResponse:
     picture = await convert_file(request, "render")
     headers = {REPORT: file_header(picture.report)}
     return file_response(state_of(request).resources.threads, picture.path, "image/png", picture.stem + ".png", headers)
+
+
+def _describe_form(registry: Registry) -> Json:
+    structs = [(None, RenderOptions), *list_operation_structs(registry)]
+    return describe_form(registry, MODEL, ["file"], converts=False, structs=structs)
+
+
+RENDER = Endpoint(
+    handler=render,
+    summary="Draw a picture",
+    tag="conversion",
+    form=_describe_form,
+    answer=lambda _: describe_files(
+        "The picture; with operations, of the model before and after them.", ("image/png",)
+    ),
+    codes=FORM_CODES,
+    headers=(REPORT, CACHE, DISPOSITION),
+)

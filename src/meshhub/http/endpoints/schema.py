@@ -6,7 +6,10 @@ from urllib.parse import urlsplit
 
 from litestar import Response, get
 
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.parts import Json, describe_json, read_example
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.registry import Registry
 
 
 @get("/schema")
@@ -33,3 +36,20 @@ def _page_policy(base_url: str | None) -> str:
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
         f"connect-src 'self'{service}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
+
+
+def _describe_page(_: Registry) -> Json:
+    text = "This document, or a page for browsers (Accept: text/html)."
+    response = describe_json(text, None, read_example(__name__))
+    response["content"]["text/html"] = {"schema": {"type": "string"}}
+    return response
+
+
+SCHEMA_PAGE = Endpoint(handler=schema_page, summary="This document as a page", tag="description", answer=_describe_page)
+
+SCHEMA_DOCUMENT = Endpoint(
+    handler=schema_document,
+    summary="This document",
+    tag="description",
+    answer=lambda _: describe_json("OpenAPI 3.1.", None, read_example(__name__)),
+)

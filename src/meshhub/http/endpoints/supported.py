@@ -8,8 +8,12 @@ import msgspec
 from litestar import Response, get
 
 from meshhub.http.context import caller_of
+from meshhub.http.description.endpoint import Endpoint
+from meshhub.http.description.parts import LANGUAGE_PARAMETERS, describe_json, read_example
+from meshhub.http.headers import ETAG, LANGUAGE
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, language_of, state_of
+from meshhub.supported import Supported
 from meshhub.supported import supported as list_supported
 
 
@@ -25,3 +29,17 @@ async def supported(request: AnyRequest) -> Response[bytes]:
         return Response(b"", status_code=304, media_type="application/json", headers=headers)
     headers["Content-Language"] = listed["language"]
     return Response(body, media_type="application/json", headers=headers)
+
+
+SUPPORTED = Endpoint(
+    handler=supported,
+    summary="Formats, operations and options",
+    tag="description",
+    answer=lambda _: describe_json(
+        "Formats, operations and options for this caller.", Supported, read_example(__name__)
+    ),
+    others={304: lambda _: {"description": "Nothing has changed since the ETag in If-None-Match."}},
+    types=(Supported,),
+    headers=(ETAG, LANGUAGE),
+    parameters=LANGUAGE_PARAMETERS,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from meshhub.errors import ErrorValue, InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
@@ -20,12 +21,6 @@ from meshhub.registry import Registry
 
 CompleteOptions = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Adds options to those of a request."""
-
-_ENDPOINTS = {
-    "file": "/convert, /inspect, /check, /quote, /render or /preview",
-    "files": "/convert-many or /combine",
-    "archive": "/convert-batch",
-}
 
 
 @dataclass(frozen=True)
@@ -126,11 +121,20 @@ def parse_form(
     registry: Registry,
     purpose: Purpose,
     complete: CompleteOptions = dict,
+    paths: Mapping[str, str] = MappingProxyType({}),
 ) -> ConversionRequest:
     """Return the request of a form, with all checks that do not depend on its files.
 
     Calls no hook, because this runs on the event loop. The access check has already added the caller's entitlements.
 
+    Args:
+        form: The form.
+        main: Field with the files.
+        caller: Sender of the request.
+        registry: Checks the options.
+        purpose: Purpose of the request.
+        complete: Adds the options of the operator to those of the form.
+        paths: Paths of the endpoints with each main field, for messages.
     Raises:
         ServiceError: A field is missing.
         RequestError, MissingDependency: The target, an entitlement or an option is invalid.
@@ -140,7 +144,8 @@ def parse_form(
         raise wrong_field(form.stray_files[0], main)
     if not form.files:
         others = [name for name in MAIN_FIELDS if name in texts]
-        hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
+        belongs = next((f"; {name!r} belongs to {paths[name]}" for name in others if name in paths), "")
+        hint = belongs or f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
     other = next((name for name in MAIN_FIELDS if name in texts), None)
     if other is not None:

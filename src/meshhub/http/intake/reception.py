@@ -138,7 +138,9 @@ class Reception:
             complete: Adds the options of the operator to those of the form, except those of a conversion.
         """
         await self.receive(registry)
-        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose, complete)
+        # `state` imports this module
+        paths = self.request.app.state.service.form_paths
+        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose, complete, paths)
 
     async def _receive_body(self, parser: FormParser) -> None:
         limit = max_body_bytes(self._main, self._limits)

@@ -21,26 +21,10 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.result_cache import measure_cache, open_cache
 from meshhub.http.conversions.runner import Conversions
-from meshhub.http.description.openapi import document
 from meshhub.http.description.page_assets import PAGE, load_assets
+from meshhub.http.endpoints import ENDPOINTS
 from meshhub.http.endpoints.access import check_access
-from meshhub.http.endpoints.check import check
-from meshhub.http.endpoints.combine import combine
-from meshhub.http.endpoints.convert import convert
-from meshhub.http.endpoints.convert_batch import convert_batch
-from meshhub.http.endpoints.convert_many import convert_many
-from meshhub.http.endpoints.explain import explain
-from meshhub.http.endpoints.health import live, ready
-from meshhub.http.endpoints.inspect import inspect
-from meshhub.http.endpoints.jobs import cancel_job, download_result, follow_job, list_jobs, show_job, submit_job
-from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.page import page_handler
-from meshhub.http.endpoints.plan import plan
-from meshhub.http.endpoints.preview import preview
-from meshhub.http.endpoints.quote import quote
-from meshhub.http.endpoints.render import render
-from meshhub.http.endpoints.schema import schema_document, schema_page
-from meshhub.http.endpoints.supported import supported
 from meshhub.http.errors import answer_error
 from meshhub.http.jobs.destinations import Destinations
 from meshhub.http.jobs.execution import JobConversions
@@ -51,6 +35,7 @@ from meshhub.http.jobs.service import Jobs
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.http.metrics import Metrics
+from meshhub.http.openapi import document, list_form_paths
 from meshhub.http.responses import page_files
 from meshhub.http.responses.page_files import PageFile, load_page, page_headers
 from meshhub.http.server.middleware import MeshhubApp
@@ -65,32 +50,6 @@ from meshhub.service.jobs.store import ClusterStore
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
 from meshhub.service.webhook_secrets import WebhookSecrets
-
-_HANDLERS = [
-    convert,
-    convert_many,
-    convert_batch,
-    combine,
-    plan,
-    supported,
-    explain,
-    inspect,
-    check,
-    quote,
-    render,
-    preview,
-    submit_job,
-    list_jobs,
-    show_job,
-    follow_job,
-    download_result,
-    cancel_job,
-    live,
-    ready,
-    metrics,
-    schema_page,
-    schema_document,
-]
 
 _CPU_S = 3600
 """Maximum processor seconds of a conversion; more than a job needs that runs for 15 minutes on several threads."""
@@ -164,12 +123,12 @@ def create_app(
             state.cache.start(state.resources.threads)
 
     app = MeshhubApp(
-        route_handlers=[*_HANDLERS, page_handler(state.page_files)],
+        route_handlers=[*(endpoint.handler for endpoint in ENDPOINTS), page_handler(state.page_files)],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         on_startup=[state.jobs.resume, start_cache],
         on_shutdown=[close],
-        # description/openapi.py creates the document, because the framework cannot see the options of plug-ins
+        # openapi.py creates the document, because the framework cannot see the options of plug-ins
         openapi_config=None,
         logging_config=None,
         debug=False,
@@ -212,6 +171,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         plans=plans,
         rate_card=_load_rate_card(settings, registry),
         trusted=networks(settings.trusted_proxies),
+        form_paths=list_form_paths(schema),
         schema_document=msgspec.json.encode(schema),
         schema_page=PAGE,
         page_files={

@@ -11,7 +11,7 @@ from litestar import Litestar, Request, Response, get
 from litestar.exceptions import HTTPException
 
 from meshhub.http.context import Context, attach_context, choose_request_id
-from meshhub.http.endpoints.health import Health, live
+from meshhub.http.endpoints.health import Health, health_live
 from meshhub.http.errors import ServiceError, answer_error
 from meshhub.http.metrics import TEXT_FORMAT
 from meshhub.http.server.connections import Peers
@@ -73,7 +73,7 @@ def _create_app(check: Callable[[], Awaitable[None]], export: Callable[[], Await
         return Response(await export(), headers={"Content-Type": TEXT_FORMAT, "Cache-Control": "no-store"})
 
     return _App(
-        route_handlers=[live, ready, metrics],
+        route_handlers=[health_live, ready, metrics],
         exception_handlers={HTTPException: _answer_routing_error, Exception: answer_error},
         openapi_config=None,
         logging_config=None,

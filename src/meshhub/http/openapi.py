@@ -12,39 +12,16 @@ from inspect import cleandoc
 from typing import Any
 
 import msgspec
-from msgspec import Struct, inspect, structs
+from msgspec import Struct, inspect
 
-from meshhub.http.conversions.explanations import Explanation
-from meshhub.http.description.conversions import conversion_paths
-from meshhub.http.description.jobs import job_paths
-from meshhub.http.description.parts import (
-    EXAMPLES,
-    REFERENCE,
-    Json,
-    describe_json,
-    describe_operation,
-    refer_to,
-    refer_to_headers,
-)
-from meshhub.http.endpoints.health import Health
-from meshhub.http.endpoints.jobs import JobList
-from meshhub.http.endpoints.plan import PlanAnswer
+from meshhub.http.description.endpoint import Tag
+from meshhub.http.description.parts import REFERENCE, Json
+from meshhub.http.endpoints import ENDPOINTS
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS
-from meshhub.model.plans import LOCAL
-from meshhub.model.quote import Quote
-from meshhub.model.report import Inspection
-from meshhub.model.verdict import Verdict
 from meshhub.registry import Registry
-from meshhub.service.jobs.description import JobDescription
-from meshhub.supported import Supported
 
-_RESPONSE_TYPES = (
-    Inspection, Verdict, Quote, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList
-)  # fmt: skip
-"""Types of all responses, with those of their fields."""
-
-_TAGS = {
+_TAGS: dict[Tag, str] = {
     "conversion": "Convert, inspect, check, quote and draw model files.",
     "jobs": "Conversions, inspections and checks that outlive the request: submit, follow, download, cancel.",
     "description": "Plans, formats, options, and this document.",
@@ -53,23 +30,6 @@ _TAGS = {
 
 _OF_DECODING = {"default", "minimum", "maximum"}
 """Keywords that matter only to a program that decodes."""
-
-_LANGUAGE_PARAMETERS = [
-    {
-        "name": "language",
-        "in": "query",
-        "required": False,
-        "description": "Language of the texts, such as `de`; without a translation, they are English.",
-        "schema": {"type": "string"},
-    },
-    {
-        "name": "Accept-Language",
-        "in": "header",
-        "required": False,
-        "description": "Languages in the order of preference, for requests without `language`.",
-        "schema": {"type": "string"},
-    },
-]
 
 
 def document(registry: Registry, url: str = "/") -> Json:
@@ -92,17 +52,7 @@ def document(registry: Registry, url: str = "/") -> Json:
         "servers": [{"url": url, "description": "The service that serves this document."}],
         "security": [{}, {"key": []}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
-        "paths": {
-            **conversion_paths(registry),
-            **job_paths(registry),
-            "/plan": {"get": _plan(registry)},
-            "/supported": {"get": _supported()},
-            "/health/live": {"get": _health("live", "The process answers", ())},
-            "/health/ready": {"get": _health("ready", "The service takes requests", ("shutting_down", "server_busy"))},
-            "/metrics": {"get": _metrics()},
-            "/schema": {"get": _schema_page()},
-            "/schema/openapi.json": {"get": _schema_document()},
-        },
+        "paths": _paths(registry),
         "components": {
             "schemas": _schemas(),
             "headers": {
@@ -122,9 +72,28 @@ def document(registry: Registry, url: str = "/") -> Json:
     }
 
 
+def list_form_paths(description: Json) -> dict[str, str]:
+    """Return the paths of the endpoints whose form needs each main field, as a sentence lists them, by the field."""
+    paths: dict[str, list[str]] = {}
+    for path, methods in description["paths"].items():
+        contents = methods.get("post", {}).get("requestBody", {}).get("content", {})
+        for content in contents.values():
+            for name in content["schema"]["required"]:
+                paths.setdefault(name, []).append(path)
+    return {name: " or ".join(filter(None, (", ".join(each[:-1]), each[-1]))) for name, each in paths.items()}
+
+
+def _paths(registry: Registry) -> Json:
+    paths: Json = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint.describe(registry)
+    return paths
+
+
 def _schemas() -> Json:
-    _, components = msgspec.json.schema_components(_RESPONSE_TYPES, ref_template=REFERENCE)
-    for struct in _find_structs(_RESPONSE_TYPES):
+    types = (ErrorBody, *dict.fromkeys(kind for endpoint in ENDPOINTS for kind in endpoint.types))
+    _, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    for struct in _find_structs(types):
         # msgspec's schema requires only the fields that decoding requires
         if not struct.__struct_config__.omit_defaults:
             components[struct.__name__]["required"] = list(struct.__struct_fields__)
@@ -173,50 +142,3 @@ def _simplify(schema: Any) -> Any:
 
 def _error_example(code: str) -> Json:
     return {"error": MEANING[code], "error_code": code, "request_id": "5f0c2a9e7d314b68"}
-
-
-def _plan(registry: Registry) -> Json:
-    plan = next(iter(registry.plans.values()), LOCAL.plan)
-    example = {**EXAMPLES["plan"], "plan": plan.id, "label": plan.label, "limits": structs.asdict(plan.limits)}
-    response = describe_json("The plan.", refer_to("PlanAnswer"), example)
-    operation = describe_operation("plan", "The caller's plan, limits and use", "description", response)
-    return {**operation, "parameters": _LANGUAGE_PARAMETERS}
-
-
-def _supported() -> Json:
-    response = describe_json(
-        "Formats, operations and options for this caller.", refer_to("Supported"), EXAMPLES["supported"]
-    )
-    operation = describe_operation("supported", "Formats, operations and options", "description", response)
-    operation["responses"]["304"] = {
-        "description": "Nothing has changed since the ETag in If-None-Match.",
-        "headers": refer_to_headers("supported", "description", 304),
-    }
-    return {**operation, "parameters": _LANGUAGE_PARAMETERS}
-
-
-def _health(name: str, summary: str, codes: tuple[str, ...]) -> Json:
-    response = describe_json(summary + ".", refer_to("Health"), {"status": name})
-    return describe_operation(f"health_{name}", summary, "monitoring", response, codes)
-
-
-def _metrics() -> Json:
-    example = "# TYPE meshhub_requests_total counter\n"
-    response = {
-        "description": "Prometheus' text format. The operator decides who may read it.",
-        "content": {"text/plain": {"schema": {"type": "string"}, "example": example}},
-    }
-    return describe_operation("metrics", "Counters of the service", "monitoring", response, ("not_found",))
-
-
-def _schema_page() -> Json:
-    response = describe_json(
-        "This document, or a page for browsers (Accept: text/html).", {"type": "object"}, EXAMPLES["schema"]
-    )
-    response["content"]["text/html"] = {"schema": {"type": "string"}}
-    return describe_operation("schema_page", "This document as a page", "description", response)
-
-
-def _schema_document() -> Json:
-    response = describe_json("OpenAPI 3.1.", {"type": "object"}, EXAMPLES["schema"])
-    return describe_operation("schema_document", "This document", "description", response)
