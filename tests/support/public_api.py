@@ -17,6 +17,9 @@ from types import ModuleType
 from msgspec import Struct, structs
 
 import meshhub
+from meshhub.cli.exits import exit_status
+from meshhub.error_codes import ERROR_CODES
+from meshhub.errors import MeshhubError
 
 LIST = Path(__file__).parent.parent / "public_api.txt"
 
@@ -35,8 +38,9 @@ def list_modules() -> Iterator[ModuleType]:
 
 
 def list_api() -> str:
-    """Return the names with their signatures, one a line."""
+    """Return the names with their signatures, one a line, and the statuses of errors."""
     lines = [line for module in list_modules() for line in _list_module(module)]
+    lines += [*_list_error_codes(), *_list_error_classes(MeshhubError)]
     return "\n".join(lines) + "\n"
 
 
@@ -55,6 +59,22 @@ def _list_module(module: ModuleType) -> Iterator[str]:
             yield f"{path}{_sign(value)}"
         else:
             yield path
+
+
+def _list_error_codes() -> Iterator[str]:
+    for code, row in ERROR_CODES.items():
+        statuses = f"HTTP {row.http_status}, exit {row.exit_status}"
+        yield f"error {code}: {statuses}" + (f", retry after {row.retry_after_s} s" if row.retry_after_s else "")
+
+
+def _list_error_classes(kind: type[MeshhubError]) -> Iterator[str]:
+    """Yield a class of errors with its statuses, also those under the code of a plug-in, and the classes below it."""
+    error, own = kind("x"), kind("x", code="a_code_of_its_own")
+    statuses = f"HTTP {error.http_status} or {own.http_status}, exit {exit_status(error)}"
+    yield f"{kind.__name__}: {error.code}, {statuses}"
+    for child in kind.__subclasses__():
+        if child.__module__ == kind.__module__:
+            yield from _list_error_classes(child)
 
 
 def _is_private(kind: type) -> bool:

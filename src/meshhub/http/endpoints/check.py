@@ -60,13 +60,15 @@ def _describe_answer(_: Registry) -> Json:
     return response
 
 
-CHECK = Endpoint(
-    handler=check,
-    summary="Will it print?",
-    tag="conversion",
-    form=_describe_form,
-    answer=_describe_answer,
-    types=(Verdict,),
-    codes=FORM_CODES,
-    headers=(CACHE, DISPOSITION, LANGUAGE),
+ENDPOINTS = (
+    Endpoint(
+        handler=check,
+        summary="Will it print?",
+        tag="conversion",
+        form=_describe_form,
+        answer=_describe_answer,
+        types=(Verdict,),
+        codes=FORM_CODES,
+        headers=(CACHE, DISPOSITION, LANGUAGE),
+    ),
 )

@@ -40,12 +40,14 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, {"files": files | {"title": "The models"}}, ["files", "target"], converts=True)
 
 
-COMBINE = Endpoint(
-    handler=combine,
-    summary="Convert several files to one",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda registry: describe_converted(registry, "One file with the objects of all models"),
-    codes=(*CONVERT_CODES, "too_many_files"),
-    headers=(REPORT, CACHE, DISPOSITION),
+ENDPOINTS = (
+    Endpoint(
+        handler=combine,
+        summary="Convert several files to one",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda registry: describe_converted(registry, "One file with the objects of all models"),
+        codes=(*CONVERT_CODES, "too_many_files"),
+        headers=(REPORT, CACHE, DISPOSITION),
+    ),
 )

@@ -27,12 +27,14 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, {"file": describe_binary("The model")}, ["file", "target"], converts=True)
 
 
-CONVERT = Endpoint(
-    handler=convert,
-    summary="Convert one file",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda registry: describe_converted(registry, "The converted file"),
-    codes=CONVERT_CODES,
-    headers=(REPORT, CACHE, DISPOSITION),
+ENDPOINTS = (
+    Endpoint(
+        handler=convert,
+        summary="Convert one file",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda registry: describe_converted(registry, "The converted file"),
+        codes=CONVERT_CODES,
+        headers=(REPORT, CACHE, DISPOSITION),
+    ),
 )

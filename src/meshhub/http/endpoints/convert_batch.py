@@ -54,12 +54,14 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, {"archive": archive}, ["archive", "target"], converts=True, more=more)
 
 
-CONVERT_BATCH = Endpoint(
-    handler=convert_batch,
-    summary="Convert the models of a ZIP into another",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_zip(),
-    codes=(*CONVERT_CODES, "too_many_files", "archive_too_large"),
-    headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+ENDPOINTS = (
+    Endpoint(
+        handler=convert_batch,
+        summary="Convert the models of a ZIP into another",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_zip(),
+        codes=(*CONVERT_CODES, "too_many_files", "archive_too_large"),
+        headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+    ),
 )

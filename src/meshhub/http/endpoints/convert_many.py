@@ -65,12 +65,14 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, {"files": files}, ["files", "target"], converts=True, more=more)
 
 
-CONVERT_MANY = Endpoint(
-    handler=convert_many,
-    summary="Convert several files into one ZIP",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_zip(),
-    codes=(*CONVERT_CODES, "too_many_files"),
-    headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+ENDPOINTS = (
+    Endpoint(
+        handler=convert_many,
+        summary="Convert several files into one ZIP",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_zip(),
+        codes=(*CONVERT_CODES, "too_many_files"),
+        headers=(REPORT, CONVERTED, FAILED, CACHE, DISPOSITION),
+    ),
 )

@@ -41,15 +41,17 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=FILE_OPTIONS)
 
 
-EXPLAIN = Endpoint(
-    handler=explain,
-    summary="Explain conversions without running them",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_json("The explanation of each conversion.", Explanation, read_example(__name__)),
-    types=(Explanation,),
-    codes=(
-        "bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target", "file_too_large",
-        "unsupported_encoding", "shutting_down", "origin_not_allowed",
+ENDPOINTS = (
+    Endpoint(
+        handler=explain,
+        summary="Explain conversions without running them",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_json("The explanation of each conversion.", Explanation, read_example(__name__)),
+        types=(Explanation,),
+        codes=(
+            "bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
+            "file_too_large", "unsupported_encoding", "shutting_down", "origin_not_allowed",
+        ),
     ),
 )  # fmt: skip

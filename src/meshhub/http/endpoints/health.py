@@ -41,7 +41,7 @@ async def health_ready(request: AnyRequest) -> Health:
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}
 
 
-HEALTH_LIVE = Endpoint(
+_HEALTH_LIVE = Endpoint(
     handler=health_live,
     summary="The process answers",
     tag="monitoring",
@@ -49,7 +49,7 @@ HEALTH_LIVE = Endpoint(
     types=(Health,),
 )
 
-HEALTH_READY = Endpoint(
+_HEALTH_READY = Endpoint(
     handler=health_ready,
     summary="The service takes requests",
     tag="monitoring",
@@ -57,3 +57,5 @@ HEALTH_READY = Endpoint(
     types=(Health,),
     codes=("shutting_down", "server_busy"),
 )
+
+ENDPOINTS = (_HEALTH_LIVE, _HEALTH_READY)

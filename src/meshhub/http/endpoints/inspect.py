@@ -30,15 +30,17 @@ async def inspect(request: AnyRequest) -> Response[bytes]:
     return Response(msgspec.json.encode(inspection), media_type="application/json")
 
 
-INSPECT = Endpoint(
-    handler=inspect,
-    summary="Describe a model",
-    tag="conversion",
-    form=lambda registry: describe_form(registry, MODEL, ["file"], converts=False),
-    answer=lambda _: describe_json(
-        "Size, faces, bodies, holes, volume of the model.", Inspection, read_example(__name__)
+ENDPOINTS = (
+    Endpoint(
+        handler=inspect,
+        summary="Describe a model",
+        tag="conversion",
+        form=lambda registry: describe_form(registry, MODEL, ["file"], converts=False),
+        answer=lambda _: describe_json(
+            "Size, faces, bodies, holes, volume of the model.", Inspection, read_example(__name__)
+        ),
+        types=(Inspection,),
+        codes=FORM_CODES,
+        headers=(CACHE,),
     ),
-    types=(Inspection,),
-    codes=FORM_CODES,
-    headers=(CACHE,),
 )

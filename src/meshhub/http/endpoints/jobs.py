@@ -320,7 +320,7 @@ _JOB_ID: Json = {
 
 _JOB_CODES = ("job_not_found", "not_found")
 
-SUBMIT_JOB = Endpoint(
+_SUBMIT_JOB = Endpoint(
     handler=submit_job,
     summary="Submit a job",
     tag="jobs",
@@ -344,7 +344,7 @@ SUBMIT_JOB = Endpoint(
     ),
 )  # fmt: skip
 
-LIST_JOBS = Endpoint(
+_LIST_JOBS = Endpoint(
     handler=list_jobs,
     summary="List the jobs of a key",
     tag="jobs",
@@ -371,7 +371,7 @@ LIST_JOBS = Endpoint(
     ),
 )
 
-SHOW_JOB = Endpoint(
+_SHOW_JOB = Endpoint(
     handler=show_job,
     summary="State of a job",
     tag="jobs",
@@ -381,7 +381,7 @@ SHOW_JOB = Endpoint(
     parameters=(_JOB_ID,),
 )
 
-CANCEL_JOB = Endpoint(
+_CANCEL_JOB = Endpoint(
     handler=cancel_job,
     summary="Cancel a job, or delete its result",
     tag="jobs",
@@ -391,7 +391,7 @@ CANCEL_JOB = Endpoint(
     parameters=(_JOB_ID,),
 )
 
-FOLLOW_JOB = Endpoint(
+_FOLLOW_JOB = Endpoint(
     handler=follow_job,
     summary="States of a job as they change",
     tag="jobs",
@@ -408,7 +408,7 @@ FOLLOW_JOB = Endpoint(
     parameters=(_JOB_ID,),
 )
 
-DOWNLOAD_RESULT = Endpoint(
+_DOWNLOAD_RESULT = Endpoint(
     handler=download_result,
     summary="Result of a job",
     tag="jobs",
@@ -426,3 +426,5 @@ DOWNLOAD_RESULT = Endpoint(
     headers=(REPORT, CONVERTED, FAILED, DISPOSITION, ETAG, LANGUAGE, RANGE),
     parameters=(_JOB_ID,),
 )  # fmt: skip
+
+ENDPOINTS = (_SUBMIT_JOB, _LIST_JOBS, _SHOW_JOB, _CANCEL_JOB, _FOLLOW_JOB, _DOWNLOAD_RESULT)

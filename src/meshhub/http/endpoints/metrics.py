@@ -44,13 +44,17 @@ def _is_local(request: AnyRequest) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-METRICS = Endpoint(
-    handler=metrics,
-    summary="Counters of the service",
-    tag="monitoring",
-    answer=lambda _: {
-        "description": "Prometheus' text format. The operator decides who may read it.",
-        "content": {"text/plain": {"schema": {"type": "string"}, "example": "# TYPE meshhub_requests_total counter\n"}},
-    },
-    codes=("not_found",),
+ENDPOINTS = (
+    Endpoint(
+        handler=metrics,
+        summary="Counters of the service",
+        tag="monitoring",
+        answer=lambda _: {
+            "description": "Prometheus' text format. The operator decides who may read it.",
+            "content": {
+                "text/plain": {"schema": {"type": "string"}, "example": "# TYPE meshhub_requests_total counter\n"}
+            },
+        },
+        codes=("not_found",),
+    ),
 )

@@ -90,12 +90,14 @@ def _describe_answer(registry: Registry) -> Json:
     return describe_json("The plan.", PlanAnswer, read_example(__name__) | own)
 
 
-PLAN = Endpoint(
-    handler=plan,
-    summary="The caller's plan, limits and use",
-    tag="description",
-    answer=_describe_answer,
-    types=(PlanAnswer,),
-    headers=(LANGUAGE,),
-    parameters=LANGUAGE_PARAMETERS,
+ENDPOINTS = (
+    Endpoint(
+        handler=plan,
+        summary="The caller's plan, limits and use",
+        tag="description",
+        answer=_describe_answer,
+        types=(PlanAnswer,),
+        headers=(LANGUAGE,),
+        parameters=LANGUAGE_PARAMETERS,
+    ),
 )

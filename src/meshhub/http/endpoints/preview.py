@@ -39,14 +39,16 @@ def _describe_form(registry: Registry) -> Json:
     )
 
 
-PREVIEW = Endpoint(
-    handler=preview,
-    summary="Show a model and its defects",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_files(
-        "The model as GLB, after the operations, with its defects and facts.", ("model/gltf-binary",)
+ENDPOINTS = (
+    Endpoint(
+        handler=preview,
+        summary="Show a model and its defects",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_files(
+            "The model as GLB, after the operations, with its defects and facts.", ("model/gltf-binary",)
+        ),
+        codes=CONVERT_CODES,
+        headers=(REPORT, CACHE, DISPOSITION),
     ),
-    codes=CONVERT_CODES,
-    headers=(REPORT, CACHE, DISPOSITION),
 )

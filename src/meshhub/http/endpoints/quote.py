@@ -46,13 +46,15 @@ def _describe_form(registry: Registry) -> Json:
     return describe_form(registry, MODEL, ["file"], converts=False, structs=structs)
 
 
-QUOTE = Endpoint(
-    handler=quote,
-    summary="What does the print cost?",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_json("The estimate of the print, and its price.", Quote, read_example(__name__)),
-    types=(Quote,),
-    codes=FORM_CODES,
-    headers=(CACHE,),
+ENDPOINTS = (
+    Endpoint(
+        handler=quote,
+        summary="What does the print cost?",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_json("The estimate of the print, and its price.", Quote, read_example(__name__)),
+        types=(Quote,),
+        codes=FORM_CODES,
+        headers=(CACHE,),
+    ),
 )

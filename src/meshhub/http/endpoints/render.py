@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import post
 
 from meshhub.http.description.endpoint import Endpoint
-from meshhub.http.description.forms import MODEL, describe_form, list_operation_structs
+from meshhub.http.description.forms import MODEL, OwnedOptions, describe_form, list_operation_structs
 from meshhub.http.description.parts import FORM_CODES, Json, describe_files
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import convert_file
@@ -26,18 +26,20 @@ async def render(request: AnyRequest) -> FileResponse:
 
 
 def _describe_form(registry: Registry) -> Json:
-    structs = [(None, RenderOptions), *list_operation_structs(registry)]
+    structs: list[OwnedOptions] = [(None, RenderOptions), *list_operation_structs(registry)]
     return describe_form(registry, MODEL, ["file"], converts=False, structs=structs)
 
 
-RENDER = Endpoint(
-    handler=render,
-    summary="Draw a picture",
-    tag="conversion",
-    form=_describe_form,
-    answer=lambda _: describe_files(
-        "The picture; with operations, of the model before and after them.", ("image/png",)
+ENDPOINTS = (
+    Endpoint(
+        handler=render,
+        summary="Draw a picture",
+        tag="conversion",
+        form=_describe_form,
+        answer=lambda _: describe_files(
+            "The picture; with operations, of the model before and after them.", ("image/png",)
+        ),
+        codes=FORM_CODES,
+        headers=(REPORT, CACHE, DISPOSITION),
     ),
-    codes=FORM_CODES,
-    headers=(REPORT, CACHE, DISPOSITION),
 )

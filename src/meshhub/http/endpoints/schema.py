@@ -45,11 +45,12 @@ def _describe_page(_: Registry) -> Json:
     return response
 
 
-SCHEMA_PAGE = Endpoint(handler=schema_page, summary="This document as a page", tag="description", answer=_describe_page)
-
-SCHEMA_DOCUMENT = Endpoint(
-    handler=schema_document,
-    summary="This document",
-    tag="description",
-    answer=lambda _: describe_json("OpenAPI 3.1.", None, read_example(__name__)),
+ENDPOINTS = (
+    Endpoint(handler=schema_page, summary="This document as a page", tag="description", answer=_describe_page),
+    Endpoint(
+        handler=schema_document,
+        summary="This document",
+        tag="description",
+        answer=lambda _: describe_json("OpenAPI 3.1.", None, read_example(__name__)),
+    ),
 )

@@ -31,15 +31,17 @@ async def supported(request: AnyRequest) -> Response[bytes]:
     return Response(body, media_type="application/json", headers=headers)
 
 
-SUPPORTED = Endpoint(
-    handler=supported,
-    summary="Formats, operations and options",
-    tag="description",
-    answer=lambda _: describe_json(
-        "Formats, operations and options for this caller.", Supported, read_example(__name__)
+ENDPOINTS = (
+    Endpoint(
+        handler=supported,
+        summary="Formats, operations and options",
+        tag="description",
+        answer=lambda _: describe_json(
+            "Formats, operations and options for this caller.", Supported, read_example(__name__)
+        ),
+        others={304: lambda _: {"description": "Nothing has changed since the ETag in If-None-Match."}},
+        types=(Supported,),
+        headers=(ETAG, LANGUAGE),
+        parameters=LANGUAGE_PARAMETERS,
     ),
-    others={304: lambda _: {"description": "Nothing has changed since the ETag in If-None-Match."}},
-    types=(Supported,),
-    headers=(ETAG, LANGUAGE),
-    parameters=LANGUAGE_PARAMETERS,
 )
