@@ -42,6 +42,22 @@ KILLS = {
 }
 """Label of `meshhub_kills` by the outcome of a conversion whose worker was killed or crashed."""
 
+LABEL_VALUES = {
+    "endpoint": "path of an endpoint, or `other`",
+    "status": "HTTP status; 499 means that the client left",
+    "source": "format id, or `other`",
+    "target": "format id, or `other`; `none` for an inspection, `png` for a picture",
+    "outcome": "of a conversion: `ok`, `cached`, an [error code](errors.md), or `canceled`; of a job: `done`, "
+    "`failed`, `released` to the queue, or `stale`: canceled, or running elsewhere",
+    "result": "`hit` or `miss`",
+    "attempt": "number of the run of a job, from 1",
+    "state": "`queued` or `running`",
+    "kind": "why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`",
+    "direction": "`in` for request bodies, `out` for response bodies",
+    "version": "version of meshhub",
+}
+"""Values of each label, in Markdown, for the reference."""
+
 _JOB_BUCKETS_S = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600)
 """Seconds; from a free worker to an hour of waiting."""
 
