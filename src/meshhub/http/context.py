@@ -7,7 +7,6 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable
 from typing import Any
 
 from meshhub.model.plans import Caller
@@ -40,7 +39,6 @@ class Context:
         is_body_read: Whether the whole body has been received.
         is_head: Whether the client asked for the headers only.
         has_client_left: Whether the client left before the response began.
-        has_input_ended: Returns whether the client has closed its side of the connection.
     """
 
     def __init__(self, request_id: str, address: str) -> None:
@@ -65,7 +63,6 @@ class Context:
         self.is_body_read = False
         self.is_head = False
         self.has_client_left = False
-        self.has_input_ended: Callable[[], bool] = lambda: False
 
 
 def hide_job_id(path: str) -> str:

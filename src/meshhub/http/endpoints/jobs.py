@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -134,11 +135,8 @@ async def follow_job(request: AnyRequest) -> Stream | Response[bytes]:
     if context.is_head:
         return Response(b"", media_type="text/event-stream", headers=headers)
 
-    async def may_follow() -> bool:
-        # a client that has left looks like one that closed only its side, and the stream could last for hours
-        return not context.has_input_ended() and await is_key_valid(request)
-
-    return Stream(state.jobs.stream_events(job, caller, may_follow), media_type="text/event-stream", headers=headers)
+    events = state.jobs.stream_events(job, caller, functools.partial(is_key_valid, request))
+    return Stream(events, media_type="text/event-stream", headers=headers)
 
 
 @get("/jobs/{job_id:str}/result", opt=JOBS_WINDOW)

@@ -7,7 +7,6 @@ import asyncio
 import ipaddress
 import logging
 import re
-import socket
 from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -48,20 +47,8 @@ _MIN_MEAN_CHUNK_BYTES = 64
 UNCOUNTED = "-"
 """Key of connections without a limit: those of trusted proxies and Unix sockets."""
 
-FIRST_LIVENESS_CHECK_S = 0.2
-"""Seconds after the client's end of input to the first check whether it still reads; each wait is twice the last. """
-
-_MAX_LIVENESS_INTERVAL_S = 5.0
-"""Seconds between two checks at most."""
-
-_MAX_UNCHECKED_INTERVAL_S = 1.5
-"""Seconds of the last wait for a client that cannot be checked; 3 seconds in all."""
-
 ABORT = "meshhub.abort"
 """ASGI scope extension: drops the connection and discards unsent data."""
-
-INPUT_ENDED = "meshhub.input_ended"
-"""ASGI scope extension: returns whether the client has closed its side of the connection."""
 
 
 class Peers:
@@ -189,7 +176,7 @@ def _is_authority(text: bytes) -> bool:
 
 
 class Connection(H11Protocol):
-    """uvicorn connection with timeouts for headers and readers, and support for half-closed connections."""
+    """uvicorn connection with timeouts for headers and readers."""
 
     def __init__(self, *arguments: Any, peers: Peers, **keywords: Any) -> None:
         """Create the connection as uvicorn does; `peers` counts the connections of each address."""
@@ -199,15 +186,13 @@ class Connection(H11Protocol):
         self._peer_key = ""
         self._header_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
-        self._liveness_timer: asyncio.TimerHandle | None = None
-        self._has_input_ended = False
         self._app = self.app
         self.app = self._call_app
 
     async def _call_app(self, scope: Any, receive: Any, send: Any) -> None:
-        """Call the application with the extensions ABORT and INPUT_ENDED."""
-        added = {ABORT: self.transport.abort, INPUT_ENDED: lambda: self._has_input_ended}
-        await self._app({**scope, "extensions": {**scope.get("extensions", {}), **added}}, receive, send)
+        """Call the application with the extension ABORT."""
+        extensions = {**scope.get("extensions", {}), ABORT: self.transport.abort}
+        await self._app({**scope, "extensions": extensions}, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for headers, and reject the connection if its address has too many."""
@@ -221,26 +206,9 @@ class Connection(H11Protocol):
         """Stop the timers, and release the connection's place."""
         self._stop_header_timer()
         self._stop_stall_timer()
-        if self._liveness_timer is not None:
-            self._liveness_timer.cancel()
         if self._peer_key:
             self._peers.remove(self._peer_key)
         super().connection_lost(exc)
-
-    def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep a half-closed connection open while its response is pending; `nc` closes its side early."""
-        if self.cycle is None or self.cycle.more_body or self.cycle.response_complete:
-            return False
-        if not self._has_input_ended:
-            self._has_input_ended = True
-            self._schedule_liveness_check(FIRST_LIVENESS_CHECK_S)
-        return True
-
-    def on_response_complete(self) -> None:
-        """Continue with the next request, or close a half-closed connection."""
-        super().on_response_complete()
-        if self._has_input_ended and self.cycle.response_complete:
-            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes, and stop the timeout for headers when they are complete."""
@@ -295,29 +263,6 @@ class Connection(H11Protocol):
         ):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
-
-    def _schedule_liveness_check(self, delay_s: float) -> None:
-        self._liveness_timer = self.loop.call_later(delay_s, self._check_liveness, delay_s)
-
-    def _check_liveness(self, last_delay_s: float) -> None:
-        """Check whether a client that ended its input still reads.
-
-        A client that has left resets the connection when it receives data; otherwise both cases look alike. Therefore
-        send an interim response, which every HTTP/1.1 client must accept (RFC 9110 §15.2). HTTP/1.0 clients cannot be
-        checked and get three seconds.
-        """
-        if self.transport.is_closing() or self.cycle.response_started:
-            return
-        connection = self.transport.get_extra_info("socket")
-        is_http_1_0 = self.scope["http_version"] == "1.0"
-        is_expired = is_http_1_0 and last_delay_s > _MAX_UNCHECKED_INTERVAL_S
-        if is_expired or connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.transport.abort()
-            return
-        if not is_http_1_0:
-            interim = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
-            self.transport.write(self.conn.send(interim) or b"")
-        self._schedule_liveness_check(min(2 * last_delay_s, _MAX_LIVENESS_INTERVAL_S))
 
     def _start_header_timer(self) -> None:
         if self._header_timer is None:

@@ -17,7 +17,7 @@ from meshhub.http.context import Context, attach_context, choose_request_id, hid
 from meshhub.http.errors import answer_error
 from meshhub.http.headers import common_headers
 from meshhub.http.server.compression import Compressor
-from meshhub.http.server.connections import ABORT, INPUT_ENDED
+from meshhub.http.server.connections import ABORT
 from meshhub.http.server.origins import cors_headers, find_access, find_rejection, preflight_headers
 from meshhub.http.state import ServiceState
 
@@ -52,7 +52,6 @@ class MeshhubApp(Litestar):
         context.is_address_shared = context.address == own_address and (bool(forwarded) or own_address == LOCAL)
         method, path = scope["method"], _strip_prefix(scope["path"], state.settings.root_path)
         context.is_head = method == "HEAD"
-        context.has_input_ended = scope.get("extensions", {}).get(INPUT_ENDED, context.has_input_ended)
         exchange = _Exchange(context, scope, receive, send, state)
         # answer HEAD like GET, without the body
         scope = {
