@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
-import shutil
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +17,6 @@ from click.testing import CliRunner
 import toys
 from meshhub import Registry, Report
 from meshhub.cli import root
-from meshhub.cli.origins import CAN_RECORD
 from meshhub.cli.target_checks import is_foreign_model
 from models import brick
 from test_cli import EXAMPLE, list_files, meshhub_cli, meshhub_process, write_stl
@@ -28,21 +24,6 @@ from test_cli import EXAMPLE, list_files, meshhub_cli, meshhub_process, write_st
 pytestmark = pytest.mark.once
 
 
-def keeps_attributes(folder: str) -> bool:
-    """Return whether files in a folder can have extended attributes."""
-    if not hasattr(os, "setxattr"):
-        return False
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
-        try:
-            os.setxattr(file.name, "user.meshhub.test", b"1")
-        except OSError:
-            return False
-    return True
-
-
-attributes = pytest.mark.skipif(
-    not keeps_attributes(tempfile.gettempdir()), reason="temporary files have no extended attributes"
-)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 
 
@@ -352,77 +333,6 @@ def test_names_of_outputs_do_not_depend_on_the_order_of_the_inputs(tmp_path: Pat
         assert name_outputs(tmp_path, *order) == expected
 
 
-def test_no_result_of_another_input_is_skipped(tmp_path: Path) -> None:
-    for folder in ("a", "b", "c"):
-        (tmp_path / folder).mkdir()
-        write_stl(tmp_path / folder / "part.stl")
-    to = ("--to", "ply", "-o", "out", "--skip-existing")
-    assert meshhub_cli("convert", "b/part.stl", *to, cwd=tmp_path).returncode == 0
-    done = meshhub_cli("convert", "a/part.stl", "b/part.stl", *to, "--json", cwd=tmp_path)
-    if CAN_RECORD:
-        wrong, right = json.loads(done.stdout)
-        assert "out/part.ply is the result of b/part.stl" in wrong["error"]
-        assert (right["output"], "report" in right) == ("out/part-2.ply", True)
-    else:
-        assert done.returncode == 2
-        assert list_files(tmp_path / "out") == ["part.ply"]
-    shutil.rmtree(tmp_path / "out")
-
-    to = (*to, "--json", "--name", "{stem}-{folder}")
-    meshhub_cli("convert", "b/part.stl", "c/part.stl", *to, cwd=tmp_path)
-    done = meshhub_cli("convert", "c/part.stl", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
-    results = {outcome["output"]: "skipped" in outcome for outcome in json.loads(done.stdout)}
-    assert results == {"out/part-c.ply": True, "out/part-a.ply": False, "out/part-b.ply": True}
-
-
-@attributes
-def test_a_numbered_batch_continues(tmp_path: Path) -> None:
-    for name in ("p.stl", "p.obj", "p.STL"):
-        write_stl(tmp_path / "model.stl").rename(tmp_path / name)
-    command = ("convert", "p.stl", "p.obj", "p.STL", "--to", "ply", "-o", "out", "--skip-existing", "--json")
-    expected = {"p.STL": "out/p.ply", "p.obj": "out/p-2.ply", "p.stl": "out/p-3.ply"}
-    write_stl(tmp_path / "p.obj", (2, 2, 2))
-    first = json.loads(meshhub_cli(*command, cwd=tmp_path).stdout)
-    assert {outcome["file"]: outcome["output"] for outcome in first} == expected
-    before = (tmp_path / "out" / "p-3.ply").read_bytes()
-    (tmp_path / "out" / "p-2.ply").unlink()
-    second = {outcome["file"]: outcome for outcome in json.loads(meshhub_cli(*command, cwd=tmp_path).stdout)}
-    assert {name: outcome["output"] for name, outcome in second.items()} == expected
-    assert {name: "skipped" in outcome for name, outcome in second.items()} == {
-        "p.STL": True,
-        "p.obj": False,
-        "p.stl": True,
-    }
-    assert (tmp_path / "out" / "p-3.ply").read_bytes() == before
-    # another set of inputs has other numbers
-    fewer = json.loads(meshhub_cli(*command[:1], "p.stl", "p.obj", *command[4:], cwd=tmp_path).stdout)
-    assert {outcome["error_code"] for outcome in fewer} == {"output_exists"}
-
-
-@attributes
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_names_that_are_not_utf_8_are_recorded(tmp_path: Path) -> None:
-    source = os.fsdecode(b"part-\xff.stl")
-    write_stl(tmp_path / "model.stl").rename(tmp_path / source)
-    command = ("convert", source, "--to", "ply", "-o", "out", "--skip-existing")
-    done = meshhub_process(*command, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    again = meshhub_process(*command, "--json", cwd=tmp_path)
-    (outcome,) = json.loads(again.stdout)
-    assert outcome["origin_known"] is True
-
-
-@attributes
-def test_a_record_with_an_impossible_path_is_the_result_of_another_file(tmp_path: Path) -> None:
-    write_stl(tmp_path / "x.stl")
-    skip(tmp_path, "x.stl")
-    path = tmp_path / "out" / "x.ply"
-    record = json.loads(os.getxattr(path, "user.meshhub.origin"))
-    record["origin"] |= {"source": base64.b64encode(b"a\0b").decode(), "sha256": "0"}
-    os.setxattr(path, "user.meshhub.origin", json.dumps(record).encode())
-    assert "the result of another file" in skip(tmp_path, "x.stl")["error"]
-
-
 def test_results_beside_their_inputs_get_no_numbers(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write_stl(tmp_path / "in" / "a.stl")
@@ -432,19 +342,6 @@ def test_results_beside_their_inputs_get_no_numbers(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"in/a.3mf and in/a.stl have one output, in/a.3mf; distinguish them with" in done.stderr
     assert list_files(tmp_path / "in") == ["a.3mf", "a.stl"]
-
-
-@attributes
-def test_a_numbered_batch_without_records_is_rejected_with_all_inputs(tmp_path: Path) -> None:
-    for name in ("p.stl", "p.obj", "p.STL"):
-        write_stl(tmp_path / "model.stl").rename(tmp_path / name)
-    command = ("convert", "p.stl", "p.obj", "p.STL", "--to", "ply", "-o", "out", "--skip-existing")
-    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
-    os.removexattr(tmp_path / "out" / "p-2.ply", "user.meshhub.origin")
-    done = meshhub_cli(*command, cwd=tmp_path)
-    assert done.returncode == 2
-    assert b"p.STL, p.obj and p.stl have one output, out/p.ply" in done.stderr
-    assert b"nothing records which input a result comes from" in done.stderr
 
 
 def test_models_of_an_archive_with_one_output_are_rejected(tmp_path: Path) -> None:
@@ -458,18 +355,6 @@ def test_models_of_an_archive_with_one_output_are_rejected(tmp_path: Path) -> No
     assert b"have one output, out/x-new.ply; use other fields in --name" in done.stderr
 
 
-@attributes
-def test_an_output_of_other_options_is_skipped_with_a_remark(tmp_path: Path) -> None:
-    write_stl(tmp_path / "x.stl")
-    assert "report" in skip(tmp_path, "x.stl", "--target-height-mm", "40")
-    assert skip(tmp_path, "x.stl", "--target-height-mm", "40")["other_options"] is False
-    assert skip(tmp_path, "x.stl", "--target-height-mm", "50")["other_options"] is True
-    for where in (["-o", "out"], ["out/"]):
-        done = meshhub_cli("convert", "x.stl", "--to", "ply", "--skip-existing", *where, cwd=tmp_path)
-        assert b"exists, skipped; made with other options, --force converts again" in done.stderr
-
-
-@attributes
 def skip(folder: Path, source: str, *flags: str) -> dict[str, Any]:
     """Convert a file into out/ with --skip-existing; return the outcome."""
     done = meshhub_cli("convert", source, "--to", "ply", "-o", "out", "--skip-existing", "--json", *flags, cwd=folder)
@@ -478,87 +363,56 @@ def skip(folder: Path, source: str, *flags: str) -> dict[str, Any]:
     return cast(dict[str, Any], outcome)
 
 
-@attributes
-def test_the_result_of_a_file_of_an_earlier_command_is_not_skipped_for_another(tmp_path: Path) -> None:
-    for folder, size in (("a", 1), ("b", 2)):
-        (tmp_path / folder).mkdir()
-        write_stl(tmp_path / folder / "x.stl", (size, size, size))
-    assert meshhub_cli("convert", "a/x.stl", "--to", "ply", "-o", "out", cwd=tmp_path).returncode == 0
-    before = (tmp_path / "out" / "x.ply").read_bytes()
-    outcome = skip(tmp_path, "b/x.stl")
-    assert outcome["error_code"] == "output_exists"
-    assert "out/x.ply is the result of a/x.stl" in outcome["error"]
-    single = meshhub_cli("convert", "b/x.stl", "out/", "--to", "ply", "--skip-existing", cwd=tmp_path)
-    assert single.returncode == 6
-    assert b"out/x.ply is the result of a/x.stl" in single.stderr
-    assert skip(tmp_path, "a/x.stl")["origin_known"] is True
-    assert (tmp_path / "out" / "x.ply").read_bytes() == before
-    (tmp_path / "a" / "x.stl").unlink()
-    assert "the result of another file" in skip(tmp_path, "b/x.stl")["error"]
+def make_older(output: Path, source: Path) -> None:
+    """Set the time of an output to a second before that of its source."""
+    status = source.stat()
+    os.utime(output, ns=(status.st_atime_ns, status.st_mtime_ns - 10**9))
 
 
-@attributes
-def test_a_changed_file_is_not_skipped(tmp_path: Path) -> None:
-    write_stl(tmp_path / "x.stl")
+def test_a_result_that_is_older_than_its_input_is_replaced(tmp_path: Path) -> None:
+    source, output = write_stl(tmp_path / "x.stl"), tmp_path / "out" / "x.ply"
     assert "report" in skip(tmp_path, "x.stl")
-    write_stl(tmp_path / "x.stl", (2, 2, 2))
-    assert "x.stl before it changed; use --force" in skip(tmp_path, "x.stl")["error"]
-    meshhub_cli("convert", "x.stl", "--to", "ply", "-o", "out", "--force", cwd=tmp_path)
-    assert skip(tmp_path, "x.stl")["origin_known"] is True
+    assert skip(tmp_path, "x.stl", "--target-height-mm", "40")["skipped"] is True
+    make_older(output, source)
+    assert "report" in skip(tmp_path, "x.stl")
+    make_older(output, source)
+    single = meshhub_cli("convert", "x.stl", "out/", "--to", "ply", "--skip-existing", "--json", cwd=tmp_path)
+    assert "source" in json.loads(single.stdout)
+    single = meshhub_cli("convert", "x.stl", "out/", "--to", "ply", "--skip-existing", "--json", cwd=tmp_path)
+    assert json.loads(single.stdout)["skipped"] is True
 
 
-@attributes
-def test_files_of_one_content_are_distinguished_while_both_exist(tmp_path: Path) -> None:
-    for folder in ("red", "blue"):
-        (tmp_path / folder).mkdir()
-        write_stl(tmp_path / folder / "x.obj")
-    skip(tmp_path, "red/x.obj")
-    assert "the result of red/x.obj" in skip(tmp_path, "blue/x.obj")["error"]
+def test_an_old_file_of_another_program_is_kept(tmp_path: Path) -> None:
+    source, output = write_stl(tmp_path / "x.stl"), tmp_path / "out" / "x.ply"
+    output.parent.mkdir()
+    write_original_ply(output)
+    before = output.read_bytes()
+    make_older(output, source)
+    assert skip(tmp_path, "x.stl")["skipped"] is True
+    assert output.read_bytes() == before
 
 
-def test_inputs_and_outputs_may_move(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    (work / "in").mkdir(parents=True)
-    write_stl(work / "in" / "x.stl")
-    skip(work, "in/x.stl")
-    work.rename(tmp_path / "moved")
-    assert skip(tmp_path / "moved", "in/x.stl")["origin_known"] is True
-    (tmp_path / "moved" / "in").rename(tmp_path / "elsewhere")
-    assert skip(tmp_path / "moved", "../elsewhere/x.stl")["origin_known"] is True
+def test_a_result_is_compared_with_the_archive_of_its_input(tmp_path: Path) -> None:
+    model = write_stl(tmp_path / "x.stl")
+    with zipfile.ZipFile(tmp_path / "parts.zip", "w") as archive:
+        archive.write(model, "x.stl")
+    assert "report" in skip(tmp_path, "parts.zip")
+    assert skip(tmp_path, "parts.zip")["skipped"] is True
+    make_older(tmp_path / "out" / "x.ply", tmp_path / "parts.zip")
+    assert "report" in skip(tmp_path, "parts.zip")
 
 
-@attributes
-@pytest.mark.parametrize("record", [b"", b"{", b'{"origin": 3}', None])
-def test_an_output_without_a_valid_record_is_skipped_with_a_remark(tmp_path: Path, record: bytes | None) -> None:
-    write_stl(tmp_path / "x.stl")
-    skip(tmp_path, "x.stl")
-    if record is None:
-        os.removexattr(tmp_path / "out" / "x.ply", "user.meshhub.origin")
-    else:
-        os.setxattr(tmp_path / "out" / "x.ply", "user.meshhub.origin", record)
-    assert skip(tmp_path, "x.stl")["origin_known"] is False
-    for where in (["-o", "out"], ["out/"]):
-        done = meshhub_cli("convert", "x.stl", "--to", "ply", "--skip-existing", *where, cwd=tmp_path)
-        assert b"exists, skipped; no record of its source" in done.stderr
-
-
-@attributes
-def test_an_output_that_another_program_replaced_has_no_known_source(tmp_path: Path) -> None:
-    write_stl(tmp_path / "x.stl")
-    skip(tmp_path, "x.stl")
-    (tmp_path / "out" / "x.ply").write_text("mine")
-    assert skip(tmp_path, "x.stl")["origin_known"] is False
-
-
-def test_models_of_archives_are_distinguished(tmp_path: Path) -> None:
-    for name, size in (("a", 1), ("b", 2)):
-        model = write_stl(tmp_path / "x.stl", (size, size, size))
-        (tmp_path / name).mkdir()
-        with zipfile.ZipFile(tmp_path / name / "parts.zip", "w") as archive:
-            archive.write(model, "x.stl")
-    skip(tmp_path, "a/parts.zip")
-    assert skip(tmp_path, "a/parts.zip")["origin_known"] is True
-    assert "the result of another file" in skip(tmp_path, "b/parts.zip")["error"]
+def test_inputs_with_one_output_are_rejected_if_outputs_are_kept(tmp_path: Path) -> None:
+    for name in ("p.stl", "p.obj"):
+        write_stl(tmp_path / "model.stl").rename(tmp_path / name)
+    command = ("convert", "p.stl", "p.obj", "--to", "ply", "-o", "out", "--skip-existing")
+    done = meshhub_cli(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert (
+        b"p.obj and p.stl have one output, out/p.ply; distinguish them with --name '{stem}-{extension}'" in done.stderr
+    )
+    assert list_files(tmp_path / "out") == []
+    assert meshhub_cli(*command, "--name", "{stem}-{extension}", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("batch", [False, True])

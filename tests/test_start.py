@@ -28,7 +28,7 @@ except SystemExit:
 """
 
 UNUSED = set(
-    "numpy pyarrow scipy manifold3d isal rich httpx asyncio multiprocessing concurrent.futures subprocess socket "
+    "numpy pyarrow scipy manifold3d isal httpx asyncio multiprocessing concurrent.futures subprocess socket "
     "importlib.metadata importlib.resources email zipfile".split()
 )
 """Modules that no listing needs; each costs milliseconds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,10 +18,10 @@ from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here
 from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
-from meshhub.cli.origins import Match, match_origin, recording_origin
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
-from meshhub.cli.target_checks import find_format, is_foreign_model, preview, suggesting_overwrite
+from meshhub.cli.progress import show_count
+from meshhub.cli.target_checks import find_format, is_foreign_model, is_kept, preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_verbose
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
@@ -48,8 +47,6 @@ class Conversion(msgspec.Struct):
     chain: Chain | None = None
     error: Exception | None = None
     is_skipped: bool = False
-    match: Match = Match(is_known=False)
-    """Whether the existing output of a skipped input is recorded as its result."""
 
     @property
     def content(self) -> Path:
@@ -83,18 +80,14 @@ class Batch(msgspec.Struct, frozen=True):
         if self.options.get("each_bed"):
             conversion.target = conversion.target.with_name(name_bed(conversion.target.name, 1))
         try:
-            if not (self.flags.skip_existing and conversion.target.is_file()):
-                try:
-                    self._write(conversion)
-                except OutputExists:
-                    # another program has written the output since the first check
-                    if not self.flags.skip_existing:
-                        raise
-                else:
-                    return conversion
-            paths = conversion.target, conversion.source, conversion.content
-            conversion.match = match_origin(*paths, self.options)
-            conversion.is_skipped = True
+            keeps = self.flags.skip_existing
+            conversion.is_skipped = keeps and is_kept(self.registry, conversion.target, [conversion.source])
+            if not conversion.is_skipped:
+                self._write(conversion)
+        except OutputExists as error:
+            # another program has written the output since the check
+            conversion.is_skipped = self.flags.skip_existing and not error.is_input
+            conversion.error = None if conversion.is_skipped else error
         except (MeshhubError, OSError) as error:
             conversion.error = error
         return conversion
@@ -107,8 +100,7 @@ class Batch(msgspec.Struct, frozen=True):
             self._preview(conversion)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        with recording_origin(target, conversion.source, conversion.content, self.options):
-            self.convert(conversion)
+        self.convert(conversion)
 
     def _check_target(self, target: Path) -> None:
         if target.is_file() and identity(target) in self.inputs:
@@ -131,7 +123,7 @@ class Batch(msgspec.Struct, frozen=True):
     def _preview(self, conversion: Conversion) -> None:
         request = Request(target=self.to, options=self.options)
         source, target = conversion.model or Source.from_path(conversion.source), conversion.target
-        overwrite = self.flags.force
+        overwrite = self.flags.overwrite
         with suggesting_overwrite("--force"):
             conversion.chain = preview(self.registry, source, target, request, overwrite=overwrite, creates_folder=True)
 
@@ -143,7 +135,7 @@ class Batch(msgspec.Struct, frozen=True):
                 conversion.target,
                 to=self.to,
                 timeout=self.flags.timeout,
-                overwrite=self.flags.force,
+                overwrite=self.flags.overwrite,
                 options=self.options,
             )
 
@@ -178,10 +170,10 @@ def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop:
     """
     flags = batch.flags
     is_silent = flags.quiet or flags.as_json
-    with _progress(len(conversions), is_silent) as advance, ThreadPoolExecutor(threads) as pool:
+    with show_count(len(conversions), is_silent=is_silent) as advance, ThreadPoolExecutor(threads) as pool:
         try:
             for done in as_completed([pool.submit(batch.perform, conversion) for conversion in conversions]):
-                advance(done.result())
+                advance(done.result().source.name)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             stop()
@@ -249,18 +241,6 @@ def _list_models(registry: Registry, path: Path, folder: PurePath, archives: con
         yield _Input(path / name, folder / name.parent, model)
 
 
-@contextlib.contextmanager
-def _progress(total: int, is_silent: bool) -> Iterator[Callable[[Conversion], None]]:
-    """Yield a function that advances a progress bar by one file; no bar without a terminal."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=is_silent or not sys.stderr.isatty()) as bar:
-        task = bar.add_task("converting", total=total)
-        yield lambda done: bar.update(task, advance=1, description=escape(printable(done.source.name)))
-
-
 def _print_results(batch: list[Conversion], flags: ConvertFlags) -> int:
     failed = [conversion for conversion in batch if conversion.error is not None]
     if flags.as_json:
@@ -284,7 +264,7 @@ def as_data(conversion: Conversion) -> dict[str, object]:
     if conversion.error is not None:
         return data | error_data(conversion.error)
     if conversion.is_skipped:
-        return data | terminal.skipped_data(conversion.match)
+        return data | {"skipped": True}
     if conversion.chain is not None:
         return data | {"chain": msgspec.to_builtins(conversion.chain)}
     report = conversion.report if conversion.job is None else conversion.job.report
@@ -299,7 +279,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         if conversion.error is not None and not is_preview:
             rows.append((source, "", f"{tr('error')}: {explained_here(conversion.error)}"))
         elif conversion.is_skipped:
-            rows.append((source, str(conversion.target), terminal.describe_skipped(conversion.match)))
+            rows.append((source, str(conversion.target), "exists, skipped"))
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:

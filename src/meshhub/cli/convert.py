@@ -57,7 +57,7 @@ from meshhub.registry import Registry
 @click.option(
     "--skip-existing",
     is_flag=True,
-    help="Skip inputs whose outputs exist, also those made with other options; an output of another file is an error.",
+    help="Skip inputs whose outputs exist and are newer, also those made with other options.",
 )
 @click.option(
     "--watch",

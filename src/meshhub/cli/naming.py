@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 
 import click
 
-from meshhub.cli.origins import CAN_RECORD, has_origin
 from meshhub.errors import quote
 from meshhub.model.capabilities import Format
 
@@ -97,7 +96,7 @@ class OutputNames:
 
         Raises:
             click.UsageError: Several inputs share an output and cannot be numbered, because of a template, or because
-                of `keeps_existing`: numbers change with the inputs, and no record names the input of an output.
+                of `keeps_existing`: numbers change with the inputs, and nothing names the input of an output.
         """
         groups: dict[str, list[int]] = {}
         rivals = []
@@ -113,31 +112,18 @@ class OutputNames:
             candidates = (first.with_name(f"{first.stem}-{number}{first.suffix}") for number in itertools.count(2))
             outputs[index] = next(path for path in candidates if _comparison_key(path) not in taken)
             taken.add(_comparison_key(outputs[index]))
-        paths = {_comparison_key(path) for path, _ in inputs}
-        for group in groups.values():
-            results = [outputs[index] for index in group]
-            # the result of an earlier run beside its input would get a number with each run
-            is_input = self._keeps_existing and any(_comparison_key(output) in paths for output in results)
-            if len(group) > 1 and (is_input or not self._can_number(results)):
-                is_named = is_input or self._template is not None
-                reason = "" if is_named else ", and nothing records which input a result comes from"
-                raise self._one_output(outputs[group[0]], [inputs[index][0] for index in group], reason)
+        if self._keeps_existing or self._template is not None:
+            for group in groups.values():
+                if len(group) > 1:
+                    raise self._one_output(outputs[group[0]], [inputs[index][0] for index in group])
         return [outputs[index] for index in range(len(inputs))]
 
-    def _can_number(self, outputs: Sequence[Path]) -> bool:
-        """Return whether inputs that share an output may have these numbered outputs."""
-        if self._template is not None:
-            return False
-        return not self._keeps_existing or (
-            CAN_RECORD and not any(output.is_file() and not has_origin(output) for output in outputs)
-        )
-
-    def _one_output(self, output: Path, sources: Sequence[Path], reason: str = "") -> click.UsageError:
+    def _one_output(self, output: Path, sources: Sequence[Path]) -> click.UsageError:
         names = [str(source) for source in sources[:_MAX_NAMED_COUNT]]
         if len(sources) > _MAX_NAMED_COUNT:
             names.append(f"{len(sources) - _MAX_NAMED_COUNT} others")
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        return click.UsageError(f"{listed} have one output, {output}{reason}; {self._describe_remedy(sources)}")
+        return click.UsageError(f"{listed} have one output, {output}; {self._describe_remedy(sources)}")
 
     def _derive(self, source: Path, subfolder: PurePath) -> Path:
         return self._folder / subfolder / derive_name(source, self._target, self._template)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +11,6 @@ import click
 
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.naming import derive_name
-from meshhub.cli.origins import recording_origin
 from meshhub.cli.paths import STREAM, identity, is_folder, leads_elsewhere
 from meshhub.cli.target_checks import find_content_format, find_format, is_foreign_model, is_result
 from meshhub.pipeline.storages import is_address
@@ -40,12 +36,6 @@ class Output(NamedTuple):
 
     folder: Path | None = None
     """Folder to create before the file is written."""
-
-    def recording_origin(self, source: str, options: Mapping[str, object]) -> AbstractContextManager[None]:
-        """Record source and options of an output in a folder for results, but not beside files of other programs."""
-        if self.folder is None:
-            return contextlib.nullcontext()
-        return recording_origin(Path(self.path), Path(source), Path(source), options)
 
 
 def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[str, Output]:

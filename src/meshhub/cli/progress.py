@@ -1,21 +1,22 @@
-"""Progress bar for one long conversion."""
+"""Status line on a terminal while a command converts."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterator
 
 from meshhub.errors import printable
 from meshhub.model.progress import Listener, Progress
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
 _DELAY_S = 1.0
-"""Seconds until the bar appears; most conversions have ended by then, and a bar that only flashes would disturb."""
+"""Seconds until the line appears; most conversions have ended by then, and a line that only flashes would disturb."""
+
+_INTERVAL_S = 0.2
+"""Seconds between two updates of the line."""
 
 _VERBS = {
     "read": "reading {}",
@@ -28,79 +29,99 @@ _VERBS = {
 }
 
 
-@contextlib.contextmanager
-def show_progress(*, is_silent: bool) -> Iterator[Listener | None]:
-    """Yield a callback that shows a bar on standard error after a second; None without a terminal."""
-    if is_silent or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    display = _Display()
-    try:
-        yield display
-    finally:
-        display.close()
+class StatusLine:
+    """Last line of the terminal on standard error, with the seconds since the first text. A thread draws it.
 
+    Args:
+        delay_s: Seconds from the first text to the first drawing.
+    """
 
-class _Display:
-    """Bar for the running step. It appears with a delay, even while a step reports no progress."""
+    def __init__(self, delay_s: float = 0.0) -> None:
+        self._delay_s = delay_s
+        self._text = ""
+        self._start_s = 0.0
+        self._drawn_width = 0
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._draw, daemon=True)
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._bar: Bar | None = None
-        self._progress: Progress | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        """Show the progress.
-
-        The first call follows the fork of the worker, and the last call precedes the fork for the listeners of
-        plug-ins, so neither happens while the threads of the bar run.
-        """
-        with self._lock:
-            self._progress = progress
-            self._update()
-            if self._timer is None:
-                self._timer = threading.Timer(_DELAY_S, self._start)
-                self._timer.daemon = True
-                self._timer.start()
-        if progress.index == progress.count - 1 and progress.fraction == 1:
-            self.close()
+    def show(self, text: str) -> None:
+        """Show a text from the next update on."""
+        self._text = text
+        if not self._start_s and not self._has_ended.is_set():
+            self._start_s = time.monotonic()
+            self._thread.start()
 
     def close(self) -> None:
-        """Remove the bar, and show none later."""
-        with self._lock:
-            timer, bar = self._timer, self._bar
-            self._progress = self._bar = None
-        if timer is not None:
-            timer.cancel()
-        if bar is not None:
-            bar.stop()
+        """Erase the line, and draw none later."""
+        self._has_ended.set()
+        if self._start_s:
+            self._thread.join()
 
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
+    def _draw(self) -> None:
+        wait_s = self._delay_s
+        while not self._has_ended.wait(wait_s):
+            minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
+            self._print(f"{self._text} {minutes}:{seconds:02}")
+            wait_s = _INTERVAL_S
+        if self._drawn_width:
+            self._print("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-        with self._lock:
-            if self._progress is None:
-                return
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._bar.add_task("", total=None)
-            self._update()
-            self._bar.start()
+    def _print(self, text: str) -> None:
+        """Replace the line. Spaces erase the rest of the last one, because not every terminal has escape sequences."""
+        text = text[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write("\r" + text.ljust(self._drawn_width))
+        sys.stderr.flush()
+        self._drawn_width = len(text)
 
-    def _update(self) -> None:
-        """Pass the latest progress on to the bar."""
-        if self._bar is None or self._progress is None:
-            return
-        from rich.markup import escape
 
-        progress, task = self._progress, self._bar.task_ids[0]
-        text = printable(_VERBS[progress.kind].format(progress.label))
-        text = f"{escape(text)} ({progress.index + 1} of {progress.count})"
-        if progress.fraction is None:
-            # a total of None shows a moving bar, which `update` cannot set
-            self._bar.reset(task, total=None, description=text)
-        else:
-            self._bar.update(task, total=1.0, completed=progress.fraction, description=text)
+def has_terminal() -> bool:
+    """Return whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def show_progress(*, is_silent: bool) -> Iterator[Listener | None]:
+    """Yield a callback that shows the running step after a second; None without a terminal.
+
+    The first call follows the fork of the worker, and the last call precedes the fork for the listeners of plug-ins, so
+    neither happens while the thread of the line runs.
+    """
+    if is_silent or not has_terminal():
+        yield None
+        return
+    line = StatusLine(_DELAY_S)
+
+    def listen(progress: Progress) -> None:
+        verb = printable(_VERBS[progress.kind].format(progress.label))
+        share = "" if progress.fraction is None else f" {progress.fraction:.0%}"
+        line.show(f"{verb} ({progress.index + 1} of {progress.count}){share}")
+        if progress.index == progress.count - 1 and progress.fraction == 1:
+            line.close()
+
+    try:
+        yield listen
+    finally:
+        line.close()
+
+
+@contextlib.contextmanager
+def show_count(total: int, *, is_silent: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a callback that counts a file by its name; it shows nothing without a terminal."""
+    if is_silent or not has_terminal():
+        yield lambda _: None
+        return
+    line = StatusLine()
+    count = 0
+
+    def advance(name: str) -> None:
+        nonlocal count
+        count += 1
+        line.show(f"{count} of {total} ({count / total:.0%}): {printable(name)}")
+
+    line.show(f"0 of {total}")
+    try:
+        yield advance
+    finally:
+        line.close()

@@ -21,7 +21,7 @@ from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
 from meshhub.cli.server_flags import KEY, KEY_FILE
 from meshhub.cli.single import Inputs, print_report
-from meshhub.cli.target_checks import suggesting_overwrite
+from meshhub.cli.target_checks import is_kept, suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, printable
 from meshhub.model.progress import Listener, Progress
@@ -81,8 +81,8 @@ def convert_remote(
     if output.path == STREAM:
         raise click.UsageError("--server takes files, not standard input and output")
     target = Path(output.path)
-    if flags.skip_existing and target.is_file():
-        terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
+    if flags.skip_existing and is_kept(registry, target, map(Path, inputs.paths)):
+        terminal.print_skipped(str(inputs), output.path, is_json=flags.as_json)
         return
     # a log and a bar would overwrite each other
     with (
@@ -94,15 +94,14 @@ def convert_remote(
         if output.folder is not None:
             output.folder.mkdir(parents=True, exist_ok=True)
         source = list(inputs.paths) if flags.combine else inputs.paths[0]
-        with output.recording_origin(str(inputs), options):
-            job = client.convert(
-                source,
-                target,
-                to=output.to,
-                overwrite=flags.force,
-                on_change=relay_progress(progress),
-                options=options,
-            )
+        job = client.convert(
+            source,
+            target,
+            to=output.to,
+            overwrite=flags.overwrite,
+            on_change=relay_progress(progress),
+            options=options,
+        )
     if flags.as_json:
         terminal.as_json(job.report)
         return
@@ -154,7 +153,7 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
                     conversion.source,
                     conversion.target,
                     to=self.to,
-                    overwrite=self.flags.force,
+                    overwrite=self.flags.overwrite,
                     on_change=self.running.watch,
                     options=self.options,
                 ),

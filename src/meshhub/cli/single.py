@@ -19,7 +19,7 @@ from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.progress import show_progress
-from meshhub.cli.target_checks import preview, suggesting_overwrite
+from meshhub.cli.target_checks import is_kept, preview, suggesting_overwrite
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, OutputExists, printable
 from meshhub.model.chain import Request
@@ -59,8 +59,8 @@ def convert_single(
         if output.path == STREAM:
             raise click.UsageError("standard output takes one file, and --each-bed writes several; give an OUTPUT file")
         output = output._replace(path=str(place_first_bed(output.path)))
-    if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
-        terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
+    if flags.skip_existing and output.path != STREAM and is_kept(registry, Path(output.path), map(Path, inputs.paths)):
+        terminal.print_skipped(str(inputs), output.path, is_json=flags.as_json)
         return
     engine = create_engine(1)
     registry = registry.using(engine, bounded_hooks(flags.timeout))
@@ -74,9 +74,9 @@ def convert_single(
             else:
                 report = _convert_to_file(registry, inputs, output, flags, options)
     except (MeshhubError, OSError) as error:
-        if flags.skip_existing and isinstance(error, OutputExists):
+        if flags.skip_existing and isinstance(error, OutputExists) and not error.is_input:
             # another program wrote it in the meantime
-            terminal.print_skipped(str(inputs), output.path, options, is_json=flags.as_json)
+            terminal.print_skipped(str(inputs), output.path, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
             terminal.as_json(error_data(error))
@@ -108,7 +108,7 @@ def _print_preview(
                 model,
                 target,
                 request,
-                overwrite=flags.force,
+                overwrite=flags.overwrite,
                 creates_folder=output.folder is not None,
             )
     if flags.as_json:
@@ -130,17 +130,13 @@ def _convert_to_file(
     inputs.check_distinct(output.path)
     if output.folder is not None:
         output.folder.mkdir(parents=True, exist_ok=True)
-    with (
-        suggesting_overwrite(output.overwrite),
-        _show_progress(flags) as progress,
-        output.recording_origin(str(inputs), options),
-    ):
+    with suggesting_overwrite(output.overwrite), _show_progress(flags) as progress:
         return registry.convert(
             inputs.open(),
             target,
             to=output.to,
             timeout=flags.timeout,
-            overwrite=flags.force,
+            overwrite=flags.overwrite,
             progress=progress,
             options=options,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import structs
@@ -13,7 +13,7 @@ from meshhub.errors import EmptyModel, MeshhubError, OutputExists, UnsupportedFo
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN, Chain, Request
 from meshhub.model.source import Source
-from meshhub.pipeline.existing_files import Replacing, is_own_result
+from meshhub.pipeline.existing_files import Overwrite, Replacing, is_own_result
 from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
@@ -30,7 +30,7 @@ def find_format(registry: Registry, to: str) -> Format:
 
 
 def preview(
-    registry: Registry, model: Inputs, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
+    registry: Registry, model: Inputs, target: Path, request: Request, *, overwrite: Overwrite, creates_folder: bool
 ) -> Chain:
     """Return the chain of a conversion that could be written now, without running it.
 
@@ -80,6 +80,26 @@ def is_foreign_model(registry: Registry, path: Path) -> bool:
 def is_result(registry: Registry, path: Path) -> bool:
     """Return whether meshhub wrote a file."""
     return is_own_result(path, registry.declarations.formats.values())
+
+
+def is_kept(registry: Registry, output: Path, sources: Iterable[Path]) -> bool:
+    """Return whether `--skip-existing` keeps an output.
+
+    As `make` does, it replaces a result that is older than one of its sources. It never replaces a file of another
+    program.
+
+    Args:
+        registry: Formats.
+        output: Path of the output; it need not exist.
+        sources: Inputs as the command names them; below an archive for a model in it.
+    """
+    if not output.is_file():
+        return False
+    status = output.stat()
+    if status.st_size and not is_result(registry, output):
+        return True
+    files = (next(filter(Path.is_file, (source, *source.parents)), None) for source in sources)
+    return all(file.stat().st_mtime_ns <= status.st_mtime_ns for file in files if file is not None)
 
 
 def find_content_format(registry: Registry, path: Path) -> Format | None:

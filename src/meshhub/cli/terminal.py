@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -15,7 +14,6 @@ import msgspec
 
 from meshhub.cli.exits import error_data
 from meshhub.cli.locale import tr
-from meshhub.cli.origins import Match, match_origin
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note
@@ -82,26 +80,12 @@ def inform(text: str, *, indent: str = "") -> None:
         print_line(text, indent=indent, err=True)
 
 
-def describe_skipped(match: Match) -> str:
-    """Describe that an input is skipped because its output exists, and in which way that may be another result."""
-    if not match.is_known:
-        return "exists, skipped; no record of its source"
-    return "exists, skipped" + ("; made with other options, --force converts again" if match.has_other_options else "")
-
-
-def skipped_data(match: Match) -> dict[str, bool]:
-    """Return that an input is skipped as data for programs."""
-    return {"skipped": True, "origin_known": match.is_known, "other_options": match.has_other_options}
-
-
-def print_skipped(source: str, output: str, options: Mapping[str, object], *, is_json: bool) -> None:
-    """Print that an input is skipped because its output exists. Raises OutputExists: it belongs to another file."""
-    with errors_as_json(is_json):
-        match = match_origin(Path(output), Path(source), Path(source), options)
+def print_skipped(source: str, output: str, *, is_json: bool) -> None:
+    """Print that an input is skipped because its output exists."""
     if is_json:
-        as_json({"file": source, "output": output, **skipped_data(match)})
+        as_json({"file": source, "output": output, "skipped": True})
     else:
-        inform(f"{output} {describe_skipped(match)}")
+        inform(f"{output} exists, skipped")
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:

@@ -19,7 +19,6 @@ from meshhub.cli.batch import Batch, Conversion, as_data, describe_counts, print
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.locale import tr
 from meshhub.cli.naming import OutputNames
-from meshhub.cli.origins import Match
 from meshhub.cli.paths import list_models, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.target_checks import find_format
@@ -161,8 +160,8 @@ class _Watch:
             summary = report_text.summarize(conversion.report)
             terminal.inform(printable(f"{conversion.source} → {conversion.target}: {summary}"))
             terminal.print_timings(conversion.report)
-        elif conversion.is_skipped and (is_verbose() or conversion.match != Match(is_known=True)):
-            terminal.inform(printable(f"{conversion.target} {terminal.describe_skipped(conversion.match)}"))
+        elif conversion.is_skipped and is_verbose():
+            terminal.inform(printable(f"{conversion.target} exists, skipped"))
 
 
 def _perform(batch: Batch, conversion: Conversion) -> Conversion:
