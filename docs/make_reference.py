@@ -18,6 +18,7 @@ from reference_pages import (
     options,
     plugin_formats,
     settings,
+    synchronous_client,
     typed_options,
 )
 from reference_pages.blocks import fill_blocks, has_blocks
@@ -43,6 +44,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/hooks.md": hooks.page,
     "reference/plugin-formats.md": plugin_formats.page,
     "decisions/index.md": decisions.page,
+    "../src/meshhub/client/synchronous.py": synchronous_client.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
     **{f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()},
     **_pages_with_blocks(),

@@ -1,4 +1,4 @@
-"""Asynchronous client: the methods of the synchronous one, as coroutines."""
+"""Asynchronous client; the synchronous one is generated from it."""
 
 from __future__ import annotations
 
@@ -64,12 +64,27 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert models to one file; see `Client.convert`. asyncio.CancelledError cancels the job, too."""
+        """Convert one model on the service, or several into one file. Companions of a path are sent, and those of the
+        result of one model are written beside it.
+
+        The job is canceled if an exception ends the wait, such as KeyboardInterrupt or the cancellation of a task.
+
+        Args:
+            source: Path of the model, or its name and content; a list of these becomes one scene.
+            target: File to write; it appears when it is complete.
+            to: Target format; default: the target's extension.
+            overwrite: Which existing target to replace: any (True), none (False), or only a result of meshhub or an
+                empty file (None). An input is never replaced.
+            on_change: Called with each change of the job: its place in the queue, its progress.
+            options: Options by name, for options of the service's plug-ins and for names that a program computes.
+            keywords: Built-in options, typed for type checkers.
+        """
         to = protocol.choose_target(target, to)
         replacing = protocol.choose_replacing(overwrite, source)
         await asyncio.to_thread(check_output, Path(target), replacing)
         call, is_archive = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
-        job = await self._wait_or_cancel((await self._submit(call)).id, on_change)
+        submitted = await self._submit(call)
+        job = await self._wait_or_cancel(submitted.id, on_change)
         if not is_archive:
             await self._download(job.id, target, replacing)
             return job
@@ -102,8 +117,7 @@ class AsyncClient:
 
         It waits in one request; submit a job of the kind "check" for a model that takes minutes.
         """
-        call = await asyncio.to_thread(protocol.check_model, source, {**options, **keywords})
-        return await self._send(call)
+        return await self._send(await asyncio.to_thread(protocol.check_model, source, {**options, **keywords}))
 
     async def quote(
         self,
@@ -112,9 +126,11 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[OrderOptions],
     ) -> Quote:
-        """Estimate the print of one model, and its price; see `Client.quote`."""
-        call = await asyncio.to_thread(protocol.quote_model, source, {**options, **keywords})
-        return await self._send(call)
+        """Estimate on the service the print of one model, and its price by the rate card of the service.
+
+        Takes the options of `convert`, and those of quotes.
+        """
+        return await self._send(await asyncio.to_thread(protocol.quote_model, source, {**options, **keywords}))
 
     async def submit(
         self,
@@ -128,7 +144,19 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[JobOptions],
     ) -> JobDescription:
-        """Submit a job; see `Client.submit`."""
+        """Submit a job, exactly once even if the connection fails meanwhile.
+
+        Args:
+            source: Path of the model, or its name and content; a list of these for several models.
+            to: Target format of a conversion.
+            kind: What to do. The result of "check" is the verdict as JSON, or a report. "combine" converts a list to
+                one file, and "convert" each of its models, in one ZIP.
+            webhook_url: Address that the service informs of the end.
+            report: Format of the report of a check.
+            language: Language of the report, "en" or "de".
+            options: As for `convert`.
+            keywords: As for `convert`; also the options of checks.
+        """
         fields = {**options, **keywords}
         call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, report, language, fields)
         return await self._submit(call)
@@ -174,7 +202,7 @@ class AsyncClient:
             raise
 
     async def download(self, job_id: str, target: str | Path, *, overwrite: Overwrite = None) -> None:
-        """Write the result of a job to a file, which appears when it is complete; see `Client.download`."""
+        """Write the result of a job to a file, which appears when it is complete; `overwrite` is as for `convert`."""
         await self._download(job_id, target, protocol.choose_replacing(overwrite))
 
     async def _download(self, job_id: str, target: str | Path, replacing: Replacing) -> None:

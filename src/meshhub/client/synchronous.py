@@ -1,4 +1,4 @@
-"""Synchronous client."""
+"""Synchronous client. Generated from asynchronous.py by `python docs/make_reference.py`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Client:
         """Convert one model on the service, or several into one file. Companions of a path are sent, and those of the
         result of one model are written beside it.
 
-        The job is canceled if an exception ends the wait, such as KeyboardInterrupt.
+        The job is canceled if an exception ends the wait, such as KeyboardInterrupt or the cancellation of a task.
 
         Args:
             source: Path of the model, or its name and content; a list of these becomes one scene.
@@ -83,7 +83,8 @@ class Client:
         replacing = protocol.choose_replacing(overwrite, source)
         check_output(Path(target), replacing)
         call, is_archive = protocol.submit_conversion(source, to, {**options, **keywords})
-        job = self._wait_or_cancel(self._submit(call).id, on_change)
+        submitted = self._submit(call)
+        job = self._wait_or_cancel(submitted.id, on_change)
         if not is_archive:
             self._download(job.id, target, replacing)
             return job
@@ -157,7 +158,8 @@ class Client:
             keywords: As for `convert`; also the options of checks.
         """
         fields = {**options, **keywords}
-        return self._submit(protocol.submit_job(kind, source, to, webhook_url, report, language, fields))
+        call = protocol.submit_job(kind, source, to, webhook_url, report, language, fields)
+        return self._submit(call)
 
     def _submit(self, call: Call[JobDescription]) -> JobDescription:
         attempt = 1
@@ -204,9 +206,10 @@ class Client:
         self._download(job_id, target, protocol.choose_replacing(overwrite))
 
     def _download(self, job_id: str, target: str | Path, replacing: Replacing) -> None:
-        with protocol.writing(target, replacing) as file, self._stream(job_id, "result") as response:
-            for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
-                file.write(chunk)
+        with protocol.writing(target, replacing) as file:
+            with self._stream(job_id, "result") as response:
+                for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
+                    file.write(chunk)
 
     def cancel(self, job_id: str) -> JobDescription:
         """Cancel a job, or delete the result of a finished one."""
@@ -220,8 +223,9 @@ class Client:
     def _stream(self, job_id: str, name: str) -> Iterator[httpx.Response]:
         """Yield a response of a job whose body is read in parts."""
         path = protocol.job_path(job_id, name)
-        with protocol.connecting(self._http.base_url), self._http.stream("GET", path) as response:
-            if not response.is_success:
-                response.read()
-            protocol.check(response)
-            yield response
+        with protocol.connecting(self._http.base_url):
+            with self._http.stream("GET", path) as response:
+                if not response.is_success:
+                    response.read()
+                protocol.check(response)
+                yield response
