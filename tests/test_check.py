@@ -320,6 +320,7 @@ def test_checks_that_allow_it_run_at_the_same_time_on_large_models(monkeypatch: 
         assert len(set(threads.values())) == (3 if is_large else 1)
 
 
+@pytest.mark.large
 def test_threads_change_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     ball = trimesh.creation.icosphere(subdivisions=5, radius=20)
     scene = Scene(meshes=(Mesh(ball.vertices, ball.faces[7:].astype(np.int32)),), parts=(Part(0), Part(0)))

@@ -36,6 +36,7 @@ def find_checks(data: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [check for check in data["checks"] if check["name"] == name]
 
 
+@pytest.mark.large
 def test_an_installation_that_converts_passes(tmp_path: Path) -> None:
     done = meshhub_cli("doctor", "--json")
     assert done.returncode == 0, done.stderr

@@ -59,6 +59,7 @@ def test_every_block_of_code_is_a_file_of_it() -> None:
     assert all(re.match(r"# \S+\.\w+\n", block) for block in blocks)
 
 
+@pytest.mark.large
 def test_its_own_tests_pass(project: Path) -> None:
     result = run(project, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests")
     assert result.returncode == 0, result.stdout

@@ -328,6 +328,7 @@ def test_descriptions_fit_into_a_line() -> None:
     assert repr(two) == "Scene(2 meshes, 3 parts, 36 faces, mm, z up)"
 
 
+@pytest.mark.large
 def test_mypy_knows_the_options(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is in the group `types`")
     pytest.importorskip("httpx", reason="the client is an extra")

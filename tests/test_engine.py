@@ -762,6 +762,7 @@ def test_processes_that_a_crashed_worker_started_end_with_it(tmp_path: Path, met
 
 
 @linux
+@pytest.mark.large
 def test_a_job_that_kills_the_parent_of_all_workers_does_not_affect_later_jobs(
     hostile: Registry, tmp_path: Path
 ) -> None:

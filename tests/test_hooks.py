@@ -341,6 +341,7 @@ def broken(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.large
 def test_the_command_line_survives_imports_and_names_the_distribution(broken: Path, tmp_path: Path) -> None:
     source = tmp_path / "a.stl"
     source.write_bytes(sphere_stl(1))

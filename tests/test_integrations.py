@@ -81,6 +81,7 @@ def test_prusaslicer_finds_the_repaired_model_manifold(tmp_path: Path, environme
     assert "manifold = yes" in done.stdout
 
 
+@pytest.mark.large
 def test_the_action_converts_and_checks(tmp_path: Path, environment: dict[str, str]) -> None:
     yaml = pytest.importorskip("yaml")
     action = yaml.safe_load((FOLDER / "github-action" / "action.yml").read_text(encoding="utf-8"))

@@ -63,6 +63,7 @@ def install(plugin: Path) -> str:
     return str(plugin / "src")
 
 
+@pytest.mark.large
 def test_new_plugins_pass_their_tests(tmp_path: Path) -> None:
     """All kinds are installed together, and one run of pytest collects the tests of all."""
     plugins = []
@@ -93,6 +94,7 @@ def test_a_new_plugin_is_clean(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["all", "both"])
+@pytest.mark.large
 def test_a_new_plugin_is_typed(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is in the group `types`")
     plugin = create(tmp_path, *KINDS[kind])

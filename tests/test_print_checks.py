@@ -126,6 +126,7 @@ def test_bodies_that_touch_have_no_wall_between_them(registry: Registry, gap: fl
 
 
 @pytest.mark.parametrize("radius", [1.0, 2.5])
+@pytest.mark.large
 def test_a_round_gap_and_a_round_wall_on_a_large_model_are_as_wide_as_they_are(
     registry: Registry, radius: float
 ) -> None:
@@ -167,6 +168,7 @@ def in_rows(detail: Manifold) -> Manifold:
     ],
     ids=["pin", "thin pin", "rib"],
 )
+@pytest.mark.large
 def test_small_details_of_a_large_model_are_found(registry: Registry, detail: Manifold) -> None:
     large = scene(block(250, 250, 250) + in_rows(detail))
     verdict = registry.check(large, checks="walls")
@@ -627,6 +629,7 @@ def test_a_box_without_a_lid_has_no_price(registry: Registry, process: str) -> N
 
 
 @pytest.mark.parametrize("process", ["fdm", "resin"])
+@pytest.mark.large
 def test_bodies_that_are_inside_out_are_judged_as_slicers_turn_them(registry: Registry, process: str) -> None:
     outward = scene(table(60, (0, 56)), block(30, 30, 30, (100, 0, 0)) - block(20, 20, 20, (105, 5, 5)))
     inward = replace(outward, meshes=tuple(Mesh(mesh.vertices, mesh.faces[:, ::-1]) for mesh in outward.meshes))

@@ -198,6 +198,7 @@ def test_loops_inside_of_an_item_report_its_share(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("extension", ["stl", "3mf", "glb", "step"])
+@pytest.mark.large
 def test_big_models_report_fractions_of_their_steps(
     extension: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -295,6 +295,7 @@ def test_a_declaration_hook_that_exits_or_hangs_fails_the_test(
     assert any(message in each for each in messages), messages
 
 
+@pytest.mark.large
 def test_a_plugin_that_ends_the_process_fails_the_pytest_run(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         f"import sys\nsys.path.append({str(Path(faulty_plugins.__file__).parent)!r})\n"
@@ -353,6 +354,7 @@ def test_a_reader_without_a_writer_needs_a_brick() -> None:
         build_contract("reader", ReaderAlone()).test_a_brick_keeps_its_size_and_orientation()
 
 
+@pytest.mark.large
 def test_pytest_collects_inherited_tests(tmp_path: Any) -> None:
     (tmp_path / "test_it.py").write_text(
         "from meshhub.testing import OperationContract, ReaderContract, WriterContract\n"

@@ -16,6 +16,7 @@ SUPPORT = Path(__file__).parent / "support"
 
 
 @pytest.mark.parametrize("task", ["library", "command-line", "service"])
+@pytest.mark.large
 def test_meshhub_works_without_posix(task: str, tmp_path: Path) -> None:
     if task == "service" and importlib.util.find_spec("litestar") is None:
         pytest.skip("litestar is not installed")

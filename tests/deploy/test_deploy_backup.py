@@ -164,6 +164,7 @@ def test_a_backup_of_postgres_restores_keys_and_jobs(folder: Path, opened: Opene
 
 
 @needs_postgres
+@pytest.mark.large
 def test_keys_and_the_ledger_migrate_from_sqlite_to_postgres(folder: Path, opened: Opened, database: str) -> None:
     data = folder / "data"
     keys = opened.keys(f"sqlite:///{data / 'meshhub.sqlite3'}")

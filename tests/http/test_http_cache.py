@@ -253,6 +253,7 @@ def test_a_named_folder_survives_a_restart_and_keeps_other_files(tmp_path: Path)
     assert (folder / "letter.txt").read_text() == "mine"
 
 
+@pytest.mark.large
 def test_two_servers_share_a_folder_and_evict_while_they_answer(tmp_path: Path) -> None:
     settings = {"cache_bytes": 4000, "cache_folder": str(tmp_path / "cache"), "workers": 4}
     for name in ("a", "b"):

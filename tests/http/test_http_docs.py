@@ -72,6 +72,7 @@ def test_the_commands_of_a_page_run(service: Running, folder: Path, page: str) -
     assert run_page(page, service, folder)
 
 
+@pytest.mark.large
 def test_the_guide_to_http_converts_an_archive(service: Running, folder: Path) -> None:
     outputs = run_page("docs/how-to/convert-over-http.md", service, folder)
     with zipfile.ZipFile(folder / "parts-out.zip") as archive:

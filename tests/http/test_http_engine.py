@@ -304,6 +304,7 @@ def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.large
 def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stack: contextlib.ExitStack) -> None:
     environment = {
         **os.environ,

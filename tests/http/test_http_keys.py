@@ -255,6 +255,7 @@ def run_keys_command(*arguments: str, home: Path) -> subprocess.CompletedProcess
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="takes a right from root as only Linux can")
+@pytest.mark.large
 def test_a_read_only_home_allows_lookups_and_no_changes(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o500)

@@ -73,6 +73,7 @@ def test_the_service_listens_on_a_unix_socket(folder: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.large
 def test_a_unix_socket_in_use_and_a_file_are_not_replaced(folder: Path) -> None:
     path = folder / "meshhub.sock"
     command = [sys.executable, "-m", "meshhub", "serve", "--unix-socket", str(path)]
@@ -97,6 +98,7 @@ def test_the_service_takes_the_socket_of_a_supervisor(folder: Path) -> None:
             assert httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=300).status_code == 200
 
 
+@pytest.mark.large
 def test_a_descriptor_that_is_not_a_listener_is_an_error(folder: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         os.set_inheritable(other.fileno(), True)

@@ -38,6 +38,7 @@ libc.fflush(None)
     ("settings", "word", "has_one_heap"),
     [({}, "one", True), ({}, "none", False), ({"MALLOC_ARENA_MAX": "8"}, "one", False)],
 )
+@pytest.mark.large
 def test_threads_share_one_heap_by_default(settings: dict[str, str], word: str, has_one_heap: bool) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     result = subprocess.run(

@@ -156,6 +156,7 @@ def test_json_logs_omit_the_text_of_exceptions() -> None:
     assert "test_http_metrics.py" in payload["raised_at"][-1]
 
 
+@pytest.mark.large
 def test_a_server_that_logs_json(tmp_path: Path) -> None:
     environment: dict[str, Any] = {
         **os.environ,

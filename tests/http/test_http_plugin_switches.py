@@ -55,6 +55,7 @@ def list_plugins(folder: Path, **variables: str) -> tuple[set[str], set[str]]:
     return {entry["name"] for entry in listed["plugins"]}, {entry["name"] for entry in listed["disabled"]}
 
 
+@pytest.mark.large
 def test_plugins_are_disabled_and_enabled(site: Path) -> None:
     assert "toys" in list_plugins(site)[0]
     for name in ("toys", "ply"):
@@ -186,6 +187,7 @@ def test_the_service_applies_the_derived_size(tmp_path: Path) -> None:
         assert "2000 bytes in one request" in error["error"]
 
 
+@pytest.mark.large
 def test_explain_for_a_plan(site: Path) -> None:
     (site / "a.stl").write_bytes(BRICK)
     assert run(site, "explain", "a.stl", "step").returncode == 0

@@ -217,6 +217,7 @@ def test_databases_of_older_versions_are_read(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.large
 def test_publishable_keys_are_created_and_listed_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

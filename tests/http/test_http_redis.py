@@ -63,6 +63,7 @@ def new_caller() -> dict[str, str]:
     return {"X-Forwarded-For": str(ipaddress.IPv6Address((0x2001_0DB8 << 96) | random.getrandbits(96)))}
 
 
+@pytest.mark.large
 def test_two_servers_share_one_limit(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
 

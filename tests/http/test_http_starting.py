@@ -26,6 +26,7 @@ CLI = "import sys; sys.argv = ['meshhub', 'serve', '--port', '0']; from meshhub.
 
 
 @pytest.mark.parametrize(("number", "delay"), [(signal.SIGINT, 0), (signal.SIGINT, 0.5), (signal.SIGTERM, 0.2)])
+@pytest.mark.large
 def test_a_signal_during_the_start_of_workers_logs_no_error(
     tmp_path: Path, number: signal.Signals, delay: float
 ) -> None:

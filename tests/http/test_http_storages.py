@@ -202,6 +202,7 @@ def run(shelf: Path, tmp_path: Path):  # type: ignore[no-untyped-def]
     return run
 
 
+@pytest.mark.large
 def test_the_command_line_opens_addresses(shelf: Path, tmp_path: Path, run) -> None:  # type: ignore[no-untyped-def]
     assert run("convert", "shelf://brick.stl", "shelf://brick.ply").returncode == 0
     again = run("convert", "shelf://brick.stl", "shelf://brick.ply")

@@ -64,6 +64,7 @@ def assert_apart(scene: Scene, gap: float) -> None:
     turns=st.sampled_from(["none", "right-angles", "any"]),
 )
 @settings(max_examples=5)
+@pytest.mark.large
 def test_objects_stand_on_the_bed_apart_and_whole(
     sizes: list[tuple[float, float, str]], gap: float, turns: str
 ) -> None:

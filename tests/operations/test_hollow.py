@@ -136,6 +136,7 @@ def test_bodies_that_overlap_get_one_empty_cavity() -> None:
     assert [note.code for note in remarks.notes] == ["bodies_united"]
 
 
+@pytest.mark.large
 def test_a_cavity_is_valid_in_a_file_at_any_wall() -> None:
     bracket = mesh_of(SHAPES["bracket"]())
     for wall in np.arange(1.3, 1.6, 0.05):

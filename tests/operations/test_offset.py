@@ -213,6 +213,7 @@ def test_a_knife_edge_is_beveled_and_its_sides_move_exactly() -> None:
         "stl/pyvista+vtk-data__Data_42400-IDGH.stl",
     ],
 )
+@pytest.mark.large
 def test_real_surfaces_are_closed_at_the_distance(name: str, distance: float) -> None:
     folder = os.environ.get("MESHHUB_CORPUS")
     if not folder:

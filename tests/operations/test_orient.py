@@ -48,6 +48,7 @@ def rotation(seed: int) -> np.ndarray:
     return matrix
 
 
+@pytest.mark.large
 def test_a_model_of_more_faces_than_are_measured_is_turned() -> None:
     """The library that reduces it rejects read-only arrays, and those of a scene are."""
     mesh = table()
@@ -101,6 +102,7 @@ def test_a_table_is_turned_onto_its_plate(seed: int) -> None:
 
 @settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
+@pytest.mark.large
 def test_no_axis_on_which_the_model_stands_needs_much_less_support(seed: int) -> None:
     generator = np.random.default_rng(seed)
     boxes = [

@@ -172,6 +172,7 @@ def shatter(mesh: Mesh, seed: int) -> Mesh:
 
 
 @pytest.mark.parametrize("has_meshlab", [True, False])
+@pytest.mark.large
 def test_a_wrap_closes_what_no_repair_can(has_meshlab: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if has_meshlab:
         pytest.importorskip("pymeshlab", reason="alpha wraps need pymeshlab")
