@@ -9,7 +9,7 @@ import pytest
 
 from meshhub import LOCAL, Registry
 from meshhub.model.translations import OptionTexts, RecipeTexts
-from meshhub.pipeline.translations import MAX_BYTES
+from meshhub.pipeline.catalogs import MAX_BYTES
 from meshhub.supported import supported
 from translated_plugin import PACKAGE, translated
 
@@ -24,7 +24,7 @@ def registry() -> Registry:
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 def test_every_built_in_text_is_translated(registry: Registry, language: str) -> None:
     texts = registry.texts(language)
-    catalog = "translations/de.toml of its plug-in" if language == "de" else f"src/meshhub/translations/{language}.toml"
+    catalog = f"translations/{language}.toml of its plug-in"
     for name, field in registry.options.items():
         option = texts.options.get(name, OptionTexts())
         assert option.title, f"{name}: add it to {catalog}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, get_args
+from typing import Any
 
 import click
 
@@ -36,7 +36,7 @@ from meshhub.pipeline.storages import is_address
 from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel, collect_model, describe_fix, read_as_checked, without_checks
-from meshhub.reporting.texts import Language
+from meshhub.reporting.texts import LANGUAGES
 from meshhub.reporting.writing import check_report_name, render_report
 
 MAX_PRINTED_PLACES = 3
@@ -93,7 +93,7 @@ class CheckCommand(ReadingCommand):
     help="Also write the model with its faces in the colors of findings, and a ball at each place.",
 )
 @click.option(
-    "--language", type=click.Choice(get_args(Language)), default="en", show_default=True, help="Language of the report."
+    "--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the report."
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing files of --report and --marked.")
 @server_option
@@ -107,7 +107,7 @@ def check(  # noqa: PLR0913 - click passes each flag as a keyword
     timeout: float,
     report: str | None,
     marked: str | None,
-    language: Language,
+    language: str,
     force: bool,
     server: str | None,
     options: dict[str, Any],
@@ -177,7 +177,7 @@ class _Outputs:
 
     report: Path | None
     marked: Path | None
-    language: Language
+    language: str
     force: bool
     models: list[CheckedModel] = field(default_factory=list)
 

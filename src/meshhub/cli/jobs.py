@@ -20,7 +20,7 @@ from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
 from meshhub.errors import printable
 from meshhub.model.options import OptionField
 from meshhub.registry import Registry
-from meshhub.reporting.texts import Language
+from meshhub.reporting.texts import LANGUAGES
 from meshhub.service.jobs.job import ReportKind
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SubmitCommand(CheckCommand):
 @click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
 @click.option("--check", is_flag=True, help="Check whether the model prints; the result is the verdict as JSON.")
 @click.option("--report", type=click.Choice(get_args(ReportKind)), help="With --check: a report instead of JSON.")
-@click.option("--language", type=click.Choice(get_args(Language)), default="en", help="Language of the report.")
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the report.")
 @click.option("--combine", is_flag=True, help="Convert all MODELs to one file; each stays an object.")
 @click.option("--webhook-url", metavar="URL", help="Address that the service informs of the end of the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as JSON, not only its id.")
@@ -68,7 +68,7 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     to: str | None,
     check: bool,
     report: ReportKind | None,
-    language: Language,
+    language: str,
     combine: bool,
     webhook_url: str | None,
     as_json: bool,

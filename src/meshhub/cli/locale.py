@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 ENGLISH = "en"
 """Language of the texts in the code."""
-
-LANGUAGES = ("de",)
-"""Other languages, which have a file in `translations/`."""
 
 
 def language() -> str:
@@ -18,9 +16,17 @@ def language() -> str:
         return ENGLISH
     for wanted in (*os.environ.get("LANGUAGE", "").split(":"), locale):
         name = wanted[:2].lower()
-        if name in (ENGLISH, *LANGUAGES) and not wanted[2:3].isalpha():
+        if not wanted[2:3].isalpha() and (name == ENGLISH or name in _list_languages()):
             return name
     return ENGLISH
+
+
+@cache
+def _list_languages() -> frozenset[str]:
+    # imported here, because the list of commands in English needs no catalog
+    from meshhub.pipeline.catalogs import find_catalogs
+
+    return frozenset(find_catalogs("meshhub.cli"))
 
 
 def tr(text: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from meshhub.cli.locale import ENGLISH, language, tr
+from meshhub.cli.locale import language, tr
 from meshhub.errors import format_number
 from meshhub.model.translations import Text
+from meshhub.pipeline.catalogs import read_texts
 
 
 class CommandTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,10 +52,7 @@ def texts() -> CommandLineTexts:
 
 @cache
 def _read(name: str) -> CommandLineTexts:
-    if name == ENGLISH:
-        return CommandLineTexts()
-    file = Path(__file__).parent / "translations" / f"{name}.toml"
-    return msgspec.toml.decode(file.read_bytes(), type=CommandLineTexts)
+    return read_texts("meshhub.cli", name, CommandLineTexts)
 
 
 def count(number: int, one: str, many: str) -> str:

@@ -24,12 +24,11 @@ from meshhub.model.options import (
 )
 from meshhub.model.plans import Plan, Rule
 from meshhub.model.recipes import Recipe
+from meshhub.pipeline.catalogs import Catalogs
 from meshhub.pipeline.declaration_check import check_declaration, subject_of
 from meshhub.pipeline.declarations import Declarations, Declared, declare, find_module
 from meshhub.pipeline.loading import Plugin, Plugins
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
-from meshhub.pipeline.translations import CatalogFile, Translations
-from meshhub.toolkit.package_files import package_folder
 
 T = TypeVar("T", bound=Struct)
 
@@ -39,17 +38,14 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _HOST = Plugin("host", BUILT_IN)
 """Owner of the catalogs of the host's own options."""
 
-_LANGUAGE = re.compile(r"([A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*)\.toml")
-"""File of a catalog, named after its language (RFC 5646)."""
-
 
 class Collected(Struct, frozen=True):
-    """The declarations, plans, rules and translations of all plug-ins."""
+    """The declarations, plans, rules and catalogs of all plug-ins."""
 
     declarations: Declarations
     plans: dict[str, Plan]
     rules: tuple[Rule, ...]
-    translations: Translations
+    catalogs: Catalogs
 
 
 def collect(plugins: Plugins) -> Collected:
@@ -73,7 +69,6 @@ class _Collector:
         self._recipes: dict[str, Recipe] = {}
         self._plans: dict[str, Plan] = {}
         self._rules: list[Rule] = []
-        self._catalogs: list[CatalogFile] = []
 
     def collect(self) -> Collected:
         self._call("meshhub_readers", Reader, self._add_reader)
@@ -96,11 +91,10 @@ class _Collector:
         self._call("meshhub_recipes", Recipe, lambda _, recipe: self._add_recipe(recipe, fields))
         declarations = structs.replace(declarations, recipes=dict(sorted(self._recipes.items())))
         self._call("meshhub_rules", Rule, lambda _, rule: self._rules.append(rule))
-        for package, plugin in {"meshhub": _HOST, **self._plugins.packages}.items():
-            with self._plugins.guarding(plugin, "translations cannot be found"):
-                self._add_catalogs(plugin, package)
-        translations = Translations(self._plugins, self._catalogs, declarations, self._plans)
-        return Collected(declarations, self._plans, tuple(self._rules), translations)
+        packages = {"meshhub": _HOST, **self._plugins.packages}
+        packages.pop("", None)
+        catalogs = Catalogs(self._plugins, packages, declarations, self._plans)
+        return Collected(declarations, self._plans, tuple(self._rules), catalogs)
 
     def _call(self, hook: str, kind: type[T], add: Callable[[Plugin, T], None]) -> None:
         """Call a hook of every plug-in, and add each of its declarations that is valid."""
@@ -190,19 +184,6 @@ class _Collector:
         if plan.id in self._plans:
             raise InvalidDeclaration("it is already declared; this one is left out")
         self._plans[plan.id] = plan
-
-    def _add_catalogs(self, plugin: Plugin, package: str) -> None:
-        """Add the files `translations/<language>.toml` of the package of a plug-in."""
-        folder = package_folder(package) / "translations" if package else None
-        if folder is None or not folder.is_dir():
-            return
-        for file in sorted(folder.iterdir(), key=lambda file: file.name):
-            match = _LANGUAGE.fullmatch(file.name)
-            if match is not None:
-                self._catalogs.append(CatalogFile(plugin, match[1], file))
-            elif file.name.endswith(".toml"):
-                message = f"{show_value(file.name)} must be named after a language, such as de.toml or pt-BR.toml"
-                self._plugins.add_fault(plugin, f"translations: {message}")
 
     def _check_format(self, format_: Format) -> None:
         other = self._formats.get(format_.id, format_)

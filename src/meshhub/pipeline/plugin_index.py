@@ -75,7 +75,7 @@ class PluginIndex:
             language: Tag such as "de" or "de-AT", or several as in the header Accept-Language; an unknown one means
                 English.
         """
-        return self._collected.translations.texts(language)
+        return self._collected.catalogs.texts(language)
 
     def objections_to(self, caller: Caller, capability: Writer | Operation) -> list[Objection]:
         """Return the objections that rules of plug-ins declare to a writer or an operation for a caller."""

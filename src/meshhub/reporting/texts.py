@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from typing import Literal
-
-import msgspec
 from msgspec import Struct, field
 
 from meshhub.model.translations import ENGLISH
 from meshhub.model.verdict import Severity, VerdictWord
+from meshhub.pipeline.catalogs import find_catalogs, read_texts
 
-Language = Literal["en", "de"]
+LANGUAGES = (ENGLISH, *sorted(find_catalogs("meshhub.reporting")))
 """Languages of reports."""
 
 
@@ -66,9 +63,6 @@ class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     thousands_mark: str = ","
 
 
-def load_texts(language: Language) -> ReportTexts:
+def load_texts(language: str) -> ReportTexts:
     """Return the texts of a language."""
-    if language == ENGLISH:
-        return ReportTexts()
-    file = files("meshhub.reporting") / "translations" / f"{language}.toml"
-    return msgspec.toml.decode(file.read_bytes(), type=ReportTexts)
+    return read_texts("meshhub.reporting", language, ReportTexts)

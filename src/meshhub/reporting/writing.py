@@ -15,7 +15,7 @@ from meshhub.model.sentences import translate_message
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel
 from meshhub.reporting.page import render_page
-from meshhub.reporting.texts import Language, load_texts
+from meshhub.reporting.texts import load_texts
 
 
 def check_report_name(name: str) -> None:
@@ -33,9 +33,7 @@ def check_report_name(name: str) -> None:
         raise MissingDependency(describe_missing("a report as PDF", ["reportlab"], remedy))
 
 
-def render_report(
-    models: Sequence[CheckedModel], name: str, registry: Registry, language: Language, day: date
-) -> bytes:
+def render_report(models: Sequence[CheckedModel], name: str, registry: Registry, language: str, day: date) -> bytes:
     """Return a report. Raises as `check_report_name` does.
 
     Args:

@@ -6,17 +6,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import get_args
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import InvalidOption, MissingDependency, quote
 from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.model.chain import Request
 from meshhub.model.source import Target
+from meshhub.model.translations import ENGLISH
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
-from meshhub.reporting.texts import Language
+from meshhub.reporting.texts import LANGUAGES
 from meshhub.service.jobs.job import ReportKind
 
 FIELD = "report"
@@ -36,7 +36,7 @@ class CheckReport:
     """
 
     kind: ReportKind
-    language: Language
+    language: str
 
     @property
     def file_name(self) -> str:
@@ -128,7 +128,7 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
     kind = next((known for known in MEDIA_TYPES if known == word), None)
     if kind is None:
         raise InvalidOption(f"option '{FIELD}' must be one of {', '.join(MEDIA_TYPES)}, got {quote(word)}")
-    report = CheckReport(kind, next((known for known in get_args(Language) if known == language), "en"))
+    report = CheckReport(kind, language if language in LANGUAGES else ENGLISH)
     try:
         if kind != "glb":
             from meshhub.reporting.writing import check_report_name
