@@ -16,6 +16,7 @@ from reference_pages import (
     metrics,
     notes,
     options,
+    page_texts,
     plugin_formats,
     settings,
     synchronous_client,
@@ -46,6 +47,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "decisions/index.md": decisions.page,
     "../src/meshhub/client/synchronous.py": synchronous_client.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
+    **{f"../web/src/i18n/plugins/{name}": page for name, page in page_texts.pages().items()},
     **{f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()},
     **_pages_with_blocks(),
 }
@@ -61,6 +63,6 @@ def outdated() -> list[str]:
 
 
 if __name__ == "__main__":
-    (DOCS / "man").mkdir(exist_ok=True)
     for name, page in PAGES.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(page(), encoding="utf-8")

@@ -78,6 +78,12 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     figures: Mapping[str, Text] = {}
     """Sentences about figures of reports, by figure, as in `Operation.figures`."""
 
+    notes: Mapping[str, Text] = {}
+    """Messages of notes by code, with the names of their values in braces."""
+
+    findings: Mapping[str, Text] = {}
+    """Messages of findings of checks by code, with `{amount}` and `{limit}`, which have a unit."""
+
     sentences: Mapping[str, Text] = {}
     """Parts of messages, which have "; " between them, by the English part. Both have names in braces in place of
     values, and names of options in quotes: `"{count} edges are open" = "{count} Kanten sind offen"`."""

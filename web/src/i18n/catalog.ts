@@ -1,4 +1,4 @@
-/** What a language consists of: one file with one catalog. */
+/** What a language consists of: a file with the words of the page, and `plugins/<language>.json`, which is generated. */
 
 import type { en } from "./en";
 
@@ -9,8 +9,8 @@ export interface Catalog {
   texts: Record<Key, string | [string, string]>;
   /** Messages of errors by code; of several, the first whose values an error has is right. The last needs none. */
   errors: Record<string, string | string[]>;
-  /** Messages of notes by code; empty for English, in which the service writes them. */
+  /** Messages of notes by code, from the catalogs of plug-ins; empty for English, in which the service writes them. */
   notes: Record<string, string>;
-  /** Messages of findings by code, with `{amount}` and `{limit}`; empty for English. */
+  /** Messages of findings by code, as of notes; with `{amount}` and `{limit}`. */
   findings: Record<string, string>;
 }
