@@ -14,8 +14,8 @@ from PIL import Image as Pillow
 
 from meshhub.errors import InvalidOption
 from meshhub.model.notes import collecting
-from meshhub.model.options import RESERVED
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from meshhub.pipeline.purposes import RESERVED
 from meshhub.toolkit.images import decode_image
 from meshhub.toolkit.png import encode_png
 from meshhub.toolkit.rendering.lettering import blend_text, draw_text

@@ -19,8 +19,9 @@ from meshhub.engine.in_process import InProcess
 from meshhub.http.errors import STATUS
 from meshhub.http.intake.names import content_disposition, folder_label, label
 from meshhub.http.server.app import create_app
-from meshhub.model.options import RESERVED, option_fields
+from meshhub.model.options import option_fields
 from meshhub.model.plans import LOCAL, Limits
+from meshhub.pipeline.purposes import RESERVED
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
 from meshhub.supported import supported

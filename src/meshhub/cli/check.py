@@ -32,8 +32,8 @@ from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, Verdic
 from meshhub.pipeline.existing_files import Replacing
 from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.outputs import check_output, open_output, target_format
+from meshhub.pipeline.purposes.check import VerdictOptions
 from meshhub.pipeline.storages import is_address
-from meshhub.pipeline.verdict_options import VerdictOptions
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel, collect_model, describe_fix, read_as_checked, without_checks
 from meshhub.reporting.texts import LANGUAGES

@@ -26,7 +26,7 @@ from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.quote import Price, Quote
-from meshhub.pipeline.quote_options import QuoteOptions
+from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.pipeline.rates import read_rates
 from meshhub.registry import Registry
 

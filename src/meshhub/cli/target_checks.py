@@ -17,7 +17,7 @@ from meshhub.pipeline.existing_files import Overwrite, Replacing, is_own_result
 from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
-from meshhub.pipeline.resolve import unsupported_target
+from meshhub.pipeline.steps import unsupported_target
 from meshhub.registry import Registry
 
 

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from meshhub.errors import MeshhubError
 from meshhub.http.errors import STATUS
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 from meshhub.service.jobs.job import Job, Statistics
 
@@ -27,9 +28,6 @@ OTHER = "other"
 
 NO_TARGET = "none"
 """Target label of an inspection."""
-
-PICTURE = "png"
-"""Target label of a picture."""
 
 CACHED = "cached"
 """Outcome of a conversion whose result is in the cache."""
@@ -122,7 +120,9 @@ class Metrics:
 
         `cache_bytes` returns the size of the cache of results.
         """
-        self._formats = frozenset((*registry.declarations.formats, PICTURE))
+        self._formats = registry.declarations.formats.keys() | {
+            purpose.output.id for purpose in PURPOSES.values() if purpose.output is not None
+        }
         self._paths = paths
         self._collectors = CollectorRegistry()
         self.descriptions: list[MetricDescription] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -19,10 +19,6 @@ GIVEN = "given"
 """Origin of the plug-ins that a program passes to its registry."""
 
 
-Purpose: TypeAlias = Literal["convert", "read", "inspect", "render", "preview", "check", "quote"]
-"""Purpose of a request; "read" returns a scene to the program."""
-
-
 class Request(Struct, frozen=True, kw_only=True):
     """Request for a conversion, or for another purpose."""
 
@@ -30,8 +26,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Id or extension of the target format of a conversion, of the file in which a check marks its findings, or of the
     file that a preview measures."""
 
-    purpose: Purpose = "convert"
-    """Purpose; pictures ("render"), previews and checks have their own options."""
+    purpose: str = "convert"
+    """Name of a file of `pipeline/purposes/`. "read" returns a scene to the program."""
 
     options: Mapping[str, object] = {}
     """Texts or values by option name."""

@@ -41,16 +41,12 @@ Kind = Literal["flag", "integer", "number", "choice", "text"]
 Value = bool | int | float | str | None
 """Parsed value of an option field; None if the field is absent."""
 
-RESERVED = frozenset(
+INTERFACE_NAMES = frozenset(
     "file files archive companions target report output output_dir force json jobs timeout "
-    "input_unit input_up input_format "
-    "texture_colors each_bed "
-    "source to caller cancel progress overwrite options view size color_by color_limit marks edges "
-    "background "
-    "name watch dry_run skip_existing quiet verbose file_options sources max_triangles help "
-    "checks skip_checks kind webhook_url quantity material slicer rates".split()
+    "source to caller cancel progress overwrite options "
+    "name watch dry_run skip_existing quiet verbose file_options sources help kind webhook_url rates".split()
 )
-"""Field names of the interfaces, keywords of `Registry`, and options of the host, which plug-ins may not use."""
+"""Field names of the interfaces and keywords of `Registry`, which are not options."""
 
 TRUE = frozenset(("true", "1", "yes", "on"))
 """Texts that set a flag; letter case is ignored."""

@@ -13,7 +13,6 @@ from meshhub.errors import InvalidOption
 from meshhub.model.capabilities import Check, Format, Operation, Reader, Storage, Up, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import (
-    RESERVED,
     HostOptions,
     OptionField,
     Value,
@@ -29,6 +28,7 @@ from meshhub.pipeline.declaration_check import check_declaration, subject_of
 from meshhub.pipeline.declarations import Declarations, Declared, declare, find_module
 from meshhub.pipeline.loading import Plugin, Plugins
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
+from meshhub.pipeline.purposes import RESERVED
 
 T = TypeVar("T", bound=Struct)
 

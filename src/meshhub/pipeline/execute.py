@@ -25,7 +25,7 @@ from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
-from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.purposes.preview import PreviewOptions
 from meshhub.pipeline.reading import read_scene
 from meshhub.pipeline.running import (
     Checkpoint,

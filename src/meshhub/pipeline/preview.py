@@ -17,7 +17,7 @@ from msgspec import Struct
 from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.report import Inspection
 from meshhub.model.scene import Scene, UInt8
-from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.purposes.preview import PreviewOptions
 from meshhub.toolkit.clustering import reduce_for_display
 from meshhub.toolkit.geometry import frame_matrix, transformed
 from meshhub.toolkit.images import shrink_image

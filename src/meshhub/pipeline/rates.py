@@ -19,7 +19,7 @@ from meshhub.model.options import OptionField, Value
 from meshhub.model.quote import Price, Quote, Wage
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.declarations import Declarations
-from meshhub.pipeline.quote_options import QuoteOptions
+from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.toolkit.toml_lines import find_line
 
 MAX_RATES_BYTES = 1 << 20

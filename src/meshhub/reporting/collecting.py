@@ -20,7 +20,7 @@ from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.numbered_places import number_places
-from meshhub.pipeline.verdict_options import VerdictOptions
+from meshhub.pipeline.purposes.check import VerdictOptions
 from meshhub.registry import Registry
 
 PICTURE_SIZE = "720x540"

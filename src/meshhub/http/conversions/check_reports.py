@@ -68,7 +68,7 @@ class CheckReport:
         if not self.is_model:
             return checked
         return registry.check_request(
-            Request(purpose=checked.purpose, target=self.kind, options=checked.options), conversion.caller
+            Request(purpose=checked.purpose.id, target=self.kind, options=checked.options), conversion.caller
         )
 
     def draw(
@@ -105,11 +105,6 @@ class CheckReport:
         )
         with target.open() as output:
             output.write(render_report([model], self.file_name, registry, self.language, date.today()))
-
-
-def without_report(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the options of the check itself."""
-    return {name: value for name, value in options.items() if name != FIELD}
 
 
 def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:

@@ -22,11 +22,11 @@ from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import MODEL_NAME, ConversionRequest, FileResult, InputFile
-from meshhub.http.metrics import PICTURE, Measurement, Metrics
+from meshhub.http.metrics import Measurement, Metrics
 from meshhub.model.chain import Chain, Preview, Write
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
-from meshhub.model.report import Inspection, Report
+from meshhub.model.report import Report
 from meshhub.model.source import Target, name_bed
 from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
@@ -99,34 +99,30 @@ class Conversions:
         self._batch_size = batch_size
         self._cache = cache
 
+    async def run(
+        self, execution: Execution, file: InputFile, folder: Path, report: CheckReport | None = None
+    ) -> tuple[Result, Target | None]:
+        """Run the chain of one file. Raises MeshhubError.
+
+        Args:
+            execution: State of the request.
+            file: The file.
+            folder: Folder for the file that is written; it does not exist.
+            report: Report for people to write.
+        Returns:
+            The result, and the file; None if none is written.
+        """
+        output = execution.request_of(file).output
+        with self._metrics.measure(None if output is None else output.id) as measurement:
+            async with self._slot(execution):
+                measurement.start()
+                return await self._resources.threads.run(
+                    self._run, execution, file, folder, report, execution.remaining_s(), measurement
+                )
+
     async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
-        """Convert one file into the folder, or draw a picture of it. Raises MeshhubError."""
-        request = execution.request_of(file)
-        label = PICTURE if request.writer is None else request.writer.capability.format.id
-        with self._metrics.measure(label) as measurement:
-            async with self._slot(execution):
-                measurement.start()
-                return await self._resources.threads.run(
-                    self._convert, execution, file, folder, execution.remaining_s(), measurement
-                )
-
-    async def examine(self, execution: Execution, file: InputFile) -> Inspection | Verdict:
-        """Inspect or check one file, according to the purpose of the request. Raises MeshhubError."""
-        with self._metrics.measure(None) as measurement:
-            async with self._slot(execution):
-                measurement.start()
-                return await self._resources.threads.run(
-                    self._examine, execution, file, execution.remaining_s(), measurement
-                )
-
-    async def report_check(self, execution: Execution, file: InputFile, report: CheckReport, folder: Path) -> Target:
-        """Check one file, and write the report to the folder. Raises MeshhubError."""
-        with self._metrics.measure(None) as measurement:
-            async with self._slot(execution):
-                measurement.start()
-                return await self._resources.threads.run(
-                    self._report_check, execution, file, report, folder, execution.remaining_s(), measurement
-                )
+        """Convert one file into the folder. Raises MeshhubError."""
+        return cast(tuple[Report, Target], await self.run(execution, file, folder))
 
     async def convert_batch(self, execution: Execution, files: Sequence[InputFile], folder: Path) -> list[FileResult]:
         """Convert every file; return the results in the same order. A failure does not affect the other files.
@@ -162,7 +158,6 @@ class Conversions:
                 raise file.rejection
             if execution.is_late():
                 raise self._deadline_passed(execution, file)
-            folder.mkdir()
             report, target = await self.convert(execution, file, folder)
         except Canceled:
             raise
@@ -179,88 +174,45 @@ class Conversions:
             return FileResult(file, error_code="internal_error", error="an unexpected error occurred in the service")
         return FileResult(file, report, target)
 
-    def _convert(
+    def _run(
         self,
         execution: Execution,
         file: InputFile,
         folder: Path,
+        report: CheckReport | None,
         timeout_s: float | None,
         measurement: Measurement,
-    ) -> tuple[Report, Target]:
-        source, request = file.source(), execution.request_of(file)
+    ) -> tuple[Result, Target | None]:
+        source, conversion, cancel = file.source(), execution.conversion, execution.cancel
+        request = execution.request_of(file) if report is None else report.request_of(self._registry, conversion)
         with naming_archive_endpoint(source):
-            chain = self._registry.resolve(request, source, execution.conversion.caller)
+            chain = self._registry.resolve(request, source, conversion.caller)
         measurement.source = chain.source_format
-        extension = ".png" if request.writer is None else request.writer.capability.format.extensions[0]
-        each_bed = isinstance(chain.ending, Write) and chain.ending.each_bed
-        name = MODEL_NAME + extension
-        target = Target(name_bed(name, 1) if each_bed else name, folder=folder)
-        run = partial(
-            self._registry.run,
-            chain,
-            source,
-            target,
-            overwrite=True,
-            timeout=timeout_s,
-            cancel=execution.cancel,
-            progress=execution.listener(file),
-        )
-        return cast(Report, self._find_or_run(execution, file, chain, target, measurement, run)), target
+        name = _name_output(request, chain) if report is None else report.file_name
+        target = None if name is None else Target(name, folder=folder)
+        if target is not None:
+            folder.mkdir()
 
-    def _examine(
-        self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
-    ) -> Inspection | Verdict:
-        source = file.source()
-        with naming_archive_endpoint(source):
-            chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
-        measurement.source = chain.source_format
-        run = partial(
-            self._registry.run,
-            chain,
-            source,
-            timeout=timeout_s,
-            cancel=execution.cancel,
-            progress=execution.listener(file),
-        )
-        return cast(Inspection | Verdict, self._find_or_run(execution, file, chain, None, measurement, run))
-
-    def _report_check(
-        self,
-        execution: Execution,
-        file: InputFile,
-        report: CheckReport,
-        folder: Path,
-        timeout_s: float | None,
-        measurement: Measurement,
-    ) -> Target:
-        source, conversion = file.source(), execution.conversion
-        with naming_archive_endpoint(source):
-            chain = self._registry.resolve(report.request_of(self._registry, conversion), source, conversion.caller)
-        measurement.source = chain.source_format
-        target = Target(report.file_name, folder=folder)
-
-        def check() -> Verdict:
+        def run() -> Result:
             started = time.monotonic()
-            verdict = cast(
-                Verdict,
-                self._registry.run(
-                    chain,
-                    source,
-                    target,
-                    overwrite=True,
-                    timeout=timeout_s,
-                    cancel=execution.cancel,
-                    progress=execution.listener(file),
-                ),
+            result = self._registry.run(
+                chain,
+                source,
+                target,
+                overwrite=True,
+                timeout=timeout_s,
+                cancel=cancel,
+                progress=execution.listener(file),
             )
-            if not report.is_model:
+            if report is not None and not report.is_model:
                 left_s = None if timeout_s is None else max(_MIN_TIMEOUT_S, timeout_s - (time.monotonic() - started))
-                report.draw(self._registry, conversion, file, verdict, target, left_s, execution.cancel)
-            return verdict
+                report.draw(
+                    self._registry, conversion, file, cast(Verdict, result), cast(Target, target), left_s, cancel
+                )
+            return result
 
-        variant = (report.kind, report.language, date.today().isoformat())
-        self._find_or_run(execution, file, chain, target, measurement, check, variant)
-        return target
+        variant = () if report is None else (report.kind, report.language, date.today().isoformat())
+        return self._find_or_run(execution, file, chain, target, measurement, run, variant), target
 
     def _find_or_run(
         self,
@@ -301,3 +253,11 @@ class Conversions:
             f"the deadline of the request passed before this file was converted; send fewer files at once, or {advice}",
             options=options,
         )
+
+
+def _name_output(request: CheckedRequest, chain: Chain) -> str | None:
+    """Return the name of the file that a chain writes; None if it writes none."""
+    if request.output is None:
+        return None
+    name = MODEL_NAME + request.output.extensions[0]
+    return name_bed(name, 1) if isinstance(chain.ending, Write) and chain.ending.each_bed else name

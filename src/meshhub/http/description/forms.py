@@ -13,7 +13,7 @@ from meshhub.http.description.parts import BYTES, Json, describe_files, read_exa
 from meshhub.http.intake.file_options import FIELD
 from meshhub.http.intake.uploads import COMPANIONS
 from meshhub.model.options import HostOptions, option_fields
-from meshhub.pipeline.verdict_options import VerdictOptions
+from meshhub.pipeline.purposes.check import VerdictOptions
 from meshhub.registry import Registry
 
 OwnedOptions = tuple[str | None, type[Struct]]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-from litestar import Response, post
+from litestar import post
 
-from meshhub.http.conversions.check_reports import MEDIA_TYPES, parse_report, without_report
-from meshhub.http.conversions.connected import run_while_connected
+from meshhub.http.conversions.check_reports import MEDIA_TYPES
 from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import (
     CHECK_REPORT,
@@ -17,36 +15,24 @@ from meshhub.http.description.forms import (
 )
 from meshhub.http.description.parts import BYTES, FORM_CODES, Json, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import input_file
+from meshhub.http.endpoints.single_file import run_model, send_json
 from meshhub.http.headers import CACHE, DISPOSITION, LANGUAGE
-from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse, file_response
-from meshhub.http.state import AnyRequest, language_of, state_of
+from meshhub.http.state import AnyRequest, state_of
 from meshhub.model.verdict import Verdict
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 
 @post("/check", status_code=200, request_max_body_size=None, opt=METERED)
 async def check(request: AnyRequest) -> FileResponse:
     """Check one file, after the operations that are requested; answer JSON, or a report as HTML or PDF."""
-    state = state_of(request)
-    async with Reception(request, state.resources, "model") as reception:
-        conversion = await reception.receive_conversion(state.registry, "check", without_report)
-        language = state.registry.texts(language_of(request)).language
-        report = parse_report(reception.form.texts, language)
-        file = input_file(reception.form)
-        if report is None:
-            verdict = await run_while_connected(
-                reception, conversion, lambda execution: state.conversions.examine(execution, file)
-            )
-            return Response(msgspec.json.encode(verdict), media_type="application/json")
-        target = await run_while_connected(
-            reception,
-            conversion,
-            lambda execution: state.conversions.report_check(execution, file, report, reception.folder),
-        )
-    path = reception.folder / target.name
-    return file_response(state.resources.threads, path, report.media_type, report.name_for(file), report.headers)
+    done = await run_model(request, PURPOSES["check"])
+    if done.report is None:
+        return send_json(done.result)
+    threads = state_of(request).resources.threads
+    name = done.report.name_for(done.file)
+    return file_response(threads, done.path, done.report.media_type, name, done.report.headers)
 
 
 def _describe_form(registry: Registry) -> Json:

@@ -15,6 +15,7 @@ from meshhub.http.intake.conversion_requests import FileResult
 from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse, model_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 
@@ -23,12 +24,11 @@ async def combine(request: AnyRequest) -> FileResponse:
     """Convert several files to one, such as the objects of one bed."""
     state = state_of(request)
     async with Reception(request, state.resources, "files") as reception:
-        conversion = await reception.receive_conversion(state.registry)
+        conversion = await reception.receive_conversion(state.registry, PURPOSES["combine"])
         # `file_options` have no meaning here, because all files share one chain
         conversion.assign_options({}, state.registry)
         file = await state.resources.threads.run_archive(combine_files, reception.form.files, state.registry)
         folder = reception.folder / "out"
-        folder.mkdir()
         report, target = await run_while_connected(
             reception, conversion, lambda execution: state.conversions.convert(execution, file, folder)
         )

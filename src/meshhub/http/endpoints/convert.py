@@ -8,10 +8,11 @@ from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import describe_binary, describe_converted, describe_form
 from meshhub.http.description.parts import CONVERT_CODES, Json
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import convert_model
+from meshhub.http.endpoints.single_file import run_model
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.results import FileResponse, model_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 
@@ -19,8 +20,8 @@ from meshhub.registry import Registry
 async def convert(request: AnyRequest) -> FileResponse:
     """Convert one file."""
     state = state_of(request)
-    result = await convert_model(request, "convert")
-    return await model_response(state.resources.threads, result, state.registry)
+    done = await run_model(request, PURPOSES["convert"], field="file")
+    return await model_response(state.resources.threads, done.converted, state.registry)
 
 
 def _describe_form(registry: Registry) -> Json:

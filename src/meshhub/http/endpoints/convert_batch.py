@@ -18,6 +18,7 @@ from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse
 from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.model.plans import Limits
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 
@@ -26,7 +27,7 @@ async def convert_batch(request: AnyRequest) -> FileResponse:
     """Convert the models of an archive to one format."""
     state = state_of(request)
     async with Reception(request, state.resources, "archive") as reception:
-        conversion = await reception.receive_conversion(state.registry)
+        conversion = await reception.receive_conversion(state.registry, PURPOSES["convert"])
         files = await _unpack_upload(state, reception, conversion.caller.plan.limits)
         by_path = {file.name: file for file in files}
         name = f"{stem(reception.form.files[0].name)}-converted.zip"

@@ -18,6 +18,7 @@ from meshhub.http.intake.names import stem
 from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse, batch_response, pack_results, raise_if_all_failed
 from meshhub.http.state import AnyRequest, ServiceState, state_of
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 
@@ -26,7 +27,7 @@ async def convert_many(request: AnyRequest) -> FileResponse:
     """Convert several files to one format."""
     state = state_of(request)
     async with Reception(request, state.resources, "files") as reception:
-        conversion = await reception.receive_conversion(state.registry)
+        conversion = await reception.receive_conversion(state.registry, PURPOSES["convert"])
         files = {
             str(number): InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
             for number, upload in enumerate(reception.form.files)

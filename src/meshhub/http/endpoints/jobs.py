@@ -12,6 +12,7 @@ from litestar import Response, delete, get, post
 from litestar.response import Stream
 from msgspec import Struct
 
+from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import caller_of, context_of
 from meshhub.http.conversions.check_reports import MEDIA_TYPES, CheckReport, parse_report
@@ -28,17 +29,17 @@ from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files, 
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.headers import CONVERTED, DISPOSITION, ETAG, FAILED, LANGUAGE, LOCATION, RANGE, REPORT
-from meshhub.http.intake.conversion_requests import InputFile
+from meshhub.http.intake.conversion_requests import InputFile, parse_form
 from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form
-from meshhub.http.jobs.forms import parse_job_form
-from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
+from meshhub.pipeline.purpose import Purpose
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind
+from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind, JobRequest, NewJob, new_id
 from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_demand
 
 
@@ -76,28 +77,41 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
     async with Reception(request, state.resources, "any") as reception:
         form = await reception.receive(state.registry)
         kind = _parse_kind(form.texts.pop("kind", ""))
+        purpose = PURPOSES[kind]
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        report = _check_form(state, form, kind, request)
-        files = [JobFile(upload.name, upload.size) for upload in form.files]
-        job = await state.jobs.submit(
-            Submission(
-                kind=kind,
-                form=form,
-                caller=caller,
-                identity=context.identity,
-                demand=estimate_demand(
-                    files,
-                    state.registry.declarations,
-                    are_combined=kind == "combine",
-                    max_memory_bytes=state.settings.conversion_memory_bytes or MAX_MEMORY_BYTES,
-                ),
-                language="" if report is None else report.language,
-                idempotency_key=idempotency_key,
-                webhook_url=webhook_url,
-            )
+        report = _check_form(state, form, purpose, request)
+        files, limits = tuple(JobFile(upload.name, upload.size) for upload in form.files), caller.plan.limits
+        demand = estimate_demand(
+            files,
+            state.registry.declarations,
+            are_combined=purpose.combines,
+            max_memory_bytes=state.settings.conversion_memory_bytes or MAX_MEMORY_BYTES,
         )
+        new = NewJob(
+            id=new_id(),
+            kind=kind,
+            caller=context.identity,
+            key_id=caller.id,
+            plan=caller.plan.id,
+            request=JobRequest(
+                field=form.main,
+                files=files,
+                texts=form.texts,
+                language="" if report is None else report.language,
+                grants=tuple(sorted(caller.plan.grants)),
+                can_share_worker=CALLER.get() == context.identity,
+            ),
+            weight=limits.job_weight or 1,
+            retention_s=limits.job_retention_seconds,
+            max_unfinished=limits.max_unfinished_jobs,
+            memory_bytes=demand.memory_bytes,
+            cores=demand.cores,
+            idempotency_key=idempotency_key,
+            webhook_url=webhook_url,
+        )
+        job = await state.jobs.submit(new, [upload.path for upload in form.files])
     return await _answer(state, job, 202, {"Location": f"{state.settings.root_path}/jobs/{job.id}"})
 
 
@@ -198,17 +212,17 @@ def _parse_kind(text: str) -> JobKind:
     return kind
 
 
-def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> CheckReport | None:
+def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest) -> CheckReport | None:
     """Check a form before the job is queued, so that its errors reach the caller at once; return the report of a check.
 
     Raises MeshhubError.
     """
-    conversion = parse_job_form(form, kind, caller_of(request), state.registry, state.form_paths)
+    conversion = parse_form(form, caller_of(request), state.registry, purpose, paths=state.form_paths)
     if form.main == "files":
-        files = () if kind == "combine" else enumerate(form.files)
+        files = () if purpose.combines else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         conversion.assign_options(sent, state.registry)
-    if kind != "check":
+    if purpose.report_field != "format":
         return None
     return parse_report(form.texts, state.registry.texts(language_of(request)).language)
 

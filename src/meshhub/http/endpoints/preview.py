@@ -8,23 +8,18 @@ from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import MODEL, describe_form
 from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import convert_file
+from meshhub.http.endpoints.single_file import send_drawing
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
-from meshhub.http.responses.reports import file_header
-from meshhub.http.responses.results import FileResponse, file_response
-from meshhub.http.state import AnyRequest, state_of
-from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.http.responses.results import FileResponse
+from meshhub.http.state import AnyRequest
+from meshhub.pipeline.purposes.preview import PreviewOptions
 from meshhub.registry import Registry
 
 
 @post("/preview", status_code=200, request_max_body_size=None, opt=METERED)
 async def preview(request: AnyRequest) -> FileResponse:
     """Return a GLB of one model with few triangles, its defects and its facts, such as the size of a target's file."""
-    result = await convert_file(request, "preview")
-    headers = {REPORT: file_header(result.report)}
-    return file_response(
-        state_of(request).resources.threads, result.path, "model/gltf-binary", result.stem + ".glb", headers
-    )
+    return await send_drawing(request, "preview")
 
 
 def _describe_form(registry: Registry) -> Json:

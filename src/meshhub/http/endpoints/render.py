@@ -8,11 +8,10 @@ from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import MODEL, OwnedOptions, describe_form, list_operation_structs
 from meshhub.http.description.parts import FORM_CODES, Json, describe_files
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import convert_file
+from meshhub.http.endpoints.single_file import send_drawing
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
-from meshhub.http.responses.reports import file_header
-from meshhub.http.responses.results import FileResponse, file_response
-from meshhub.http.state import AnyRequest, state_of
+from meshhub.http.responses.results import FileResponse
+from meshhub.http.state import AnyRequest
 from meshhub.registry import Registry
 from meshhub.toolkit.rendering.options import RenderOptions
 
@@ -20,9 +19,7 @@ from meshhub.toolkit.rendering.options import RenderOptions
 @post("/render", status_code=200, request_max_body_size=None, opt=METERED)
 async def render(request: AnyRequest) -> FileResponse:
     """Draw a picture of one file, or of the model before and after operations, as PNG."""
-    picture = await convert_file(request, "render")
-    headers = {REPORT: file_header(picture.report)}
-    return file_response(state_of(request).resources.threads, picture.path, "image/png", picture.stem + ".png", headers)
+    return await send_drawing(request, "render")
 
 
 def _describe_form(registry: Registry) -> Json:

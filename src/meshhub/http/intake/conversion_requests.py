@@ -10,13 +10,13 @@ from types import MappingProxyType
 from meshhub.errors import ErrorValue, InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.file_options import FIELD, FileOptions, parse_file_options
-from meshhub.http.intake.uploads import MAIN_FIELDS, Form, MainField, wrong_field
-from meshhub.model.chain import Purpose, Request
+from meshhub.http.intake.uploads import MAIN_FIELDS, Form, wrong_field
+from meshhub.model.chain import Request
 from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import FileError, Report
 from meshhub.model.source import Assembly, Source, Target
-from meshhub.pipeline.resolve import CheckedRequest
+from meshhub.pipeline.purpose import CheckedRequest, Purpose
 from meshhub.registry import Registry
 
 CompleteOptions = Callable[[Mapping[str, object]], Mapping[str, object]]
@@ -116,7 +116,6 @@ class FileResult:
 
 def parse_form(
     form: Form,
-    main: MainField,
     caller: Caller,
     registry: Registry,
     purpose: Purpose,
@@ -129,17 +128,18 @@ def parse_form(
 
     Args:
         form: The form.
-        main: Field with the files.
         caller: Sender of the request.
         registry: Checks the options.
         purpose: Purpose of the request.
         complete: Adds the options of the operator to those of the form.
         paths: Paths of the endpoints with each main field, for messages.
     Raises:
-        ServiceError: A field is missing.
+        ServiceError: A field is missing, or the files are in a field that the purpose does not take.
         RequestError, MissingDependency: The target, an entitlement or an option is invalid.
     """
-    texts = dict(form.texts)
+    main, texts = purpose.main_field or form.main, dict(form.texts)
+    if form.files and form.main != main:
+        raise wrong_field(form.main, main)
     if not form.files and form.stray_files:
         raise wrong_field(form.stray_files[0], main)
     if not form.files:
@@ -151,23 +151,20 @@ def parse_form(
     if other is not None:
         raise InvalidOption(f"the fields {main!r} and {other!r} were both sent; send the models in one of them")
     own_options = texts.pop(FIELD, "")
-    if own_options.strip() and (main == "file" or purpose != "convert"):
+    if own_options.strip() and (main == "file" or purpose.target_field != "required"):
         raise InvalidOption(
             f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
         )
-    if purpose != "convert":
-        target = texts.pop("target", "").strip() if purpose == "preview" else ""
-        request = Request(purpose=purpose, target=target, options=complete(texts))
-        return ConversionRequest(registry.check_request(request, caller), caller)
-    target = texts.pop("target", "").strip()
-    if not target:
+    target = texts.pop("target", "").strip() if purpose.target_field is not None else ""
+    if not target and purpose.target_field == "required":
         raise ServiceError(
             "the field 'target' is missing; set it to the output format (target=3mf)", code="missing_field"
         )
-    report = texts.pop("report", "")
+    report = texts.pop("report", "") if purpose.report_field is not None else ""
     file_options = parse_file_options(own_options)
-    checked = registry.check_request(Request(target=target, options=texts), caller)
-    return ConversionRequest(checked, caller, _parse_report_flag(report), texts, file_options)
+    checked = registry.check_request(Request(purpose=purpose.id, target=target, options=complete(texts)), caller)
+    wants_report = purpose.report_field == "flag" and _parse_report_flag(report)
+    return ConversionRequest(checked, caller, wants_report, texts, file_options)
 
 
 def _parse_report_flag(text: str) -> bool:

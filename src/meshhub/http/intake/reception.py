@@ -21,7 +21,7 @@ from meshhub.http.intake.conversion_requests import CompleteOptions, ConversionR
 from meshhub.http.intake.file_options import FIELD, parse_file_options
 from meshhub.http.intake.inventories import INVENTORY, fill_inventories
 from meshhub.http.intake.uploads import MEGABYTE, FileFields, Form, FormParser, max_body_bytes, too_large
-from meshhub.model.chain import Purpose
+from meshhub.pipeline.purpose import Purpose
 from meshhub.registry import Registry
 
 BODY_TIMEOUT_S = 30.0
@@ -128,19 +128,19 @@ class Reception:
         self.form.texts = fill(texts) | ({FIELD: msgspec.json.encode(own).decode()} if own else {})
 
     async def receive_conversion(
-        self, registry: Registry, purpose: Purpose = "convert", complete: CompleteOptions = dict
+        self, registry: Registry, purpose: Purpose, complete: CompleteOptions = dict
     ) -> ConversionRequest:
         """Receive the form; check its fields, target, entitlements and options. Raises MeshhubError, ClientGone.
 
         Args:
             registry: Checks the options.
             purpose: Purpose of the request.
-            complete: Adds the options of the operator to those of the form, except those of a conversion.
+            complete: Adds the options of the operator to those of the form, such as those of a quote.
         """
         await self.receive(registry)
         # `state` imports this module
         paths = self.request.app.state.service.form_paths
-        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose, complete, paths)
+        return parse_form(self.form, caller_of(self.request), registry, purpose, complete, paths)
 
     async def _receive_body(self, parser: FormParser) -> None:
         limit = max_body_bytes(self._main, self._limits)

@@ -14,17 +14,18 @@ from meshhub.engine.contract import Cancel
 from meshhub.errors import RequestRefused, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
-from meshhub.http.conversions.check_reports import CheckReport, parse_report
+from meshhub.http.conversions.check_reports import parse_report
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.combined_files import combine_files
-from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
+from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile, parse_form
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
-from meshhub.http.jobs.forms import parse_job_form
 from meshhub.http.responses.results import batch_headers, pack_results, prepare_model, raise_if_all_failed
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.model.progress import Progress
+from meshhub.model.report import Report
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 from meshhub.service.jobs.files import JobFiles, hash_file
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobProgress, JobResult
@@ -107,17 +108,13 @@ class JobConversions:
                 UploadedFile(file.name, path, file.bytes) for file, path in zip(job.request.files, paths, strict=True)
             ],
         )
-        conversion = parse_job_form(form, job.kind, caller, self._registry)
+        purpose = PURPOSES[job.kind]
+        conversion = parse_form(form, caller, self._registry, purpose)
         files = await self._list_inputs(run, conversion, form)
         execution = self._execution(run, conversion, files)
-        report = parse_report(form.texts, job.request.language) if job.kind == "check" else None
-        if report is not None:
-            return await self._report_check(run, execution, files[0], report)
-        if job.kind in ("inspect", "check"):
-            return await self._examine(run, execution, files[0])
-        if form.main == "file" or job.kind == "combine":
-            return await self._convert(run, execution, files[0])
-        return await self._convert_batch(run, execution, files, form)
+        if form.main != "file" and not purpose.combines:
+            return await self._convert_batch(run, execution, files, form)
+        return await self._run_file(run, execution, files[0], form)
 
     def _caller_of(self, job: Job) -> Caller:
         """Return the caller at the time of the request, with the timeout of a job."""
@@ -139,7 +136,7 @@ class JobConversions:
         return Execution(conversion, run.ticket, deadline, run.cancel, holds_slot=True, on_progress=relay)
 
     async def _list_inputs(self, run: Run, conversion: ConversionRequest, form: Form) -> Sequence[InputFile]:
-        if run.job.kind == "combine":
+        if conversion.request.purpose.combines:
             return [await self._resources.threads.run_archive(combine_files, form.files, self._registry)]
         if form.main == "archive":
             unpacked = await self._unpack(form.files[0].path, run.folder / "unpacked", conversion.caller.plan.limits)
@@ -163,22 +160,20 @@ class JobConversions:
         finally:
             archive.close()
 
-    async def _examine(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
-        result = await self._conversions.examine(execution, file)
+    async def _run_file(self, run: Run, execution: Execution, file: InputFile, form: Form) -> ResultFile:
+        report = None
+        if execution.conversion.request.purpose.report_field == "format":
+            report = parse_report(form.texts, run.job.request.language)
+        folder = run.folder / "out"
+        result, target = await self._conversions.run(execution, file, folder, report)
+        if isinstance(result, Report):
+            converted = FileResult(file, result, target)
+            return ResultFile(*await prepare_model(self._resources.threads, converted, self._registry))
+        if report is not None:
+            return ResultFile(folder / report.file_name, report.name_for(file), report.media_type, report.headers)
         path = run.folder / "result.json"
         path.write_bytes(msgspec.json.encode(result))
         return ResultFile(path, f"{file.stem}.json", "application/json", {})
-
-    async def _report_check(self, run: Run, execution: Execution, file: InputFile, report: CheckReport) -> ResultFile:
-        target = await self._conversions.report_check(execution, file, report, run.folder)
-        return ResultFile(run.folder / target.name, report.name_for(file), report.media_type, report.headers)
-
-    async def _convert(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
-        folder = run.folder / "out"
-        folder.mkdir()
-        report, target = await self._conversions.convert(execution, file, folder)
-        result = FileResult(file, report, target)
-        return ResultFile(*await prepare_model(self._resources.threads, result, self._registry))
 
     async def _convert_batch(
         self, run: Run, execution: Execution, files: Sequence[InputFile], form: Form

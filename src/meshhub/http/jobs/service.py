@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
-from meshhub.engine.contract import CALLER
 from meshhub.errors import JobStoreUnavailable, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
-from meshhub.http.intake.uploads import Form
 from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runner import Runner
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.model.plans import Caller
 from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
-from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id, too_many_jobs
+from meshhub.service.jobs.job import Job, NewJob, Statistics, too_many_jobs
 from meshhub.service.jobs.store import JobStore
-from meshhub.service.jobs.weights import Demand
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
@@ -37,30 +35,6 @@ _MIN_EVENT_INTERVAL_S = 0.1
 
 _HEARTBEAT_S = 15.0
 """Seconds without an event until a comment is sent, because proxies close silent connections."""
-
-
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """Checked form of a new job.
-
-    Attributes:
-        kind: What to do.
-        form: Files and other fields.
-        caller: Sender.
-        identity: Rate limit key of the caller.
-        demand: Memory and cores that the job needs.
-        language: Language of the report of a check; "" without one.
-        idempotency_key: Key of the caller for this job; None without one.
-        webhook_url: Address to inform; None without one.
-    """
-
-    kind: JobKind
-    form: Form
-    caller: Caller
-    identity: str
-    demand: Demand
-    language: str = ""
-    idempotency_key: str | None = None
-    webhook_url: str | None = None
 
 
 class Jobs:
@@ -112,44 +86,17 @@ class Jobs:
         if own.queued + own.running >= limit:
             raise too_many_jobs(own.queued + own.running, limit)
 
-    async def submit(self, submission: Submission) -> Job:
-        """Store the inputs of a job, and add it to the queue.
+    async def submit(self, new: NewJob, paths: list[Path]) -> Job:
+        """Store the inputs of a job, whose files are at these paths, and add it to the queue.
 
         Raises:
             TooManyJobs: The caller already has the maximum number of unfinished jobs.
             ServerBusy: The queue or the disk is full.
             ServiceError: A different request was sent with the same idempotency key.
         """
-        uploads, limits = submission.form.files, submission.caller.plan.limits
-        paths = [upload.path for upload in uploads]
-        fingerprint = ""
-        if submission.idempotency_key is not None:
-            fingerprint = await self._call(_hash_submission, submission, paths)
-        files = tuple(JobFile(upload.name, upload.size) for upload in uploads)
-        new = NewJob(
-            id=new_id(),
-            kind=submission.kind,
-            caller=submission.identity,
-            key_id=submission.caller.id,
-            plan=submission.caller.plan.id,
-            request=JobRequest(
-                field=submission.form.main,
-                files=files,
-                texts=submission.form.texts,
-                language=submission.language,
-                grants=tuple(sorted(submission.caller.plan.grants)),
-                can_share_worker=CALLER.get() == submission.identity,
-            ),
-            weight=limits.job_weight or 1,
-            retention_s=limits.job_retention_seconds,
-            max_unfinished=limits.max_unfinished_jobs,
-            memory_bytes=submission.demand.memory_bytes,
-            cores=submission.demand.cores,
-            idempotency_key=submission.idempotency_key,
-            fingerprint=fingerprint,
-            webhook_url=submission.webhook_url,
-        )
-        self._check_disk(2 * sum(upload.size for upload in uploads))
+        if new.idempotency_key is not None:
+            new = structs.replace(new, fingerprint=await self._call(_hash_request, new, paths))
+        self._check_disk(2 * sum(file.bytes for file in new.request.files))
         try:
             await self._call(self._files.add_inputs, new.id, paths)
             job, is_new = await self._ask(self._store.submit, new, max_queued=self._settings.job_queue)
@@ -161,7 +108,7 @@ class Jobs:
             raise
         if not is_new:
             await self._call(self._files.remove_inputs, new.id)
-            if job.fingerprint != fingerprint:
+            if job.fingerprint != new.fingerprint:
                 raise ServiceError(
                     "another request was sent with this Idempotency-Key; use a new key for a new job",
                     code="idempotency_conflict",
@@ -271,13 +218,14 @@ class Jobs:
         return await self._resources.threads.run_job_storage(function, *arguments, **keywords)
 
 
-def _hash_submission(submission: Submission, paths: list[Path]) -> str:
+def _hash_request(new: NewJob, paths: list[Path]) -> str:
     """Return a hash of all parts of a request that determine its result."""
+    request = new.request
     facts = [
-        submission.kind,
-        submission.form.main,
-        sorted(submission.form.texts.items()),
-        [(upload.name, hash_file(path)) for upload, path in zip(submission.form.files, paths, strict=True)],
-        submission.webhook_url,
+        new.kind,
+        request.field,
+        sorted(request.texts.items()),
+        [(file.name, hash_file(path)) for file, path in zip(request.files, paths, strict=True)],
+        new.webhook_url,
     ]
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()

@@ -1,0 +1,140 @@
+"""Check of one file: whether it prints, what is wrong with it, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.errors import InvalidOption, UnsupportedTarget, quote
+from meshhub.model.capabilities import Check, Writer
+from meshhub.model.chain import BUILT_IN, Ending, Judge, Step
+from meshhub.model.options import Value
+from meshhub.model.plans import Caller
+from meshhub.pipeline.declarations import Declarations, Declared
+from meshhub.pipeline.entitlement import check_entitlement, check_installed
+from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.pipeline.steps import find_writer, make_step
+
+
+class VerdictOptions(Struct, frozen=True, kw_only=True):
+    """Which checks run."""
+
+    checks: (
+        Annotated[
+            str,
+            Meta(
+                title="Checks",
+                description="Ids of checks, separated by commas; only these run. Default: all.",
+                examples=["walls,overhangs"],
+            ),
+        ]
+        | None
+    ) = None
+
+    skip_checks: (
+        Annotated[
+            str,
+            Meta(
+                title="Checks to leave out",
+                description="Ids of checks, separated by commas; these do not run.",
+                examples=["overhangs,cups"],
+            ),
+        ]
+        | None
+    ) = None
+
+
+class CheckPurpose(Purpose):
+    """Check the scene of a file, after the operations, and mark the findings in a file if there is a target."""
+
+    options = VerdictOptions
+    uses_checks = True
+    report_field = "format"
+    main_field = "file"
+
+    def choose_writers(
+        self, declarations: Declarations, target: str, caller: Caller
+    ) -> tuple[Declared[Writer] | None, None]:
+        """Return a writer that keeps colors, which mark the findings; None without a target."""
+        if not target:
+            return None, None
+        writer = find_writer(declarations, target, caller)
+        if not writer.capability.carries & {"materials", "colors"}:
+            others = (other.capability for other in declarations.writers)
+            colored = sorted({other.format.id for other in others if other.carries & {"materials", "colors"}})
+            raise UnsupportedTarget(
+                f"findings are marked by colors, which {writer.capability.format.label} does not keep; choose one of "
+                + ", ".join(colored)
+            )
+        return writer, None
+
+    def choose_checks(
+        self, declarations: Declarations, options: Mapping[str, Value], caller: Caller
+    ) -> tuple[Declared[Check], ...]:
+        """Return the checks that are named, or all that the caller may use and that are installed.
+
+        A slicer, which takes long, runs only on request.
+
+        Raises:
+            InvalidOption: A named check is unknown, or no check is left.
+            PremiumRequired, MissingDependency: The plan does not grant a named check, or a package of it is missing.
+        """
+        ids = _choose_ids(frozenset(check.capability.id for check in declarations.checks), options)
+        chosen = [check for check in declarations.checks if check.capability.id in ids]
+        if options.get("checks") is not None:
+            for check in chosen:
+                check_entitlement(check, caller)
+                check_installed(check)
+            return tuple(chosen)
+        return tuple(
+            check
+            for check in chosen
+            if not check.missing
+            and caller.plan.allows(check.capability.requires)
+            and check.capability.estimates != "slicer"
+        )
+
+    def make_ending(
+        self, declarations: Declarations, checked: CheckedRequest, options: Mapping[str, Value], caller: Caller
+    ) -> tuple[tuple[Step, ...], Ending]:
+        """Run the checks, try remedies, and mark the findings."""
+        steps = [make_step("check", check, "a check was requested", options) for check in checked.checks]
+        if checked.writer is not None:
+            steps.append(make_step("write", checked.writer, "the findings are marked in a file", options))
+        remedies = tuple(_list_remedies(declarations, checked, caller))
+        return tuple(steps), Judge(marks=checked.writer is not None, remedies=remedies)
+
+
+def _list_remedies(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> Iterator[Step]:
+    """Yield the operations with which remedies are tried: those of meshhub, and those beside the checks."""
+    origins = {BUILT_IN, *(check.origin for check in checked.checks)}
+    for operation in declarations.operations:
+        is_usable = not operation.missing and caller.plan.allows(operation.capability.requires)
+        if is_usable and operation.origin in origins and not operation.capability.keeps_state:
+            yield make_step("operation", operation, "a remedy is tried", {})
+
+
+def _choose_ids(known: frozenset[str], options: Mapping[str, Value]) -> frozenset[str]:
+    """Return the ids that the options `checks` and `skip_checks` leave. Raises InvalidOption."""
+    named, skipped = (_parse(name, options.get(name), known) for name in ("checks", "skip_checks"))
+    chosen = (known if options.get("checks") is None else named) - skipped
+    if known and not chosen:
+        raise InvalidOption("no check is left; name some in '{checks}'", options=("checks", "skip_checks"))
+    return chosen
+
+
+def _parse(name: str, text: Value, known: frozenset[str]) -> frozenset[str]:
+    """Return the ids in the value of an option; none if it is not set. Raises InvalidOption."""
+    ids = frozenset(item.strip().lower() for item in str(text or "").split(",") if item.strip())
+    unknown = sorted(ids - known)
+    if unknown:
+        raise InvalidOption(
+            f"option '{{{name}}}' names the unknown check {quote(unknown[0])}; known are {', '.join(sorted(known))}",
+            options=(name,),
+        )
+    return ids
+
+
+PURPOSE = CheckPurpose("check")
