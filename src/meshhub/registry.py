@@ -358,7 +358,7 @@ class Registry(PluginIndex):
         A chain that writes needs a target; `overwrite` is as for `convert`. The target is filled directly, so a run
         that fails may leave files in its folder. Listeners receive the report of a conversion.
         """
-        if target is not None and target.folder is not None and chain.writes:
+        if target is not None and target.folder is not None and chain.ending.writes:
             replacing = Replacing(overwrite, source, self.declarations.formats.values)
             replacing.check(target.folder / target.name)
         task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
@@ -404,7 +404,7 @@ class Registry(PluginIndex):
         cancel: Cancel | None,
     ) -> Result:
         """Run a task, and write its result, if it has one, to an output that is none of the files of `source`."""
-        if not task.chain.writes:
+        if not task.chain.ending.writes:
             return self._run(task, timeout, cancel)
         replacing = Replacing(overwrite, source, self.declarations.formats.values)
         with open_output(output, self.declarations.storages, replacing) as target:

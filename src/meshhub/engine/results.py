@@ -11,7 +11,6 @@ from meshhub import errors
 from meshhub.engine.contract import Task
 from meshhub.engine.worker import Answer
 from meshhub.errors import MeshhubError, PluginError
-from meshhub.model.chain import Inspect, Judge
 from meshhub.model.source import Target
 from meshhub.model.verdict import Result
 
@@ -33,16 +32,10 @@ def take_result(answer: Answer, task: Task, target: Target) -> Result:
         MeshhubError: Error that the worker reported.
         PluginError: The worker reported success, but the files are missing.
     """
-    match task.chain.ending:
-        case Inspect():
-            result: Result | None = answer.inspection
-        case Judge():
-            result = answer.verdict
-        case _:
-            result = answer.report
-    if result is None:
+    result: Result | None = answer.report or answer.inspection or answer.verdict
+    if not isinstance(result, task.chain.ending.result):
         raise _build_error(answer)
-    if task.chain.writes:
+    if task.chain.ending.writes:
         _move_files(task.target, answer, target)
     return result
 

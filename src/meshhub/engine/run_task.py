@@ -8,7 +8,6 @@ from msgspec import structs
 
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.errors import MeshhubError
-from meshhub.model.chain import Preview, Write
 from meshhub.model.options import OptionField
 from meshhub.model.report import Failure, FileReport, Report
 from meshhub.model.verdict import Result
@@ -33,12 +32,11 @@ def run_task(
         timeout: Seconds; None for no deadline.
         cancel: Stops the task.
     """
-    converts = isinstance(task.chain.ending, Write | Preview)
     try:
         result = engine.run(task, timeout=timeout, cancel=cancel)
     except MeshhubError as error:
         drop_useless_alternatives(error, task.chain, options)
-        if converts:
+        if task.chain.ending.informs:
             hooks.inform(
                 Report(
                     source=FileReport(format=task.chain.source_format, bytes=task.source.size),
@@ -48,6 +46,6 @@ def run_task(
             )
         raise
     result = structs.replace(result, notes=drop_useless_advice(result.notes, task.chain, options))
-    if converts and isinstance(result, Report):
+    if task.chain.ending.informs and isinstance(result, Report):
         hooks.inform(result)
     return result

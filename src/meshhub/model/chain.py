@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
 from meshhub.model.capabilities import Feature, Frame
 from meshhub.model.notes import Note, describe_reduction
 from meshhub.model.options import Value
-from meshhub.model.report import Loss, StepKind
+from meshhub.model.report import Inspection, Loss, Report, StepKind
+from meshhub.model.verdict import Result, Verdict
 
 BUILT_IN = "built-in"
 """Origin of the plug-ins that meshhub includes."""
@@ -107,8 +108,25 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{kinds[self.kind]} {self.label} ({plugin})"
 
 
-class Write(Struct, frozen=True, kw_only=True, tag="write"):
+class _End(Struct, frozen=True):
+    """Base class of endings."""
+
+    result: ClassVar[type[Result]] = Report
+    """What a run returns."""
+
+    informs: ClassVar[bool] = False
+    """Whether the listeners of plug-ins receive the report."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether a run writes files."""
+        return True
+
+
+class Write(_End, frozen=True, kw_only=True, tag="write"):
     """Ending of a conversion: the last step writes the scene."""
+
+    informs = True
 
     carried: tuple[Feature, ...]
     """Features that the writer keeps."""
@@ -126,23 +144,34 @@ class Write(Struct, frozen=True, kw_only=True, tag="write"):
     """Whether the objects of each bed get a file of their own."""
 
 
-class Render(Struct, frozen=True, tag="render"):
+class Render(_End, frozen=True, tag="render"):
     """Ending: the last step draws the scene; after operations, the scene before and after them."""
 
 
-class Preview(Struct, frozen=True, tag="preview"):
+class Preview(_End, frozen=True, tag="preview"):
     """Ending: the last two steps reduce the scene for display, and write it with its defects as GLB."""
+
+    informs = True
 
     file: Write | None = None
     """Ending of the conversion whose file the step before them writes, to measure it; None: no file is measured."""
 
 
-class Inspect(Struct, frozen=True, tag="inspect"):
+class Inspect(_End, frozen=True, tag="inspect"):
     """Ending: the scene of the file is inspected; this is not a step, because no plug-in does it."""
 
+    result = Inspection
 
-class Judge(Struct, frozen=True, tag="judge"):
+    @property
+    def writes(self) -> bool:
+        """Whether a run writes files."""
+        return False
+
+
+class Judge(_End, frozen=True, tag="judge"):
     """Ending: the last steps check the scene, each for itself."""
+
+    result = Verdict
 
     needs_estimate: bool = False
     """Whether an estimate was requested, so that the chain fails without it."""
@@ -152,6 +181,11 @@ class Judge(Struct, frozen=True, tag="judge"):
 
     remedies: tuple[Step, ...] = ()
     """Operations in stage order, without options, with which remedies of findings are tried."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether a run writes files."""
+        return self.marks
 
 
 Ending: TypeAlias = Write | Render | Preview | Inspect | Judge
@@ -201,17 +235,6 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def target_format(self) -> str:
         """The id of the target format; "" if the chain inspects, checks or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
-
-    @property
-    def writes(self) -> bool:
-        """Whether the chain writes files."""
-        match self.ending:
-            case Inspect():
-                return False
-            case Judge():
-                return self.ending.marks
-            case _:
-                return True
 
 
 class Position:

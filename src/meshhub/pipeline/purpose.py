@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +14,17 @@ from meshhub.model.chain import Ending, Step
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import Declarations, Declared
+
+Options: TypeAlias = Mapping[str, Value]
+"""Parsed options by name."""
+
+Writers: TypeAlias = tuple[Declared[Writer] | None, Declared[Writer] | None]
+"""Writer of the result, and that of a file which is only measured."""
+
+Checks: TypeAlias = tuple[Declared[Check], ...]
+
+End: TypeAlias = tuple[tuple[Step, ...], Ending]
+"""Last steps of a chain, and its ending."""
 
 
 @dataclass(frozen=True)
@@ -60,51 +71,42 @@ class Purpose:
     combines: ClassVar[bool] = False
     """Whether all files of a form become one scene."""
 
-    def check_options(self, options: Mapping[str, Value]) -> None:
+    def check_options(self, options: Options) -> None:
         """Check its own options beyond their types. Raises InvalidOption."""
 
-    def choose_writers(
-        self, declarations: Declarations, target: str, caller: Caller
-    ) -> tuple[Declared[Writer] | None, Declared[Writer] | None]:
-        """Return the writer of the result, and that of a file which is only measured; None: there is none.
-
-        Raises UnsupportedTarget, PremiumRequired, MissingDependency.
-        """
+    def choose_writers(self, declarations: Declarations, target: str, caller: Caller) -> Writers:
+        """Return the writers. Raises UnsupportedTarget, PremiumRequired, MissingDependency."""
         return None, None
 
-    def choose_checks(
-        self, declarations: Declarations, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[Declared[Check], ...]:
+    def choose_checks(self, declarations: Declarations, options: Options, caller: Caller) -> Checks:
         """Return the checks that run. Raises InvalidOption, PremiumRequired, MissingDependency."""
         return ()
 
-    def adapt_reading(
-        self, declarations: Declarations, reader: Reader, options: Mapping[str, Value]
-    ) -> Mapping[str, Value]:
+    def adapt_reading(self, declarations: Declarations, reader: Reader, options: Options) -> Options:
         """Return the options with which a file is read. Raises InvalidOption."""
         return options
 
-    def make_ending(
-        self, declarations: Declarations, checked: CheckedRequest, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Return the last steps of a chain, and its ending."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request that is valid for any source: its writer, operations, checks and parsed options.
+    """A request that is valid for any source, and what it was checked against.
 
     `measured` is the writer of the file whose size a preview states.
     """
 
+    declarations: Declarations
+    caller: Caller
     target: str
     purpose: Purpose
     writer: Declared[Writer] | None
     operations: tuple[Declared[Operation], ...]
-    options: Mapping[str, Value]
+    options: Options
     from_recipe: frozenset[str] = frozenset()
-    checks: tuple[Declared[Check], ...] = ()
+    checks: Checks = ()
     measured: Declared[Writer] | None = None
 
     @property

@@ -81,7 +81,9 @@ def check_request(
         # `identify` reports a missing package, because it concerns only one file
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, purpose, writer, operations, options, from_recipe, checks, measured)
+    return CheckedRequest(
+        declarations, caller, request.target, purpose, writer, operations, options, from_recipe, checks, measured
+    )
 
 
 def resolve(
@@ -119,7 +121,7 @@ def resolve(
         make_step("operation", operation, _explain_operation(operation.capability, checked), options)
         for operation in checked.operations
     )
-    last_steps, ending = checked.purpose.make_ending(declarations, checked, options, caller)
+    last_steps, ending = checked.purpose.make_end(checked, options)
     steps = (*(read.step for read in reads), *operations, *last_steps)
     return Chain(
         steps=steps,

@@ -23,7 +23,7 @@ from meshhub.errors import InvalidSettings
 from meshhub.http.admission.threads import Threads
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.loops import Loops
-from meshhub.model.chain import Chain, Ending, Inspect, Judge, Preview, Render, Write
+from meshhub.model.chain import Chain
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 from meshhub.model.verdict import Verdict
@@ -60,14 +60,8 @@ class _Header(Struct, frozen=True):
 
 # made at import, because msgspec can crash if two threads decode a type for the first time
 _HEADERS = msgspec.json.Decoder(_Header)
-_DECODERS: Mapping[type[Ending], msgspec.json.Decoder[Any]] = {
-    Write: msgspec.json.Decoder(Report),
-    Render: msgspec.json.Decoder(Report),
-    Preview: msgspec.json.Decoder(Report),
-    Inspect: msgspec.json.Decoder(Inspection),
-    Judge: msgspec.json.Decoder(Verdict),
-}
-"""Decoders of results by the ending of their chain."""
+_DECODERS = {kind: msgspec.json.Decoder(kind) for kind in (Report, Inspection, Verdict)}
+"""Decoders of results."""
 
 
 class ResultCache:
@@ -134,7 +128,7 @@ class ResultCache:
                 if not self._is_young(status):
                     return None
                 header = _HEADERS.decode(entry.readline())
-                result = _DECODERS[type(chain.ending)].decode(header.result)
+                result = _DECODERS[chain.ending.result].decode(header.result)
                 if target is not None:
                     _unpack(entry, header.files, target)
         except FileNotFoundError:

@@ -23,7 +23,7 @@ from meshhub.http.errors import no_room
 from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import MODEL_NAME, ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import Measurement, Metrics
-from meshhub.model.chain import Chain, Preview, Write
+from meshhub.model.chain import Chain, Write
 from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Report
@@ -241,7 +241,7 @@ class Conversions:
             result = run()
             self._cache.store(key, result, target)
             return result
-        if isinstance(cached, Report) and isinstance(chain.ending, Write | Preview):
+        if isinstance(cached, Report) and chain.ending.informs:
             self._registry.hooks.inform(cached)
         return cached
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -13,7 +13,8 @@ from meshhub.http.description.parts import BYTES, Json, describe_files, read_exa
 from meshhub.http.intake.file_options import FIELD
 from meshhub.http.intake.uploads import COMPANIONS
 from meshhub.model.options import HostOptions, option_fields
-from meshhub.pipeline.purposes.check import VerdictOptions
+from meshhub.pipeline.purpose import Purpose
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 OwnedOptions = tuple[str | None, type[Struct]]
@@ -55,30 +56,30 @@ FILE_OPTIONS = {
 }
 
 
-def list_check_structs(registry: Registry, own: type[Struct] = VerdictOptions) -> list[OwnedOptions]:
-    """Return the options of checks, and those of their request."""
-    checks = registry.declarations.checks
-    users = Counter(check.capability.options for check in checks)
-    # options that several checks share belong to none of them
-    shared = [(None, options) for options, count in users.items() if count > 1]
-    single = [(check.capability.label, check.capability.options) for check in checks]
-    return [(None, own), *shared, *(each for each in single if users[each[1]] == 1)]
-
-
-def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:
-    """Return the options as properties of a form.
-
-    Args:
-        registry: Its declarations.
-        converts: Whether to include operations and writers; the options of the host and the readers always are.
-        structs: Further options with the label of their owner, None for the host.
-    """
+def _list_structs(registry: Registry, purposes: Sequence[Purpose]) -> Iterable[OwnedOptions]:
+    """Yield the options that forms of some purposes have, with the label of their owner."""
     declarations = registry.declarations
-    structs = [*structs, (None, HostOptions)]
-    structs += [(reader.capability.format.label, reader.capability.options) for reader in declarations.readers]
+    operations = [(each.capability.label, each.capability.options) for each in declarations.operations]
+    converts = any(purpose.target_field for purpose in purposes)
+    for purpose in purposes:
+        yield None, purpose.options
+        if purpose.uses_checks:
+            checks = [(check.capability.label, check.capability.options) for check in declarations.checks]
+            users = Counter(options for _, options in checks)
+            # options that several checks share belong to none of them
+            yield from ((None, options) for options, count in users.items() if count > 1)
+            yield from (check for check in checks if users[check[1]] == 1)
+        if purpose.runs_operations and not converts:
+            yield from operations
+    yield None, HostOptions
+    yield from ((reader.capability.format.label, reader.capability.options) for reader in declarations.readers)
     if converts:
-        structs += list_operation_structs(registry)
-        structs += [(writer.capability.format.label, writer.capability.options) for writer in declarations.writers]
+        yield from operations
+        yield from ((writer.capability.format.label, writer.capability.options) for writer in declarations.writers)
+
+
+def _describe_options(structs: Iterable[OwnedOptions]) -> Json:
+    """Return options as properties of a form."""
     properties: Json = {}
     for owner, struct in structs:
         for field in option_fields(struct):
@@ -98,10 +99,8 @@ def describe_form(
     registry: Registry,
     main: Json,
     required: list[str],
-    *,
-    converts: bool,
+    *names: str,
     more: Mapping[str, Json] = MappingProxyType({}),
-    structs: Iterable[OwnedOptions] = (),
 ) -> Json:
     """Return a form as the body of a request.
 
@@ -109,12 +108,12 @@ def describe_form(
         registry: Its declarations.
         main: Fields with the files.
         required: Names of required fields.
-        converts: Whether the form has a target and the options of operations and writers.
+        names: Names of the purposes whose options the form has.
         more: Further fields.
-        structs: Further options with the label of their owner, None for the host.
     """
+    purposes = [PURPOSES[name] for name in names]
     properties: Json = dict(main)
-    if converts:
+    if any(purpose.target_field for purpose in purposes):
         targets = sorted({writer.capability.format.id for writer in registry.declarations.writers})
         properties["target"] = {
             "type": "string",
@@ -124,7 +123,7 @@ def describe_form(
             "minLength": 1,
         }
     properties |= more
-    properties |= option_properties(registry, converts=converts, structs=structs)
+    properties |= _describe_options(_list_structs(registry, purposes))
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     example = {name: value for name, value in _EXAMPLE.items() if name in properties}
     return {"required": True, "content": {"multipart/form-data": {"schema": schema, "example": example}}}
@@ -150,11 +149,6 @@ def describe_zip() -> Json:
     """Return the response with several converted models."""
     description = "A ZIP with the converted files, errors.json if some failed, report.json if requested."
     return describe_files(description, ("application/zip",))
-
-
-def list_operation_structs(registry: Registry) -> list[OwnedOptions]:
-    """Return the options of operations."""
-    return [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
 
 
 MODEL: Json = {

@@ -10,8 +10,6 @@ from meshhub.http.description.forms import (
     CHECK_REPORT,
     MODEL,
     describe_form,
-    list_check_structs,
-    list_operation_structs,
 )
 from meshhub.http.description.parts import BYTES, FORM_CODES, Json, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
@@ -35,11 +33,6 @@ async def check(request: AnyRequest) -> FileResponse:
     return file_response(threads, done.path, done.report.media_type, name, done.report.headers)
 
 
-def _describe_form(registry: Registry) -> Json:
-    structs = list_check_structs(registry) + list_operation_structs(registry)
-    return describe_form(registry, MODEL, ["file"], converts=False, more=CHECK_REPORT, structs=structs)
-
-
 def _describe_answer(_: Registry) -> Json:
     response = describe_json("The verdict and its findings.", Verdict, read_example(__name__))
     response["content"] |= {media_type: {"schema": BYTES} for media_type in MEDIA_TYPES.values()}
@@ -51,7 +44,7 @@ ENDPOINTS = (
         handler=check,
         summary="Will it print?",
         tag="conversion",
-        form=_describe_form,
+        form=lambda registry: describe_form(registry, MODEL, ["file"], "check", more=CHECK_REPORT),
         answer=_describe_answer,
         types=(Verdict,),
         codes=FORM_CODES,

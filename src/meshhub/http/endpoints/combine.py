@@ -37,7 +37,7 @@ async def combine(request: AnyRequest) -> FileResponse:
 
 def _describe_form(registry: Registry) -> Json:
     files = {"type": "array", "items": describe_binary("A model, or a file that belongs to one"), "minItems": 1}
-    return describe_form(registry, {"files": files | {"title": "The models"}}, ["files", "target"], converts=True)
+    return describe_form(registry, {"files": files | {"title": "The models"}}, ["files", "target"], "combine")
 
 
 ENDPOINTS = (

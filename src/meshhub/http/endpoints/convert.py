@@ -6,14 +6,13 @@ from litestar import post
 
 from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import describe_binary, describe_converted, describe_form
-from meshhub.http.description.parts import CONVERT_CODES, Json
+from meshhub.http.description.parts import CONVERT_CODES
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import run_model
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.results import FileResponse, model_response
 from meshhub.http.state import AnyRequest, state_of
 from meshhub.pipeline.purposes import PURPOSES
-from meshhub.registry import Registry
 
 
 @post("/convert", status_code=200, request_max_body_size=None, opt=METERED)
@@ -24,16 +23,14 @@ async def convert(request: AnyRequest) -> FileResponse:
     return await model_response(state.resources.threads, done.converted, state.registry)
 
 
-def _describe_form(registry: Registry) -> Json:
-    return describe_form(registry, {"file": describe_binary("The model")}, ["file", "target"], converts=True)
-
-
 ENDPOINTS = (
     Endpoint(
         handler=convert,
         summary="Convert one file",
         tag="conversion",
-        form=_describe_form,
+        form=lambda registry: describe_form(
+            registry, {"file": describe_binary("The model")}, ["file", "target"], "convert"
+        ),
         answer=lambda registry: describe_converted(registry, "The converted file"),
         codes=CONVERT_CODES,
         headers=(REPORT, CACHE, DISPOSITION),

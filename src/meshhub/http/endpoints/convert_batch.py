@@ -52,7 +52,7 @@ async def _unpack_upload(state: ServiceState, reception: Reception, limits: Limi
 def _describe_form(registry: Registry) -> Json:
     archive = describe_binary("A ZIP of models, with the files that belong to them")
     more = REPORT_FIELD | FILE_OPTIONS
-    return describe_form(registry, {"archive": archive}, ["archive", "target"], converts=True, more=more)
+    return describe_form(registry, {"archive": archive}, ["archive", "target"], "convert", more=more)
 
 
 ENDPOINTS = (

@@ -63,7 +63,7 @@ async def convert_to_zip(
 def _describe_form(registry: Registry) -> Json:
     files = {"type": "array", "items": describe_binary("A model"), "minItems": 1, "title": "The models"}
     more = REPORT_FIELD | FILE_OPTIONS
-    return describe_form(registry, {"files": files}, ["files", "target"], converts=True, more=more)
+    return describe_form(registry, {"files": files}, ["files", "target"], "convert", more=more)
 
 
 ENDPOINTS = (

@@ -38,7 +38,7 @@ def _describe_form(registry: Registry) -> Json:
         "description": "JSON list with the `name` or the `format` of each file, and optionally its `size` in bytes.",
         "minLength": 1,
     }
-    return describe_form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=FILE_OPTIONS)
+    return describe_form(registry, {SOURCES: sources}, [SOURCES, "target"], "convert", more=FILE_OPTIONS)
 
 
 ENDPOINTS = (

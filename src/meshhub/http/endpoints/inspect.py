@@ -26,7 +26,7 @@ ENDPOINTS = (
         handler=inspect,
         summary="Describe a model",
         tag="conversion",
-        form=lambda registry: describe_form(registry, MODEL, ["file"], converts=False),
+        form=lambda registry: describe_form(registry, MODEL, ["file"], "inspect"),
         answer=lambda _: describe_json(
             "Size, faces, bodies, holes, volume of the model.", Inspection, read_example(__name__)
         ),

@@ -22,7 +22,6 @@ from meshhub.http.description.forms import (
     JOB_REPORT,
     describe_binary,
     describe_form,
-    list_check_structs,
     list_media_types,
 )
 from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files, describe_json, read_example
@@ -306,9 +305,7 @@ def _describe_form(registry: Registry) -> Json:
             "description": "URL that gets a signed message at the end of the job (Standard Webhooks); needs a key.",
         },
     }
-    form = describe_form(
-        registry, main, [], converts=True, more=JOB_REPORT | FILE_OPTIONS, structs=list_check_structs(registry)
-    )
+    form = describe_form(registry, main, [], "convert", "check", more=JOB_REPORT | FILE_OPTIONS)
     example = form["content"]["multipart/form-data"]["example"]
     del example["files"], example["archive"]
     return form

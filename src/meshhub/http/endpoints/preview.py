@@ -12,7 +12,6 @@ from meshhub.http.endpoints.single_file import send_drawing
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.results import FileResponse
 from meshhub.http.state import AnyRequest
-from meshhub.pipeline.purposes.preview import PreviewOptions
 from meshhub.registry import Registry
 
 
@@ -29,9 +28,7 @@ def _describe_form(registry: Registry) -> Json:
         "description": "Format of the conversion whose file is measured, for the facts.",
         "minLength": 1,
     }
-    return describe_form(
-        registry, MODEL, ["file"], converts=True, more={"target": target}, structs=[(None, PreviewOptions)]
-    )
+    return describe_form(registry, MODEL, ["file"], "preview", more={"target": target})
 
 
 ENDPOINTS = (

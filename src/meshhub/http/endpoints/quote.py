@@ -7,8 +7,8 @@ from typing import cast
 from litestar import Response, post
 
 from meshhub.http.description.endpoint import Endpoint
-from meshhub.http.description.forms import MODEL, describe_form, list_check_structs, list_operation_structs
-from meshhub.http.description.parts import FORM_CODES, Json, describe_json, read_example
+from meshhub.http.description.forms import MODEL, describe_form
+from meshhub.http.description.parts import FORM_CODES, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import run_model, send_json
 from meshhub.http.headers import CACHE
@@ -16,9 +16,7 @@ from meshhub.http.state import AnyRequest, state_of
 from meshhub.model.quote import Quote
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.purposes import PURPOSES
-from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.pipeline.rates import complete_options, make_quote
-from meshhub.registry import Registry
 
 
 @post("/quote", status_code=200, request_max_body_size=None, opt=METERED)
@@ -32,17 +30,12 @@ async def quote(request: AnyRequest) -> Response[bytes]:
     return send_json(make_quote(cast(Verdict, done.result), card, done.conversion.request.options))
 
 
-def _describe_form(registry: Registry) -> Json:
-    structs = list_check_structs(registry, QuoteOptions) + list_operation_structs(registry)
-    return describe_form(registry, MODEL, ["file"], converts=False, structs=structs)
-
-
 ENDPOINTS = (
     Endpoint(
         handler=quote,
         summary="What does the print cost?",
         tag="conversion",
-        form=_describe_form,
+        form=lambda registry: describe_form(registry, MODEL, ["file"], "quote"),
         answer=lambda _: describe_json("The estimate of the print, and its price.", Quote, read_example(__name__)),
         types=(Quote,),
         codes=FORM_CODES,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from litestar import post
 
 from meshhub.http.description.endpoint import Endpoint
-from meshhub.http.description.forms import MODEL, OwnedOptions, describe_form, list_operation_structs
-from meshhub.http.description.parts import FORM_CODES, Json, describe_files
+from meshhub.http.description.forms import MODEL, describe_form
+from meshhub.http.description.parts import FORM_CODES, describe_files
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import send_drawing
 from meshhub.http.headers import CACHE, DISPOSITION, REPORT
 from meshhub.http.responses.results import FileResponse
 from meshhub.http.state import AnyRequest
-from meshhub.registry import Registry
-from meshhub.toolkit.rendering.options import RenderOptions
 
 
 @post("/render", status_code=200, request_max_body_size=None, opt=METERED)
@@ -22,17 +20,12 @@ async def render(request: AnyRequest) -> FileResponse:
     return await send_drawing(request, "render")
 
 
-def _describe_form(registry: Registry) -> Json:
-    structs: list[OwnedOptions] = [(None, RenderOptions), *list_operation_structs(registry)]
-    return describe_form(registry, MODEL, ["file"], converts=False, structs=structs)
-
-
 ENDPOINTS = (
     Endpoint(
         handler=render,
         summary="Draw a picture",
         tag="conversion",
-        form=_describe_form,
+        form=lambda registry: describe_form(registry, MODEL, ["file"], "render"),
         answer=lambda _: describe_files(
             "The picture; with operations, of the model before and after them.", ("image/png",)
         ),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
-from meshhub.model.capabilities import Check, Writer
-from meshhub.model.chain import BUILT_IN, Ending, Judge, Step
+from meshhub.model.chain import BUILT_IN, Judge, Step
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations, Declared
+from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.entitlement import check_entitlement, check_installed
-from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.pipeline.purpose import CheckedRequest, Checks, End, Options, Purpose, Writers
 from meshhub.pipeline.steps import find_writer, make_step
 
 
@@ -54,9 +53,7 @@ class CheckPurpose(Purpose):
     report_field = "format"
     main_field = "file"
 
-    def choose_writers(
-        self, declarations: Declarations, target: str, caller: Caller
-    ) -> tuple[Declared[Writer] | None, None]:
+    def choose_writers(self, declarations: Declarations, target: str, caller: Caller) -> Writers:
         """Return a writer that keeps colors, which mark the findings; None without a target."""
         if not target:
             return None, None
@@ -70,9 +67,7 @@ class CheckPurpose(Purpose):
             )
         return writer, None
 
-    def choose_checks(
-        self, declarations: Declarations, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[Declared[Check], ...]:
+    def choose_checks(self, declarations: Declarations, options: Options, caller: Caller) -> Checks:
         """Return the checks that are named, or all that the caller may use and that are installed.
 
         A slicer, which takes long, runs only on request.
@@ -96,27 +91,25 @@ class CheckPurpose(Purpose):
             and check.capability.estimates != "slicer"
         )
 
-    def make_ending(
-        self, declarations: Declarations, checked: CheckedRequest, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Run the checks, try remedies, and mark the findings."""
         steps = [make_step("check", check, "a check was requested", options) for check in checked.checks]
         if checked.writer is not None:
             steps.append(make_step("write", checked.writer, "the findings are marked in a file", options))
-        remedies = tuple(_list_remedies(declarations, checked, caller))
+        remedies = tuple(_list_remedies(checked))
         return tuple(steps), Judge(marks=checked.writer is not None, remedies=remedies)
 
 
-def _list_remedies(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> Iterator[Step]:
+def _list_remedies(checked: CheckedRequest) -> Iterator[Step]:
     """Yield the operations with which remedies are tried: those of meshhub, and those beside the checks."""
     origins = {BUILT_IN, *(check.origin for check in checked.checks)}
-    for operation in declarations.operations:
-        is_usable = not operation.missing and caller.plan.allows(operation.capability.requires)
+    for operation in checked.declarations.operations:
+        is_usable = not operation.missing and checked.caller.plan.allows(operation.capability.requires)
         if is_usable and operation.origin in origins and not operation.capability.keeps_state:
             yield make_step("operation", operation, "a remedy is tried", {})
 
 
-def _choose_ids(known: frozenset[str], options: Mapping[str, Value]) -> frozenset[str]:
+def _choose_ids(known: frozenset[str], options: Options) -> frozenset[str]:
     """Return the ids that the options `checks` and `skip_checks` leave. Raises InvalidOption."""
     named, skipped = (_parse(name, options.get(name), known) for name in ("checks", "skip_checks"))
     chosen = (known if options.get("checks") is None else named) - skipped

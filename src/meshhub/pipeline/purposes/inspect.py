@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from meshhub.model.chain import Ending, Inspect, Step
-from meshhub.model.options import Value
-from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations
-from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.model.chain import Inspect
+from meshhub.pipeline.purpose import CheckedRequest, End, Options, Purpose
 
 
 class InspectPurpose(Purpose):
@@ -18,9 +13,7 @@ class InspectPurpose(Purpose):
     expands_recipes = False
     main_field = "file"
 
-    def make_ending(
-        self, declarations: Declarations, checked: CheckedRequest, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Inspect the scene."""
         return (), Inspect()
 

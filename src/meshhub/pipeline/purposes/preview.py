@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from meshhub.model.capabilities import Writer
-from meshhub.model.chain import BUILT_IN, Ending, Preview, Step
-from meshhub.model.options import Value
+from meshhub.model.chain import BUILT_IN, Preview, Step
 from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations, Declared, reference_of
-from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.pipeline.declarations import Declarations, reference_of
+from meshhub.pipeline.purpose import CheckedRequest, End, Options, Purpose, Writers
 from meshhub.pipeline.steps import choose_options, find_writer, make_step, make_write
 from meshhub.toolkit.rendering.options import Limit
 
@@ -66,20 +63,12 @@ class PreviewPurpose(Purpose):
     options = PreviewOptions
     target_field = "optional"
 
-    def choose_writers(
-        self, declarations: Declarations, target: str, caller: Caller
-    ) -> tuple[Declared[Writer], Declared[Writer] | None]:
+    def choose_writers(self, declarations: Declarations, target: str, caller: Caller) -> Writers:
         """Return the writer of previews, and that of the target, whose file is measured."""
         writer = find_writer(declarations, _FORMAT, caller)
         return writer, find_writer(declarations, target, caller) if target else None
 
-    def make_ending(
-        self,
-        declarations: Declarations,
-        checked: CheckedRequest,
-        options: Mapping[str, Value],
-        caller: Caller,
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Write the file of the target, if it is measured; reduce the scene, and write it."""
         assert checked.writer is not None
         reduce = structs.replace(_REDUCE, options=choose_options(PreviewOptions, options))

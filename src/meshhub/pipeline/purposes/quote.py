@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption
-from meshhub.model.capabilities import Check
-from meshhub.model.chain import Ending, Judge, Step
-from meshhub.model.options import Value
+from meshhub.model.chain import Judge
 from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations, Declared
+from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.entitlement import check_entitlement, check_installed
-from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.pipeline.purpose import CheckedRequest, Checks, End, Options, Purpose
 from meshhub.pipeline.steps import make_step
 
 MAX_QUANTITY_COUNT = 1_000_000
@@ -63,9 +60,7 @@ class QuotePurpose(Purpose):
     options = QuoteOptions
     uses_checks = True
 
-    def choose_checks(
-        self, declarations: Declarations, options: Mapping[str, Value], caller: Caller
-    ) -> tuple[Declared[Check], ...]:
+    def choose_checks(self, declarations: Declarations, options: Options, caller: Caller) -> Checks:
         """Return the check that estimates by the requested method.
 
         Raises:
@@ -80,13 +75,7 @@ class QuotePurpose(Purpose):
         check_installed(check)
         return (check,)
 
-    def make_ending(
-        self,
-        declarations: Declarations,
-        checked: CheckedRequest,
-        options: Mapping[str, Value],
-        caller: Caller,
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Run the check."""
         steps = tuple(make_step("check", check, "a quote was requested", options) for check in checked.checks)
         return steps, Judge(needs_estimate=True)

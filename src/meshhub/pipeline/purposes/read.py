@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from meshhub.model.capabilities import Writer
 from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations, Declared
+from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.program_scenes import SCENE_WRITER
+from meshhub.pipeline.purpose import Writers
 from meshhub.pipeline.purposes.convert import ConvertPurpose
 
 
@@ -14,7 +14,7 @@ class ReadPurpose(ConvertPurpose):
 
     expands_recipes = False
 
-    def choose_writers(self, declarations: Declarations, target: str, caller: Caller) -> tuple[Declared[Writer], None]:
+    def choose_writers(self, declarations: Declarations, target: str, caller: Caller) -> Writers:
         """Return the writer of scenes for the program."""
         return SCENE_WRITER, None
 

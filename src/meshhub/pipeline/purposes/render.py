@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from msgspec import structs
 
 from meshhub.errors import InvalidOption
 from meshhub.model.capabilities import Format, Reader
-from meshhub.model.chain import BUILT_IN, Ending, Render, Step
-from meshhub.model.options import Value, build_options
-from meshhub.model.plans import Caller
+from meshhub.model.chain import BUILT_IN, Render, Step
+from meshhub.model.options import build_options
 from meshhub.pipeline.declarations import Declarations, reference_of
-from meshhub.pipeline.purpose import CheckedRequest, Purpose
+from meshhub.pipeline.purpose import CheckedRequest, End, Options, Purpose
 from meshhub.pipeline.steps import choose_options
 from meshhub.toolkit.rendering.options import RenderOptions, parse_marks, parse_size, parse_views
 
@@ -40,16 +38,14 @@ class RenderPurpose(Purpose):
     # a picture does not show the feature table
     reads_features = False
 
-    def check_options(self, options: Mapping[str, Value]) -> None:
+    def check_options(self, options: Options) -> None:
         """Check the texts that have a form of their own."""
         picture = _build(options)
         parse_size(picture.size)
         parse_views(picture.view)
         parse_marks(picture.marks)
 
-    def adapt_reading(
-        self, declarations: Declarations, reader: Reader, options: Mapping[str, Value]
-    ) -> Mapping[str, Value]:
+    def adapt_reading(self, declarations: Declarations, reader: Reader, options: Options) -> Options:
         """Add the options that make the reader color faces by surface, if the picture shows surfaces."""
         if _build(options).color_by != "surface":
             return options
@@ -65,18 +61,12 @@ class RenderPurpose(Purpose):
             )
         return {**options, **reader.color_by_surface}
 
-    def make_ending(
-        self,
-        declarations: Declarations,
-        checked: CheckedRequest,
-        options: Mapping[str, Value],
-        caller: Caller,
-    ) -> tuple[tuple[Step, ...], Ending]:
+    def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Draw the picture."""
         return (structs.replace(_DRAW, options=choose_options(RenderOptions, options)),), Render()
 
 
-def _build(options: Mapping[str, Value]) -> RenderOptions:
+def _build(options: Options) -> RenderOptions:
     return cast(RenderOptions, build_options(RenderOptions, options))
 
 
