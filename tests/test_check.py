@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -160,6 +161,35 @@ def test_a_remedy_is_offered_only_if_it_helps(case: str) -> None:
     assert finding.options == ((name, "offset_mm") if is_offered else ("offset_mm",))
     advice = f"use '{name}', or scale the model, or use 'offset_mm'"
     assert finding.message == f"walls are thin; {advice if is_offered else advice.partition(', or ')[2]}"
+
+
+class SlowPlugin:
+    """A slow check of low models, with two findings that different remedies remove."""
+
+    __name__ = "slow"
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        return [Check(id="slow", label="Slow", description="Waits.", run=f"{__name__}:run_slow")]
+
+
+def run_slow(scene: Scene, options: object) -> Iterator[Finding]:
+    if np.ptp(scene.meshes[0].vertices[:, 2]) > 30:
+        end = time.thread_time() + 0.6
+        while time.thread_time() < end:
+            pass
+        return
+    for height in (40, 41):
+        yield Finding(
+            code="low", severity="warning", message="low", remedy={"target_height_mm": height}, places_found=1
+        )
+
+
+def test_no_trial_begins_that_may_take_longer_than_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meshhub.pipeline.remedies.MIN_TRIALS_S", 1.0)
+    with Registry([SlowPlugin()], entry_points=False) as registry:
+        findings = registry.check(box(), checks="slow").findings
+    assert [finding.remedy for finding in findings] == [{"target_height_mm": 40}, {}]
 
 
 def test_a_remedy_that_is_applied_already_is_not_repeated() -> None:

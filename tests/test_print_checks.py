@@ -690,6 +690,17 @@ def test_a_closed_surface_without_volume_is_a_sheet(
         assert after.estimate.volume_mm3 == pytest.approx(2500 * 0.9, rel=0.1)
 
 
+def test_a_rolled_sheet_has_no_finding_but_that_it_is_a_sheet(registry: Registry) -> None:
+    angle, height = (values.ravel() for values in np.meshgrid(np.linspace(0, 5.5, 25), np.linspace(0, 40, 3)))
+    corner = (np.arange(2)[:, None] * 25 + np.arange(24)).ravel()
+    a, b, c, d = corner, corner + 1, corner + 26, corner + 25
+    faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)]).astype(np.int32)
+    roll = Mesh(np.stack([20 * np.cos(angle), 20 * np.sin(angle), height], axis=1), faces)
+    verdict = registry.check(Scene(meshes=(roll,), parts=(Part(0),)))
+    assert [finding.code for finding in verdict.findings] == ["open_surface", "no_volume"]
+    assert verdict.findings[0].remedy == {"repair": True, "thicken_mm": 0.9}
+
+
 def test_a_solid_with_a_hole_is_not_a_sheet(registry: Registry) -> None:
     cup = scene(block(20, 20, 20) - block(16, 16, 20, at=(2, 2, 2))).meshes[0]
     # a cup without its bottom

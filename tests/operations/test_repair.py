@@ -767,12 +767,13 @@ def emboss(width: float) -> Mesh:
         *(bend(1, angle) for angle in (0.3, 1, 2, 3)),
         *(bend(4, angle) for angle in (0.3, 1, 1.5)),
         bend(1, 3, columns=4),
+        *(bend(height, angle) for height in (1, 8) for angle in (4.5, 6)),
         *(bent_sheet(wall) for wall in (0.1, 0.4, 1)),
         *(cushion(height) for height in (0.05, 0.3)),
         *(emboss(width) for width in (0.3, 0.45)),
     ],
 )
-def test_labels_bent_sheets_cushions_and_reliefs_stay_open(mesh: Mesh) -> None:
+def test_labels_rolls_bent_sheets_cushions_and_reliefs_stay_open(mesh: Mesh) -> None:
     result, remarks = repair_scene(mesh)
     assert list_codes(remarks) == ["open_surface"]
     assert result.meshes[0] is mesh

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from manifold3d import Manifold
 from test_reduce_colors import draw_halves, measure_areas, project_texture
 
 from meshhub import Registry
@@ -18,6 +19,7 @@ from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
 from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, scene_of, sphere, volume
+from solids import mesh_of
 
 pytestmark = pytest.mark.once
 
@@ -58,7 +60,7 @@ def test_a_double_shell_becomes_solid(direction: int) -> None:
 
 
 def test_floating_shells_disappear_and_attached_ones_stay() -> None:
-    floating = [place(SMALL, (25, y, 0)) for y in range(-20, 21, 2)]
+    floating = [place(SMALL, (25, y, 0), 1 + y / 100) for y in range(-20, 21, 2)]
     attached, large = place(SMALL, (0, 0, 20)), place(BALL, (50, 0, 0), 0.2)
     result, figures = make_solid(join(BALL, attached, large, *floating))
     assert figures["floating_shells_removed"] == len(floating) == 21
@@ -83,6 +85,22 @@ def test_pins_beside_a_plate_are_parts_of_a_kit(turn: bool) -> None:
     assert removed[0].values["count"] == 2
     assert removed[0].values["size"] == pytest.approx(3**0.5, rel=0.05)
     assert "at (40, 30, 9)" in removed[0].message
+
+
+def test_equal_pins_above_a_plate_are_parts_of_a_kit() -> None:
+    pins = [place(brick(1, 1, 3), (10 + 3 * number, 0, 20)) for number in range(4)]
+    mesh = join(brick(120, 80, 4), *pins)
+    result, figures = make_solid(mesh)
+    assert result.meshes[0] is mesh
+    assert figures["floating_shells_removed"] == 0
+
+
+def test_a_pocket_behind_a_narrow_slot_is_not_filled() -> None:
+    pocket = Manifold.cube((10, 6, 3)).translate((15, 15, 8)) + Manifold.cube((6, 0.5, 20)).translate((17, 18, 9))
+    mesh = mesh_of(Manifold.cube((40, 36, 20)) - pocket)
+    result, figures = make_solid(mesh)
+    assert result.meshes[0] is mesh
+    assert figures["inner_faces_removed"] == 0
 
 
 def test_many_equal_shells_stay() -> None:

@@ -63,13 +63,19 @@ class _Trials:
         self._scene = scene
         self._operations = operations
         self._deadline = time.thread_time() + seconds
+        self._longest = 0.0
         self._scenes: dict[str, Scene] = {}
         self._findings: dict[tuple[str, str], list[Finding]] = {}
 
     def help(self, finding: Finding, findings: Sequence[Finding]) -> bool:
-        """Return whether the remedy of a finding was tried, and the finding shrank without a new error."""
+        """Return whether the remedy of a finding was tried, and the finding shrank without a new error.
+
+        A trial begins only if there is time for one as long as the longest so far.
+        """
         steps = self._choose_steps(finding.remedy)
-        if not steps:
+        begin = time.thread_time()
+        # progress is not reported within a call of a library, so that a trial may end long after the deadline
+        if not steps or begin + self._longest > self._deadline:
             return False
         try:
             with progress.reporting(self._stop_late):
@@ -78,6 +84,8 @@ class _Trials:
             if isinstance(error, EngineError):
                 raise
             return False
+        finally:
+            self._longest = max(self._longest, time.thread_time() - begin)
         known = {other.code for other in findings if other.check == finding.check and other.severity == "error"}
         if any(other.severity == "error" and other.code not in known for other in after):
             return False

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64, Int32, Mesh
-from meshhub.toolkit.geometry import IntIndex, face_normals, welded
-from meshhub.toolkit.topology import edges, shells
+from meshhub.toolkit.geometry import IntIndex, face_normals, unit_vectors, welded
+from meshhub.toolkit.topology import Index, components, edges, half_edges, shells
 
 MIN_OPENING_RATIO = 0.5
 """Area of the opening per area of a shell from which it is a sheet; half a ball has half."""
@@ -21,6 +21,27 @@ MIN_SHARE = 0.5
 MIN_VOLUME_RATIO = 1e-5
 """Volume per area and diagonal, and distance from a plane per size, up to which a closed shell is flat; 0.5 µm of
 50 mm, more than repair moves points apart."""
+
+MAX_ROLL_SPREAD = 0.02
+"""Distance of the unit normals of a roll from a common plane: those of cylinders and cones are in one."""
+
+MIN_ROLL_BEND = 0.1
+"""Spread of these normals in the plane, from which a shell is bent and not flat."""
+
+MIN_RIM_DEPTH_RATIO = 0.05
+"""Spread of a rim across its plane per spread along it, from which no flat face closes its opening."""
+
+MAX_SHARP_COSINE = 0.64
+"""Cosine of the angle between the normals at an edge of a box, from 50° on; a coarse label bends by less."""
+
+MAX_SHARP_RATIO = 0.02
+"""Length of sharp edges per length of the rim of a roll: a channel of sheet metal without bends has two."""
+
+MAX_SEAM_RATIO = 1e-4
+"""Distance of two edges of a border per size, up to which they are a seam that repair welds."""
+
+SEAM_DIRECTION = np.array([0.48, 0.6, 0.64])
+"""Direction along which edges are sorted to find those at one place; edges are rarely perpendicular to it."""
 
 
 class Shells(NamedTuple):
@@ -109,9 +130,62 @@ def is_sheet(mesh: Mesh) -> bool:
     A closed shell is a sheet if its sides coincide. The faces of a closed shell add up to a vector area of zero, so
     that of an open shell is the one of its opening.
     """
-    _, normals, label, is_open, is_flat, _ = find_shells(mesh)
+    chosen, normals, label, is_open, is_flat, _ = find_shells(mesh)
     count = len(is_open)
     area = np.bincount(label, np.linalg.norm(normals, axis=1), count)
     opening = np.linalg.norm([np.bincount(label, normals[:, axis], count) for axis in range(3)], axis=0)
     is_sheet = is_flat | is_open & (opening > MIN_OPENING_RATIO * area)
+    if is_open.any():
+        points, faces = welded(mesh)
+        is_sheet |= find_rolls(points, faces[chosen], label, count)
     return bool(area[is_sheet].sum() > MIN_SHARE * area.sum())
+
+
+def find_rolls(points: Float64, faces: Int32, label: Index, count: int) -> NDArray[np.bool_]:
+    """Return the shells (s,) that are bent around an axis without edges, with a single border that is not flat.
+
+    Such a shell is a rolled strip, a spiral or a paper cone, however small its opening is. A tube has two borders.
+
+    Args:
+        points: (n, 3) positions, in any length unit.
+        faces: (m, 3) welded points, without faces that collapse to an edge.
+        label: (m,) shell of each face.
+        count: Number of shells.
+    """
+    mesh_edges = edges(faces)
+    begin, end = half_edges(faces)
+    border = mesh_edges.border()
+    shell = label[border // 3]
+    _, loop = components(len(points), begin[border], end[border])
+    loops = np.unique(np.stack([shell, loop[begin[border]]]), axis=1)[0]
+    is_roll: NDArray[np.bool_] = np.bincount(loops, minlength=count) == 1
+    if not is_roll.any():
+        return is_roll
+    normals = face_normals(points, faces)
+    units = unit_vectors(normals)
+    spread = _measure_spread(units, np.linalg.norm(normals, axis=1), label, count)
+    is_roll &= (spread[:, 0] <= MAX_ROLL_SPREAD) & (spread[:, 2] >= MIN_ROLL_BEND)
+    rims = _measure_spread(points[begin[border]], np.ones(len(border)), shell, count)
+    is_roll &= rims[:, 0] > MIN_RIM_DEPTH_RATIO * rims[:, 2]
+    half, other = mesh_edges.pairs()
+    lengths = np.linalg.norm(points[end] - points[begin], axis=1)
+    is_sharp = np.einsum("ij,ij->i", units[half // 3], units[other // 3]) < MAX_SHARP_COSINE
+    sharp = np.bincount(label[half // 3], lengths[half] * is_sharp, count)
+    is_roll &= sharp <= MAX_SHARP_RATIO * np.bincount(shell, lengths[border], count)
+    # the seam of a tube whose points differ by rounding is not an opening
+    middles = (points[begin[border]] + points[end[border]]) / 2
+    order = np.argsort(middles @ SEAM_DIRECTION)
+    near = np.linalg.norm(np.diff(middles[order], axis=0), axis=1) <= MAX_SEAM_RATIO * np.ptp(points, axis=0).max()
+    is_roll[shell[order[1:][near]]] = False
+    return is_roll
+
+
+def _measure_spread(values: Float64, weights: Float64, label: Index, count: int) -> Float64:
+    """Return the standard deviations (s, 3) of vectors (n, 3) along their main axes in each group, ascending."""
+    total = np.maximum(np.bincount(label, weights, count), np.finfo(np.float64).tiny)
+    mean = np.stack([np.bincount(label, weights * axis, count) for axis in values.T], axis=1) / total[:, None]
+    moved = values - mean[label]
+    products = np.einsum("ki,kj->kij", moved, moved).reshape(-1, 9)
+    matrix = np.stack([np.bincount(label, weights * product, count) for product in products.T], axis=1)
+    spread: Float64 = np.sqrt(np.maximum(np.linalg.eigvalsh((matrix / total[:, None]).reshape(-1, 3, 3)), 0))
+    return spread

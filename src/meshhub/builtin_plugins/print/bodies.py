@@ -14,9 +14,11 @@ from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
+from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.orientation import oriented as oriented
 from meshhub.toolkit.orientation import topology_of as topology_of
 from meshhub.toolkit.scene_topology import SceneTopology
+from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
 
 MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
@@ -53,6 +55,19 @@ class CommonSolid(NamedTuple):
     pair: tuple[int, int]
     place: Place
     is_nested: bool
+
+
+@OncePerScene
+def sheets_of(scene: Scene) -> frozenset[int]:
+    """Return the meshes of a scene that are sheets."""
+    topology = topology_of(scene)
+    shells = topology.shells
+    areas = np.linalg.norm(topology.normals[~topology.joined.collapsed], axis=1) / 2
+    area = np.bincount(shells.label, areas, len(shells.owner))
+    size = float(np.abs(topology.joined.vertices).max(initial=0.0)) * 4
+    # others have only closed shells with a volume
+    is_doubtful = ~shells.closed | (np.abs(shells.volume) <= MIN_VOLUME_RATIO * area * size)
+    return frozenset(mesh for mesh in np.unique(shells.owner[is_doubtful]).tolist() if is_sheet(scene.meshes[mesh]))
 
 
 def list_bodies(scene: Scene, topology: SceneTopology) -> Bodies:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import oriented, topology_of
+from meshhub.builtin_plugins.print.bodies import oriented, sheets_of, topology_of
 from meshhub.builtin_plugins.print.deposits import Shells, Spacing, fill_shells, line_spacing
 from meshhub.builtin_plugins.print.layering import hanging_of, layers_of
 from meshhub.model.estimate import Estimate, PartEstimate
@@ -22,7 +22,6 @@ from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_defects import find_defects
-from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.support_material import Skin, stand_below, stand_everywhere
 from meshhub.toolkit.union_volume import measure_union
 
@@ -120,7 +119,7 @@ def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
         message="the model encloses no volume, because it is flat, open or inside out, so its weight and price cannot "
         "be estimated; use {repair}, or give a sheet a thickness with {thicken_mm}",
         options=("repair", "thicken_mm"),
-        remedy={"repair": True, **options.sheet_remedy} if any(map(is_sheet, scene.meshes)) else {"repair": True},
+        remedy={"repair": True, **options.sheet_remedy} if sheets_of(scene) else {"repair": True},
     )
 
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import topology_of
+from meshhub.builtin_plugins.print.bodies import sheets_of, topology_of
 from meshhub.builtin_plugins.print.places import place_box
 from meshhub.model.notes import did
 from meshhub.model.report import DefectKind
@@ -18,7 +16,6 @@ from meshhub.model.verdict import MAX_PLACES, Finding, Place, Severity
 from meshhub.toolkit.geometry import bounds_of_parts
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import SceneTopology
-from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
 from meshhub.toolkit.touching_edges import find_touching_edges
 
 
@@ -72,7 +69,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     """
     topology = topology_of(scene)
     shells = topology.shells
-    sheets = {index for index in _list_doubtful_meshes(topology) if is_sheet(scene.meshes[index])}
+    sheets = sheets_of(scene)
     flat = [number for number, part in enumerate(scene.parts) if part.mesh in sheets]
     others = [number for number, part in enumerate(scene.parts) if part.mesh not in sheets]
     defects = find_defects(replace(scene, parts=tuple(scene.parts[number] for number in others)), topology)
@@ -94,17 +91,6 @@ def _is_small(defect: Defect) -> bool:
 def _are_seams(topology: SceneTopology) -> bool:
     """Return whether only solids meet at each non-manifold edge."""
     return bool(find_touching_edges(topology.faces, topology.edges)[topology.edges.size > 2].all())
-
-
-def _list_doubtful_meshes(topology: SceneTopology) -> list[int]:
-    """Return the meshes that may be sheets: those with open shells, or with closed ones without volume."""
-    shells = topology.shells
-    areas = np.linalg.norm(topology.normals[~topology.joined.collapsed], axis=1) / 2
-    area = np.bincount(shells.label, areas, len(shells.owner))
-    size = float(np.abs(topology.joined.vertices).max(initial=0.0)) * 4
-    is_doubtful = ~shells.closed | (np.abs(shells.volume) <= MIN_VOLUME_RATIO * area * size)
-    result: list[int] = np.unique(shells.owner[is_doubtful]).tolist()
-    return result
 
 
 def _describe_sheets(scene: Scene, parts: list[int], options: PrintOptions) -> Finding:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, topology_of
+from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, sheets_of, topology_of
 from meshhub.builtin_plugins.print.places import list_places
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import IntIndex, weld
-from meshhub.toolkit.poses import center_of_mass, choose_side, find_sides
+from meshhub.toolkit.poses import center_of_mass, choose_side
 from meshhub.toolkit.topology import components
 
 MIN_CONTACT_MM2 = 20.0
@@ -46,7 +46,8 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     bodies = list_bodies(scene, topology_of(scene))
     if len(bodies.corners) == 0:
         return
-    groups = _measure_groups(bodies, np.arange(len(bodies.parts)), options.layer_mm, skip_small=len(bodies.parts) > 1)
+    label: IntIndex = np.arange(len(bodies.parts))
+    groups = _measure_groups(bodies, label, options.layer_mm, skip_small=len(bodies.parts) > 1)
     is_doubtful = groups.is_raised | groups.tips | groups.is_small
     if len(bodies.parts) > 1 and is_doubtful.any():
         first, second = find_contacts(bodies, is_doubtful, MAX_CONTACT_MM)
@@ -54,9 +55,12 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         groups = _measure_groups(bodies, label, options.layer_mm)
     on_bed = ~groups.is_raised
     did(contact_mm2=float(groups.contact[on_bed].sum()), height_mm=float(np.ptp(bodies.corners[:, :, 2])))
-    tipping, small = _keep_solid(bodies, groups, groups.tips), _keep_solid(bodies, groups, groups.is_small)
+    # other findings report sheets, which do not stand
+    sheets = [number for number, part in enumerate(scene.parts) if part.mesh in sheets_of(scene)]
+    is_solid = np.bincount(label[~np.isin(bodies.parts, sheets)], minlength=len(groups.contact)) > 0
+    tipping, small = np.flatnonzero(groups.tips & is_solid), np.flatnonzero(groups.is_small & is_solid)
     is_one = len(groups.contact) == 1
-    if tipping:
+    if len(tipping):
         subject = "the center of mass is"
         if not is_one:
             subject = format_count(len(tipping), "body has its center of mass", "bodies have their center of mass")
@@ -67,13 +71,13 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
             message=f"{subject} not above what touches the bed, so that {model} may tip over; use "
             f"{'{lay_flat}, or use ' if is_one else ''}a brim in the slicer",
             options=("lay_flat",) if is_one else (),
-            places=list_places(groups.center[list(tipping)], groups.contact[list(tipping)]),
+            places=list_places(groups.center[tipping], groups.contact[tipping]),
             places_found=len(tipping),
             remedy={"lay_flat": True} if is_one else {},
         )
-    if small:
+    if len(small):
         needed = groups.needed_contact
-        order = sorted(small, key=lambda group: groups.contact[group] / needed[group])
+        order = small[np.argsort(groups.contact[small] / needed[small], kind="stable")]
         worst = order[0]
         subject = "" if is_one else format_count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
         can_turn = is_one and _can_turn(bodies, groups)
@@ -159,16 +163,6 @@ def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float, skip_small
         foot = corners[own[ends[number] : ends[number + 1]], :, :2].reshape(-1, 2)
         result.tips[number] = not _is_above(foot, center[number, :2])
     return result
-
-
-def _keep_solid(bodies: Bodies, groups: _Groups, chosen: NDArray[np.bool_]) -> list[int]:
-    """Return the chosen groups (g,) but flat sheets, which do not stand; other findings report them."""
-    found = []
-    for group in np.flatnonzero(chosen).tolist():
-        points = bodies.corners[groups.of_face == group].reshape(-1, 3)
-        if find_sides(points[weld(points)[0]], groups.center[group]) is not None:
-            found.append(group)
-    return found
 
 
 def _can_turn(bodies: Bodies, groups: _Groups) -> bool:

@@ -14,6 +14,7 @@ from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.model.scene import Float64
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import face_normals, unit_vectors
+from meshhub.toolkit.sheets import MAX_SHARP_COSINE, find_rolls
 
 MIN_SHEET_RATIO = 0.8
 """Area of the patches per area of the shell; a shell with larger patches may enclose nothing."""
@@ -53,9 +54,6 @@ MIN_FILLING_RATIO = 0.85
 
 MAX_PLANES = 3
 """Planes of the missing faces of a body: a tray without its top and two of its walls."""
-
-MAX_SHARP_COSINE = 0.64
-"""Cosine of the angle between the normals at an edge of a box, from 50° on; a coarse label bends by less."""
 
 MIN_SHARP_RATIO = 0.6
 """Length of sharp edges per length of the rim; 0.7 for a tray without top and wall, at most 0.5 for a bent sheet."""
@@ -129,7 +127,7 @@ def find_sheets(surface: WeldedMesh, loops: Loops, patches: Patches) -> NDArray[
     """Return which shells stay open because they are sheets: their patches are large, and they are no body with a hole.
 
     A shell may enclose nothing if its patches are as large as the shell itself. So may a height field over a free rim;
-    its patches are smaller than the shell, because its slopes are steep.
+    its patches are smaller than the shell, because its slopes are steep. The same applies to a rolled strip.
     """
     # a thin tray without top and wall has a rim that is nearly flat, but not as that of a scan
     views = [Shells(surface, loops, patches, flatness) for flatness in (FLATNESS_RATIO, MAX_UNEVENNESS_RATIO)]
@@ -143,6 +141,7 @@ def find_sheets(surface: WeldedMesh, loops: Loops, patches: Patches) -> NDArray[
         is_sheet[shell] = (is_large or _is_height_field(shells, shell)) and not any(
             _is_body(view, shell) for view in views
         )
+    is_sheet |= find_rolls(surface.points, surface.faces, surface.shell, count)
     if own_area[is_sheet].sum() <= MIN_SHEET_MAJORITY_RATIO * own_area.sum():
         is_sheet[:] = False
     return is_sheet

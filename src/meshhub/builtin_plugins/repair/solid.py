@@ -34,6 +34,16 @@ MAX_BED_GAP_RATIO = 0.01
 MAX_CAP_RATIO = 0.05
 """Area of the faces that close pin-holes per area of the outer wall; larger openings are not pin-holes."""
 
+MIN_VOID_RATIO = 0.1
+"""Volume of the voids per volume of the part, from which a second wall is around them. Slots, nut traps and the mouth
+of an animal, which narrow openings lead to, have 0.7 to 5 %."""
+
+MIN_SERIES_COUNT = 3
+"""Equal shells that are parts of a kit; crumbs differ from each other."""
+
+MAX_SERIES_DIFFERENCE = 1e-3
+"""Relative difference of the volumes of equal shells, which have as many faces."""
+
 
 def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> Mesh:
     """Remove the walls that pin-holes join to the surface, and close the pin-holes.
@@ -44,7 +54,7 @@ def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: s
         tally: Counts the removed faces.
         name: Name of the part in notes.
     Returns:
-        The mesh itself if it has no such walls, or if the outer wall alone would not be valid.
+        The mesh itself if it has no such walls, or if the outer wall alone would not be valid or hardly larger.
     """
     surface = weld_mesh(mesh)[0]
     before = check_as_file(surface.points, surface.faces)
@@ -61,6 +71,8 @@ def remove_inner_walls(mesh: Mesh, farthest: float, tally: Counter[str], name: s
         problem = "the outer wall alone would not be closed"
     elif areas[new].sum() > MAX_CAP_RATIO * areas.sum():
         problem = "openings wider than pin-holes lead to them"
+    elif result.check.volume < (1 + MIN_VOID_RATIO) * before.volume:
+        return mesh
     else:
         tally["inner_faces_removed"] += int(is_inner.sum())
         return to_mesh(divide_new_faces(result.surface, mesh), mesh)
@@ -151,7 +163,7 @@ def _find_floating_shells(
 ) -> NDArray[np.bool_]:
     """Return a mask (s,) of the small shells without a corner inside a large one; never all shells.
 
-    Closed shells that stand on the bed are parts of a kit, such as pins beside a plate.
+    Closed shells that stand on the bed, or of which there are several equal ones, are parts of a kit, such as pins.
     """
     shells = group_by_shell(surface.points, surface.faces, surface.shell, surface.shell_count)
     diagonal = np.linalg.norm(shells.high - shells.low, axis=1)
@@ -160,10 +172,22 @@ def _find_floating_shells(
     height = surface.points @ (up / np.linalg.norm(up))
     lowest = np.full(surface.shell_count, np.inf)
     np.minimum.at(lowest, np.repeat(surface.shell, 3), height[surface.faces.ravel()])
-    is_floating = is_small & ~(is_closed & (lowest <= lowest.min() + MAX_BED_GAP_RATIO * diagonal))
+    stands = lowest <= lowest.min() + MAX_BED_GAP_RATIO * diagonal
+    is_floating = is_small & ~(is_closed & (stands | _find_series(surface, volume)))
     for outer in np.flatnonzero(~is_small & is_closed).tolist():
         is_near = (shells.low < shells.high[outer]).all(axis=1) & (shells.high > shells.low[outer]).all(axis=1)
         for shell in np.flatnonzero(is_floating & is_near).tolist():
             corners = shells.corner[shells.begin[shell] : shells.begin[shell + 1]].reshape(-1, 3)
             is_floating[shell] = not shells.contains(outer, corners).any()
     return np.zeros_like(is_floating) if is_floating.all() else is_floating
+
+
+def _find_series(surface: WeldedMesh, volume: Float64) -> NDArray[np.bool_]:
+    """Return a mask (s,) of the shells of which there are several with as many faces and the same volume."""
+    faces = np.bincount(surface.shell, minlength=surface.shell_count)
+    order = np.lexsort((volume, faces))
+    step = np.diff(volume[order]) > MAX_SERIES_DIFFERENCE * volume[order[1:]]
+    series = np.cumsum(np.concatenate([[False], step | (np.diff(faces[order]) > 0)]))
+    result = np.zeros(surface.shell_count, np.bool_)
+    result[order] = np.bincount(series)[series] >= MIN_SERIES_COUNT
+    return result
