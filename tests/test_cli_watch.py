@@ -22,7 +22,7 @@ from meshhub import Registry
 from meshhub.cli import watch as watch_module
 from meshhub.cli.batch import Batch, Conversion
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.watch import _SETTLE_S, _Arrivals, _Watch
+from meshhub.cli.watch import _SETTLE_S, Arrivals, _Watch
 from signals import reset_interrupts
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl
 from waiting import MAX_WAIT_S, wait_until
@@ -35,7 +35,7 @@ pytestmark = [
 
 PROGRAM = """
 from meshhub.cli import watch
-watch._POLL_S, watch._SETTLE_S = 0.05, 0.3
+watch.POLL_S, watch._SETTLE_S = 0.05, 0.3
 from meshhub.__main__ import main
 main()
 """
@@ -108,7 +108,7 @@ def test_a_file_is_converted_once_it_is_complete(tmp_path: Path, monkeypatch: py
     now = 0.0
     monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: now))
     path = tmp_path / "a.stl"
-    arrivals = _Arrivals(tmp_path, frozenset({".stl"}), tmp_path / "out")
+    arrivals = Arrivals(tmp_path, frozenset({".stl"}), tmp_path / "out")
     with path.open("wb", buffering=0) as upload:
         for _ in range(3):
             upload.write(b"solid")

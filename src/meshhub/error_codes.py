@@ -62,6 +62,12 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         None,
         "A page of another origin sent the request to a service on its visitor's machine; see `cors_origins`.",
     ),
+    "app_token_required": ErrorCode(
+        403,
+        None,
+        "The request to `meshhub app` lacks the token of its page; open the page with `meshhub app`.",
+        is_rare=True,
+    ),
     "plan_required": ErrorCode(
         403, 2, "The plan does not include this function, such as the list of jobs.", is_rare=True
     ),
@@ -78,6 +84,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "idempotency_conflict": ErrorCode(
         409, 2, "A different request was sent with the same `Idempotency-Key`.", is_rare=True
+    ),
+    "save_failed": ErrorCode(
+        409, None, "`meshhub app` cannot write the result into the folder of its input.", is_rare=True
     ),
     "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted.", is_rare=True),
     "file_too_large": ErrorCode(

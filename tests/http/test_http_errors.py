@@ -113,6 +113,8 @@ ROWS: dict[str, Callable[[Running], httpx.Response]] = {
 ELSEWHERE = {
     "request_refused": "a review's own code is tested here",
     "invalid_solid": "the STEP writer's own tests need an invalid solid",
+    "app_token_required": "test_http_app",
+    "save_failed": "test_http_app",
     "plan_required": "test_http_jobs",
     "job_not_found": "test_http_jobs",
     "job_not_finished": "test_http_jobs",

@@ -20,6 +20,7 @@ import uvicorn
 
 import service_plugins
 from meshhub.engine.contract import Engine
+from meshhub.http.local_app import LocalApp
 from meshhub.http.responses import page_files
 from meshhub.http.server.app import create_app
 from meshhub.http.server.connections import Peers
@@ -116,14 +117,18 @@ def serving(
     plugins: tuple[object, ...] = (),
     hooks: Hooks | None = None,
     keys: KeyStore | None = None,
+    local_app: LocalApp | None = None,
 ) -> Iterator[Running]:
-    """Run a server in a thread and stop it as a signal does; with `hooks`, it also loads installed plug-ins."""
+    """Run a server in a thread and stop it as a signal does.
+
+    With `hooks`, it also loads installed plug-ins; with `local_app`, it is that of `meshhub app`.
+    """
     (temporary / "work").mkdir(exist_ok=True)
     folders = {"temporary_folder": str(temporary / "work"), "jobs_folder": str(temporary / "jobs")}
     all_settings = Settings(**{"plan_limits": GENEROUS, **folders, **settings})
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
-    app = create_app(all_settings, registry, keys)
+    app = create_app(all_settings, registry, keys, local_app=local_app)
     peers = Peers(all_settings.connections_per_address, app.state.service.trusted)
     server = Server(create_config(app, peers), app.state.service)
     with open_listeners("127.0.0.1", 0, None) as listeners:

@@ -17,6 +17,7 @@ from meshhub.cli.signals import INTERRUPTED, SIGNALED, Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {
+    "app": ("meshhub.cli.app:app", "Open the page on this machine, with models in it."),
     "check": ("meshhub.cli.check:check", "Check whether models print, and say what to do."),
     "completion": ("meshhub.cli.completion:completion", "Print a script that completes commands, options and values."),
     "config": ("meshhub.cli.config:config", "Show the settings of the service and the limits of plans."),
@@ -123,6 +124,7 @@ def root(ctx: click.Context) -> None:
     """Convert, repair and print-prepare 3D model files.
 
     \b
+    meshhub app bracket.stl
     meshhub bracket.stl bracket.3mf
     meshhub convert bracket.stl bracket.3mf --repair --target-height-mm 40
     meshhub convert parts/*.stl --to 3mf --output-dir out/

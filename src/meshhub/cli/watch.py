@@ -27,7 +27,7 @@ from meshhub.errors import printable
 from meshhub.model.chain import Request
 from meshhub.registry import Registry
 
-_POLL_S = 1.0
+POLL_S = 1.0
 """Seconds between two listings of the folder. It is polled because network file systems do not report changes."""
 
 _SETTLE_S = 3.0
@@ -70,15 +70,21 @@ class _File(Struct):
     """Whether a conversion runs or waits."""
 
 
-class _Arrivals:
+class Arrivals:
     """Files of a folder that are complete and not yet converted."""
 
-    def __init__(self, folder: Path, extensions: frozenset[str], output_dir: Path) -> None:
+    def __init__(self, folder: Path, extensions: frozenset[str], output_dir: Path | None = None) -> None:
         self._folder = folder
         self._extensions = extensions
         self._output_dir = output_dir
         self._is_available = True
         self.files: dict[Path, _File] = {}
+
+    def skip_present(self) -> None:
+        """Treat the files that are in the folder now as converted."""
+        now = time.monotonic()
+        versions = [(path, _Version.of(path)) for path in self._list_paths() or ()]
+        self.files = {path: _File(version, now, version) for path, version in versions if version is not None}
 
     def poll(self) -> Iterator[Path]:
         """Yield the files that have not changed for a while; each version of a file once."""
@@ -121,7 +127,7 @@ class _Watch:
         self._folder = folder
         self._batch = batch
         self._again = structs.replace(batch, flags=structs.replace(flags, force=True, skip_existing=False))
-        self._arrivals = _Arrivals(folder, readable_extensions(registry), output_dir)
+        self._arrivals = Arrivals(folder, readable_extensions(registry), output_dir)
         target = find_format(registry, batch.to)
         self._names = OutputNames(output_dir, target, flags.name, keeps_existing=flags.skip_existing)
         self.counts: Counter[str] = Counter()
@@ -200,7 +206,7 @@ def _run(watch: _Watch, pool: ThreadPoolExecutor) -> None:
     while True:
         started = time.monotonic()
         pending.update(watch.submit(pool))
-        while (remaining := started + _POLL_S - time.monotonic()) > 0:
+        while (remaining := started + POLL_S - time.monotonic()) > 0:
             if not pending:
                 time.sleep(remaining)
                 break

@@ -18,8 +18,9 @@ if _missing:
         name=_missing[0],
     )
 
+from meshhub.http.local_app import LocalApp  # noqa: E402
 from meshhub.http.server.app import create_app  # noqa: E402
-from meshhub.http.server.serving import serve  # noqa: E402
+from meshhub.http.server.serving import serve, serve_app  # noqa: E402
 from meshhub.service.settings import Settings  # noqa: E402
 
-__all__ = ["Settings", "create_app", "serve"]
+__all__ = ["LocalApp", "Settings", "create_app", "serve", "serve_app"]

@@ -17,6 +17,7 @@ from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.result_cache import ResultCache
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.jobs.service import Jobs
+from meshhub.http.local_app import LocalApp
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses.page_files import PageFile
 from meshhub.model.plans import Plan
@@ -32,7 +33,8 @@ AnyRequest = Request[Any, Any, Any]
 class ServiceState:
     """Components of a running service; `plans` have the limits of the settings.
 
-    `form_paths` has the paths of the endpoints with each main field, for messages.
+    `form_paths` has the paths of the endpoints with each main field, for messages. `local_app` is the state of `meshhub
+    app`; None for a service.
     """
 
     settings: Settings
@@ -54,6 +56,7 @@ class ServiceState:
     schema_document: bytes
     schema_page: bytes
     page_files: Mapping[str, PageFile]
+    local_app: LocalApp | None
 
 
 def state_of(connection: Any) -> ServiceState:

@@ -17,6 +17,7 @@ from meshhub.http.admission.addresses import Counted, count_networks
 from meshhub.http.admission.rates import RateState
 from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
+from meshhub.http.local_app import OWNER, TOKEN_HEADER
 from meshhub.http.state import ServiceState, state_of
 from meshhub.model.plans import Caller, Plan
 from meshhub.service.keys import KeyRecord, Publishable, id_of
@@ -45,6 +46,11 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
         return
     state = state_of(connection)
     context = context_of(connection.scope)
+    if state.local_app is not None:
+        state.local_app.check_token(connection.headers.get(TOKEN_HEADER, ""))
+        context.identity, context.caller = OWNER.id, OWNER
+        CALLER.set(context.identity)
+        return
     keys, origin = connection.headers.getall(KEY_HEADER, []), connection.headers.get("origin", "")
     counted = [Counted(f"ip:{identity}", factor) for identity, factor in count_networks(context.address)]
     if not keys:

@@ -22,7 +22,7 @@ from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.result_cache import measure_cache, open_cache
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.page_assets import PAGE, load_assets
-from meshhub.http.endpoints import ENDPOINTS
+from meshhub.http.endpoints import ENDPOINTS, local
 from meshhub.http.endpoints.access import check_access
 from meshhub.http.endpoints.page import page_handler
 from meshhub.http.errors import answer_error
@@ -34,6 +34,7 @@ from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.service import Jobs
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
+from meshhub.http.local_app import OWNER, LocalApp
 from meshhub.http.metrics import Metrics
 from meshhub.http.openapi import document, list_form_paths
 from meshhub.http.responses import page_files
@@ -80,6 +81,7 @@ def create_app(
     registry: Registry | None = None,
     keys: KeyStore | None = None,
     engine: Engine | None = None,
+    local_app: LocalApp | None = None,
 ) -> MeshhubApp:
     """Create the service as an ASGI application. Run it in one process, because it keeps limits and the queue in
     memory.
@@ -90,6 +92,7 @@ def create_app(
             converts on its own engine, and has its own limits (default: none).
         keys: Default: the store that the settings name.
         engine: Engine of the default registry. Default: a process for every conversion.
+        local_app: State of `meshhub app`, whose token every request needs. Default: a service for callers with plans.
     Returns:
         Application; its shutdown closes the components that this function creates.
     Raises:
@@ -104,7 +107,7 @@ def create_app(
         hooks=create_hooks(),
         disabled=settings.disabled_plugins,
     )
-    state = _create_state(settings, registry, keys)
+    state = _create_state(settings, registry, keys, local_app)
 
     async def close() -> None:
         state.resources.stop()
@@ -123,7 +126,11 @@ def create_app(
             state.cache.start(state.resources.threads)
 
     app = MeshhubApp(
-        route_handlers=[*(endpoint.handler for endpoint in ENDPOINTS), page_handler(state.page_files)],
+        route_handlers=[
+            *(endpoint.handler for endpoint in ENDPOINTS),
+            *(local.HANDLERS if local_app is not None else ()),
+            page_handler(state.page_files),
+        ],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         on_startup=[state.jobs.resume, start_cache],
@@ -137,11 +144,15 @@ def create_app(
     return app
 
 
-def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None) -> ServiceState:
+def _create_state(
+    settings: Settings, registry: Registry, keys: KeyStore | None, local_app: LocalApp | None
+) -> ServiceState:
     folder = settings.inventories_folder
     if folder is not None and not Path(folder).is_dir():
         raise InvalidSettings(f"inventories_folder: {folder!r} is not a folder")
     plans = settings.in_force(registry.plans)
+    if local_app is not None:
+        plans[OWNER.plan.id] = OWNER.plan
     try:
         keys = keys or KeyStore(settings.database_url)
     except ValueError as error:
@@ -178,6 +189,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
             **load_assets(),
             **(_load_page(settings) if settings.page == "on" else {}),
         },
+        local_app=local_app,
     )
 
 

@@ -1,4 +1,4 @@
-"""`serve()`: run the service under uvicorn in this process until SIGINT or SIGTERM."""
+"""`serve()` and `serve_app()`: run the service, or `meshhub app`, under uvicorn in this process until a signal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
 from meshhub.engine import logs
 from meshhub.errors import InvalidSettings, KeyStoreUnavailable, ServerBusy
+from meshhub.http.local_app import LocalApp
 from meshhub.http.server.app import create_app, create_engine
 from meshhub.http.server.connections import Connection, Peers
 from meshhub.http.server.listeners import describe, open_listeners
@@ -42,6 +45,16 @@ _POLL_INTERVAL_S = 0.05
 _KEEP_ALIVE_S = 15
 """Seconds that an idle connection stays open."""
 
+_LOOPBACK = "127.0.0.1"
+
+_APP_SHUTDOWN_S = 1.0
+"""Seconds that running requests of the app have: nobody waits for them after its last tab was closed."""
+
+_MACHINE_SETTINGS = (
+    "workers", "conversion_memory_bytes", "temporary_folder", "keep_free_bytes", "disabled_plugins", "rates_file",
+)  # fmt: skip
+"""Settings that also apply to the app; the others are for callers of a service."""
+
 
 def serve(
     host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None, *, unix_socket: str | None = None
@@ -58,25 +71,64 @@ def serve(
         InvalidSettings: A setting has an invalid value.
         OSError: The address is not available.
     """
-    use_one_heap()
     loaded = Loaded(settings, {}) if settings is not None else load()
-    settings = loaded.settings
-    logs.to_stderr(settings.log)
-    with own_temporary_folder(settings) as settings:
+    logs.to_stderr(loaded.settings.log)
+    _run(loaded, open_listeners(host, port, unix_socket), Server)
+
+
+def serve_app(local_app: LocalApp, port: int, end_after_s: float, on_start: Callable[[int], None]) -> None:
+    """Serve `meshhub app` on 127.0.0.1 until a signal, or until its last tab has been closed for a while.
+
+    Args:
+        local_app: State of the app.
+        port: Port; 0 selects a free one.
+        end_after_s: Seconds without a tab after which the app ends.
+        on_start: Called with the port when the app accepts connections.
+    Raises:
+        InvalidSettings: A setting has an invalid value.
+        OSError: The address is not available.
+    """
+    loaded = load()
+    logs.to_stderr(loaded.settings.log)
+    # the owner sees the page, and needs no log of its requests
+    logging.getLogger("meshhub").setLevel(logging.WARNING)
+
+    def create_server(config: uvicorn.Config, state: ServiceState) -> Server:
+        return _AppServer(config, state, local_app, end_after_s, on_start)
+
+    with tempfile.TemporaryDirectory(prefix="meshhub-app-") as folder:
+        settings = Settings(
+            **{name: getattr(loaded.settings, name) for name in _MACHINE_SETTINGS},
+            database_url=f"sqlite:///{Path(folder, 'keys.sqlite3')}",
+            jobs_folder=folder,
+            metrics="off",
+            shutdown_seconds=_APP_SHUTDOWN_S,
+        )
+        _run(Loaded(settings, loaded.origins), open_listeners(_LOOPBACK, port, None), create_server, local_app)
+
+
+def _run(
+    loaded: Loaded,
+    listening: contextlib.AbstractContextManager[list[socket.socket]],
+    create_server: Callable[[uvicorn.Config, ServiceState], Server],
+    local_app: LocalApp | None = None,
+) -> None:
+    use_one_heap()
+    with own_temporary_folder(loaded.settings) as settings:
         try:
             # importing a plug-in may print
             with _redirect_stdout_to_stderr():
                 engine = create_engine(settings)
-                app = create_app(settings, engine=engine)
+                app = create_app(settings, engine=engine, local_app=local_app)
         except InvalidSettings as error:
             raise loaded.located(error) from None
         state: ServiceState = app.state.service
         peers = Peers(settings.connections_per_address, state.trusted)
-        server = Server(create_config(add_tracing(app), peers), state)
+        server = create_server(create_config(add_tracing(app), peers), state)
         _raise_open_files_limit()
         freeze_objects()
         engine.start_ahead()
-        with open_listeners(host, port, unix_socket) as listeners:
+        with listening as listeners:
             server.run(sockets=listeners)
 
 
@@ -166,6 +218,35 @@ class Server(uvicorn.Server):
         self.config.timeout_graceful_shutdown = int(remaining + _FINAL_RESPONSE_S)
         await super().shutdown(sockets)
         log.info("stopped")
+
+
+class _AppServer(Server):
+    """Server of `meshhub app`, which ends when its last tab has been closed for a while."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServiceState,
+        local_app: LocalApp,
+        end_after_s: float,
+        on_start: Callable[[int], None],
+    ) -> None:
+        super().__init__(config, state)
+        self._local_app = local_app
+        self._end_after_s = end_after_s
+        self._on_start = on_start
+        self._end_task: asyncio.Future[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._end_task = asyncio.ensure_future(self._end_without_tab())
+        for listener in sockets or ():
+            self._on_start(listener.getsockname()[1])
+
+    async def _end_without_tab(self) -> None:
+        while self._local_app.seconds_without_tab < self._end_after_s:
+            await asyncio.sleep(_POLL_INTERVAL_S)
+        self.should_exit = True
 
 
 @contextlib.contextmanager

@@ -1,0 +1,86 @@
+"""Endpoints that only `meshhub app` has, for its own page: files that were opened, and results in their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.response import Stream
+
+from meshhub.errors import UnreadableFile, quote
+from meshhub.http.context import context_of
+from meshhub.http.errors import ServiceError
+from meshhub.http.intake.names import label
+from meshhub.http.local_app import LocalApp
+from meshhub.http.responses.results import FileResponse, file_response
+from meshhub.http.state import AnyRequest, state_of
+
+
+@post("/local/files", status_code=200)
+async def open_files(request: AnyRequest) -> dict[str, int]:
+    """Open the files of a JSON list of paths, as a second `meshhub app` sends it; return the number of tabs."""
+    state, app = state_of(request), app_of(request)
+    try:
+        paths = msgspec.json.decode(await request.body(), type=list[str])
+    except msgspec.DecodeError as error:
+        raise ServiceError(f"the body is not a list of paths: {error}") from None
+    for path in paths:
+        try:
+            await state.resources.threads.run(app.open, Path(path))
+        except OSError as error:
+            raise UnreadableFile(f"{quote(path)} cannot be read: {error.strerror}") from error
+    return {"tabs": app.tabs}
+
+
+@get("/local/files")
+async def follow_files(request: AnyRequest) -> Stream:
+    """Return the opened files as server-sent events, until the tab is closed; `after` is the last id it has."""
+    resources, context = state_of(request).resources, context_of(request.scope)
+    after = request.query_params.get("after", "0")
+    if not after.isdecimal():
+        raise ServiceError(f"after is {quote(after)}, which is not the id of a file")
+    stream = app_of(request).stream_files(int(after), lambda: resources.is_closing or context.has_input_ended())
+    return Stream(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+@get("/local/files/{file_id:int}")
+async def read_file(request: AnyRequest) -> FileResponse:
+    """Return the content of an opened file, or of the companion that `companion` names."""
+    file = app_of(request).find(request.path_params["file_id"])
+    name = request.query_params.get("companion")
+    path = file.path if name is None else file.companions.get(name)
+    if path is None or not path.is_file():
+        raise ServiceError(f"{path or quote(name or '')} is no longer there; open it again", code="not_found")
+    headers = {"Cache-Control": "no-store"}
+    return file_response(state_of(request).resources.threads, path, "application/octet-stream", path.name, headers)
+
+
+@delete("/local/files/{file_id:int}", status_code=204)
+async def close_file(request: AnyRequest) -> None:
+    """Forget an opened file."""
+    app_of(request).close(request.path_params["file_id"])
+
+
+@post("/local/files/{file_id:int}/results", status_code=201, request_max_body_size=None)
+async def save_result(request: AnyRequest) -> Response[bytes]:
+    """Save the body as a file of this `name` in the folder of an opened file; return its path."""
+    threads = state_of(request).resources.threads
+    name = label(request.query_params.get("name", ""))
+    with app_of(request).saving(request.path_params["file_id"], name) as path, path.open("wb") as file:
+        async for chunk in request.stream():
+            await threads.run(file.write, chunk)
+    body = msgspec.json.encode({"path": str(path), "name": path.name})
+    return Response(body, status_code=201, media_type="application/json")
+
+
+HANDLERS = (open_files, follow_files, read_file, close_file, save_result)
+"""Handlers of the app."""
+
+
+def app_of(connection: Any) -> LocalApp:
+    """Return the app that received this connection."""
+    app = state_of(connection).local_app
+    assert app is not None
+    return app

@@ -1,0 +1,163 @@
+"""State of `meshhub app`: the token of its page, the files that were opened, and the tabs that show them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import itertools
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from meshhub.http.errors import ServiceError
+from meshhub.model.plans import LOCAL, Caller, Limits
+from meshhub.pipeline.companion_mentions import find_companions
+
+TOKEN_HEADER = "X-Meshhub-Token"  # noqa: S105 - the name of a header
+"""Header of requests. A header and not a cookie: browsers send cookies to every port of a host."""
+
+OWNER = Caller(
+    plan=structs.replace(LOCAL.plan, limits=Limits(conversion_timeout_seconds=None, job_timeout_seconds=None,
+                                                   job_retention_seconds=None)),
+    id=LOCAL.id,
+    entitled=True,
+)  # fmt: skip
+"""Caller of the app: every entitlement, and no limit."""
+
+_TOKEN_BYTES = 24
+"""Random bytes of a token, which cannot be guessed."""
+
+_POLL_S = 0.2
+"""Seconds between two looks of a tab for newly opened files."""
+
+_HEARTBEAT_S = 10.0
+"""Seconds between comments in an idle stream, by which a connection that broke is noticed."""
+
+
+class OpenedFile(NamedTuple):
+    """File that the owner opened, with the files that it mentions by their relative names."""
+
+    id: int
+    path: Path
+    companions: dict[str, Path]
+
+    def describe(self) -> bytes:
+        """Return the file as JSON for the page."""
+        return msgspec.json.encode(
+            {
+                "id": self.id,
+                "name": self.path.name,
+                "folder": str(self.path.parent),
+                "companions": list(self.companions),
+            }
+        )
+
+
+class LocalApp:
+    """State of the app. Files may be opened in any thread."""
+
+    def __init__(self) -> None:
+        """Start without files and tabs."""
+        self.token = secrets.token_urlsafe(_TOKEN_BYTES)
+        self.files: dict[int, OpenedFile] = {}
+        self._ids = itertools.count(1)
+        self._lock = threading.Lock()
+        self._saved: set[Path] = set()
+        self._left: float | None = None
+        self.tabs = 0
+
+    def check_token(self, token: str) -> None:
+        """Raise ServiceError for a request without the token."""
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            raise ServiceError(
+                "the address of the page lacks its token; open the page with 'meshhub app'",
+                code="app_token_required",
+            )
+
+    def open(self, path: Path) -> None:
+        """Show a file in every tab, in place of an earlier version of it. Raises OSError."""
+        path = path.absolute()
+        opened = OpenedFile(next(self._ids), path, find_companions(path))
+        with self._lock:
+            self.files = {**{id_: file for id_, file in self.files.items() if file.path != path}, opened.id: opened}
+
+    def open_arrival(self, path: Path) -> None:
+        """Show a file that has arrived in a watched folder, unless the app itself saved it. Raises OSError."""
+        if path.absolute() not in self._saved:
+            self.open(path)
+
+    def find(self, file_id: int) -> OpenedFile:
+        """Return an opened file. Raises ServiceError."""
+        file = self.files.get(file_id)
+        if file is None:
+            raise ServiceError(f"no file with the id {file_id} is open; open it again", code="not_found")
+        return file
+
+    def close(self, file_id: int) -> None:
+        """Forget a file; a tab that is loaded again does not show it."""
+        with self._lock:
+            self.files = {id_: file for id_, file in self.files.items() if id_ != file_id}
+
+    @contextlib.contextmanager
+    def saving(self, file_id: int, name: str) -> Iterator[Path]:
+        """Yield a new empty file for a result beside its input; it is removed if the block fails. Raises ServiceError.
+
+        Args:
+            file_id: Id of the input.
+            name: Name for the result; it gets a number if the folder has such a file.
+        """
+        folder = self.find(file_id).path.parent
+        try:
+            path = _create_file(folder / name)
+        except OSError as error:
+            raise ServiceError(
+                f"{folder} is not writable: {error.strerror}; download the result", code="save_failed"
+            ) from error
+        self._saved.add(path)
+        try:
+            yield path
+        except BaseException as error:
+            path.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise ServiceError(f"{path} cannot be written: {error.strerror}", code="save_failed") from error
+            raise
+
+    async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+        """Yield the files after one, as server-sent events, to a tab that is open as long as it receives them."""
+        loop = asyncio.get_running_loop()
+        self.tabs += 1
+        try:
+            sent = loop.time()
+            yield b": open\n\n"
+            while not is_over():
+                for file in [file for id_, file in self.files.items() if id_ > after]:
+                    after, sent = file.id, loop.time()
+                    yield b"data: " + file.describe() + b"\n\n"
+                if loop.time() - sent > _HEARTBEAT_S:
+                    sent = loop.time()
+                    yield b": still open\n\n"
+                await asyncio.sleep(_POLL_S)
+        finally:
+            self.tabs -= 1
+            self._left = time.monotonic()
+
+    @property
+    def seconds_without_tab(self) -> float:
+        """The seconds since the last tab was closed; 0 before the first one."""
+        return 0.0 if self.tabs or self._left is None else time.monotonic() - self._left
+
+
+def _create_file(path: Path) -> Path:
+    """Create a file at a path, or at the first free path with a number. Raises OSError."""
+    for candidate in (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 10_000))):
+        with contextlib.suppress(FileExistsError):
+            candidate.touch(exist_ok=False)
+            return candidate
+    raise FileExistsError(0, "too many files of this name", str(path))

@@ -1,0 +1,170 @@
+"""Endpoints of `meshhub app`: only its own page can use them, and the service does not have them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from http_serving import Running, check_error, serving
+from meshhub.http.local_app import LocalApp
+from waiting import wait_until
+
+FILES = "/local/files"
+
+
+class App:
+    """Running app, with the header that its page sends."""
+
+    def __init__(self, running: Running, state: LocalApp) -> None:
+        self.running, self.state = running, state
+        self.headers = {"X-Meshhub-Token": state.token}
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.running.get(path, headers={**self.headers, **headers})
+
+    def post(self, path: str, content: bytes, **more: Any) -> Any:
+        return self.running.client.post(path, content=content, headers=self.headers, **more)
+
+    def open(self, path: Path) -> dict[str, Any]:
+        """Open a file; return what tabs are informed of it."""
+        self.state.open(path)
+        return self.read_events(len(self.state.files))[-1]
+
+    def read_events(self, count: int, after: int = 0) -> list[dict[str, Any]]:
+        """Return the next opened files that a tab is informed of."""
+        with self.running.client.stream("GET", f"{FILES}?after={after}", headers=self.headers) as response:
+            lines = (line for line in response.iter_lines() if line.startswith("data: "))
+            return [json.loads(next(lines).removeprefix("data: ")) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    state = LocalApp()
+    # with the limits of the Free plan, if any applied
+    with serving(tmp_path_factory.mktemp("app"), {"plan_limits": {}}, local_app=state) as running:
+        yield App(running, state)
+
+
+@pytest.mark.parametrize("path", ["/plan", "/supported", FILES, "/schema", f"{FILES}/1"])
+@pytest.mark.parametrize("headers", [{}, {"X-Meshhub-Token": "x" * 32}, {"X-Api-Key": "mh_aaaaaaaaaaaa_" + "x" * 43}])
+def test_a_request_without_the_token_is_rejected(app: App, path: str, headers: dict[str, str]) -> None:
+    check_error(app.running.get(path, headers=headers), 403, "app_token_required")
+
+
+def test_a_page_of_another_site_can_neither_send_nor_read(app: App) -> None:
+    elsewhere = {"Origin": "https://evil.example"}
+    check_error(app.running.post("/convert", {"file": ("a.toy", b"toy")}, headers=elsewhere), 403, "origin_not_allowed")
+    # a name that its owner changes to this address
+    check_error(app.get("/plan", Host=f"evil.example:{app.running.port}"), 421, "host_not_allowed")
+    asked = {**elsewhere, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "x-meshhub-token"}
+    preflight = app.running.client.options("/plan", headers=asked)
+    assert "access-control-allow-origin" not in preflight.headers
+    assert "access-control-allow-origin" not in app.get("/plan", **elsewhere).headers
+
+
+def test_the_owner_has_no_limits(app: App) -> None:
+    for _ in range(40):
+        plan = app.get("/plan").json()
+    assert plan["plan"] == "local"
+    assert set(plan["limits"].values()) == {None}
+    formats = app.get("/supported").json()["formats"]
+    assert all(entry["allowed"] for entry in formats.values())
+    many = [("files", (f"{number}.toy", b"toy" + b" " * number)) for number in range(5)]
+    answer = app.running.post("/convert-many", many, {"target": "toy"}, headers=app.headers)
+    assert (answer.status_code, answer.headers["x-meshhub-converted"]) == (200, "5")
+    large = app.running.post("/inspect", {"file": ("a.toy", b"toy" + b" " * (30 << 20))}, headers=app.headers)
+    assert large.status_code == 200
+
+
+def test_opened_files_reach_the_tab_with_their_companions(app: App, tmp_path: Path) -> None:
+    model, material = tmp_path / "cube.obj", tmp_path / "cube.mtl"
+    model.write_text("mtllib cube.mtl\n")
+    material.write_text("newmtl red\n")
+    answer = app.post(FILES, json.dumps([str(model)]).encode())
+    assert answer.json() == {"tabs": 0}
+    event = app.read_events(len(app.state.files))[-1]
+    assert (event["name"], event["folder"], event["companions"]) == ("cube.obj", str(tmp_path), ["cube.mtl"])
+    path = f"{FILES}/{event['id']}"
+    assert app.get(path).content == model.read_bytes()
+    assert app.get(f"{path}?companion=cube.mtl").content == material.read_bytes()
+    check_error(app.get(f"{path}?companion=../secret"), 404, "not_found")
+    # opened again, it replaces its earlier version
+    app.post(FILES, json.dumps([str(model)]).encode())
+    (again,) = app.read_events(1, after=event["id"])
+    check_error(app.get(path), 404, "not_found")
+    assert app.running.client.delete(f"{FILES}/{again['id']}", headers=app.headers).status_code == 204
+    check_error(app.get(f"{FILES}/{again['id']}"), 404, "not_found")
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'["/does/not/exist.stl"]', b"[1]"])
+def test_what_cannot_be_opened_is_an_error(app: App, body: bytes) -> None:
+    answer = app.post(FILES, body)
+    assert answer.status_code in (400, 422), answer.text
+
+
+def test_a_result_is_saved_beside_its_input_and_replaces_nothing(app: App, tmp_path: Path) -> None:
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    (tmp_path / "part.3mf").write_bytes(b"mine")
+    event = app.open(tmp_path / "part.stl")
+    content = os.urandom(3 << 20)
+    for name in ("part.3mf", "../../part.3mf"):
+        answer = app.post(f"{FILES}/{event['id']}/results", content, params={"name": name})
+        assert answer.status_code == 201, answer.text
+    assert answer.json() == {"path": str(tmp_path / "part-3.3mf"), "name": "part-3.3mf"}
+    assert (tmp_path / "part.3mf").read_bytes() == b"mine"
+    assert (tmp_path / "part-2.3mf").read_bytes() == (tmp_path / "part-3.3mf").read_bytes() == content
+    # a watched folder does not show what the app itself saved
+    app.state.open_arrival(tmp_path / "part-2.3mf")
+    app.state.open_arrival(tmp_path / "part.3mf")
+    assert app.read_events(1, after=event["id"])[0]["name"] == "part.3mf"
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root writes into any folder")
+def test_a_folder_that_is_not_writable_is_an_error(app: App, tmp_path: Path) -> None:
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    event = app.open(tmp_path / "part.stl")
+    tmp_path.chmod(0o500)
+    answer = app.post(f"{FILES}/{event['id']}/results", b"x", params={"name": "part.3mf"})
+    check_error(answer, 409, "save_failed")
+
+
+def test_a_folder_that_is_gone_is_an_error(app: App, tmp_path: Path) -> None:
+    folder = tmp_path / "stick"
+    folder.mkdir()
+    (folder / "part.stl").write_bytes(b"solid")
+    event = app.open(folder / "part.stl")
+    (folder / "part.stl").unlink()
+    folder.rmdir()
+    answer = app.post(f"{FILES}/{event['id']}/results", b"x", params={"name": "part.3mf"})
+    check_error(answer, 409, "save_failed")
+    check_error(app.get(f"{FILES}/{event['id']}"), 404, "not_found")
+
+
+def test_a_tab_counts_as_long_as_it_is_connected(app: App) -> None:
+    wait_until(lambda: app.state.tabs == 0)
+    ended = threading.Event()
+
+    def stay() -> None:
+        with app.running.client.stream("GET", FILES, headers=app.headers):
+            ended.wait()
+
+    tab = threading.Thread(target=stay)
+    tab.start()
+    wait_until(lambda: app.state.tabs == 1)
+    assert app.state.seconds_without_tab == 0
+    ended.set()
+    tab.join()
+    wait_until(lambda: app.state.seconds_without_tab > 0)
+
+
+def test_a_service_has_no_such_endpoints(service: Running) -> None:
+    for path in (FILES, f"{FILES}/1"):
+        check_error(service.get(path), 404, "not_found")
+    assert not any(path.startswith("/local") for path in service.get("/schema").json()["paths"])
