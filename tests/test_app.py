@@ -64,7 +64,7 @@ class Tab:
     def _read(self) -> None:
         while line := self._response.readline():
             if line.startswith(b"data: "):
-                self.names.append(json.loads(line.removeprefix(b"data: "))["name"])
+                self.names += [file["name"] for file in json.loads(line.removeprefix(b"data: "))]
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

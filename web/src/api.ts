@@ -108,6 +108,8 @@ export interface Output {
   report: Report | null;
   /** Key of the settings that it was made with; "" if they are not known. */
   key: string;
+  /** Path at which the app has saved it; absent until then. */
+  savedAs?: string;
   /** Id of its job; null if it was converted within one request. */
   job: string | null;
 }

@@ -7,6 +7,14 @@ export interface Model {
   name: string;
   file: File;
   companions: { path: string; file: File }[];
+  /** Where it is on this machine; absent for a file that was dropped or chosen. */
+  origin?: Origin;
+}
+
+/** Place of a file that the owner of this machine opened in the app. */
+export interface Origin {
+  id: number;
+  folder: string;
 }
 
 export interface PathFile {
@@ -85,7 +93,7 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
   );
 }
 
-function isArchive({ path }: PathFile): boolean {
+export function isArchive({ path }: PathFile): boolean {
   return extensionOf(path) === "zip";
 }
 

@@ -23,7 +23,7 @@ export function isFinished({ state }: Job): boolean {
 }
 
 /** Yield the data of server-sent events. EventSource cannot send the header with the API key. */
-export async function* readEvents(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<Job> {
+export async function* readEvents<Data = Job>(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<Data> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
@@ -31,7 +31,7 @@ export async function* readEvents(stream: ReadableStream<Uint8Array<ArrayBuffer>
     text = events.pop() ?? "";
     for (const event of events) {
       const data = event.split("\n").filter((line) => line.startsWith("data: "));
-      if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(6)).join("\n")) as Job;
+      if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(6)).join("\n")) as Data;
     }
   }
 }

@@ -4,7 +4,9 @@ import { render } from "preact";
 import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
+import { isApp } from "./app-token";
 import { isUploading } from "./state/items";
+import { followFiles } from "./state/local-files";
 import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
 import { watchPictures } from "./state/pictures";
@@ -27,6 +29,7 @@ async function open(): Promise<void> {
   const root = document.getElementById("app");
   if (root) render(<App isEmbedded={isEmbedded()} />, root);
   await start();
+  if (isApp) void followFiles();
   startEmbedding();
   watchOptions();
   heatMaps.watch();

@@ -1,5 +1,6 @@
 /** Sends requests to the service. Addresses are relative, because the page may be served below a path prefix. */
 
+import { appToken, isApp } from "./app-token";
 import type { Values } from "./i18n";
 
 /** Error as the service describes it. */
@@ -36,8 +37,14 @@ export function setApiKey(key: string): void {
   apiKey = key;
 }
 
+/** Return the headers that identify the sender. */
+function credentials(): Record<string, string> {
+  if (isApp) return { "X-Meshhub-Token": appToken };
+  return apiKey ? { "X-Api-Key": apiKey } : {};
+}
+
 interface Call {
-  body?: FormData;
+  body?: FormData | File;
   signal?: AbortSignal | undefined;
   onUpload?: ((share: number) => void) | undefined;
 }
@@ -111,7 +118,7 @@ function sendOnce(method: string, path: string, { body, signal, onUpload }: Call
     const request = new XMLHttpRequest();
     request.open(method, new URL(path, base));
     request.responseType = "arraybuffer";
-    if (apiKey) request.setRequestHeader("X-Api-Key", apiKey);
+    for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
     request.setRequestHeader("Accept", "application/json, */*");
     request.upload.onprogress = ({ loaded, total }) => onUpload?.(loaded / total);
     request.onerror = () => reject(new ApiError("", OFFLINE));
@@ -152,8 +159,7 @@ export async function getJson<Body>(path: string, call?: Call): Promise<Body> {
 
 /** Open a stream of events. */
 export async function openStream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
-  const headers: HeadersInit = apiKey ? { "X-Api-Key": apiKey } : {};
-  const response = await fetch(new URL(path, base), { headers, signal });
+  const response = await fetch(new URL(path, base), { headers: credentials(), signal });
   if (!response.ok || !response.body) {
     throw toError(response.status, response.headers.get("Retry-After"), await response.arrayBuffer());
   }

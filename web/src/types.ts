@@ -90,9 +90,10 @@ export interface Plan {
   plan: string;
   label: string;
   limits: {
-    max_file_bytes: number;
-    max_batch_files: number;
-    requests_per_minute: number;
+    /** Null: no limit. */
+    max_file_bytes: number | null;
+    max_batch_files: number | null;
+    requests_per_minute: number | null;
     /** Jobs that a caller may have at once; null: any number. */
     max_unfinished_jobs: number | null;
     /** Seconds for which the result of a job is kept; null: until the caller deletes it. */

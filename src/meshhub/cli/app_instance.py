@@ -101,7 +101,8 @@ def send_files(address: Address, paths: Iterable[Path]) -> int:
     finally:
         connection.close()
     if response.status >= 400:
-        raise MeshhubError(str(payload.get("error")), code=payload.get("error_code"))
+        message, code = payload["error"], payload["error_code"]
+        raise MeshhubError(message, code=code)
     tabs: int = payload["tabs"]
     return tabs
 

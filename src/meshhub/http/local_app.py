@@ -48,16 +48,10 @@ class OpenedFile(NamedTuple):
     path: Path
     companions: dict[str, Path]
 
-    def describe(self) -> bytes:
-        """Return the file as JSON for the page."""
-        return msgspec.json.encode(
-            {
-                "id": self.id,
-                "name": self.path.name,
-                "folder": str(self.path.parent),
-                "companions": list(self.companions),
-            }
-        )
+    def describe(self) -> dict[str, object]:
+        """Return the file as data for the page."""
+        folder, companions = str(self.path.parent), list(self.companions)
+        return {"id": self.id, "name": self.path.name, "folder": folder, "companions": companions}
 
 
 class LocalApp:
@@ -130,16 +124,17 @@ class LocalApp:
             raise
 
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
-        """Yield the files after one, as server-sent events, to a tab that is open as long as it receives them."""
+        """Yield lists of the files after one, as server-sent events, to a tab that is open as long as it receives them."""
         loop = asyncio.get_running_loop()
         self.tabs += 1
         try:
             sent = loop.time()
             yield b": open\n\n"
             while not is_over():
-                for file in [file for id_, file in self.files.items() if id_ > after]:
-                    after, sent = file.id, loop.time()
-                    yield b"data: " + file.describe() + b"\n\n"
+                new = [file for id_, file in self.files.items() if id_ > after]
+                if new:
+                    after, sent = new[-1].id, loop.time()
+                    yield b"data: " + msgspec.json.encode([file.describe() for file in new]) + b"\n\n"
                 if loop.time() - sent > _HEARTBEAT_S:
                     sent = loop.time()
                     yield b": still open\n\n"

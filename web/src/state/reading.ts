@@ -5,6 +5,7 @@ import { batch } from "@preact/signals";
 import { preview } from "../api";
 import { formatBytes, t, tOptional } from "../i18n";
 import { extensionOf, groupModels, type Model, type PathFile, UnpackError } from "../intake";
+import { send } from "../requests";
 import { toFields } from "../settings";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
@@ -47,15 +48,40 @@ export async function addFiles(files: PathFile[]): Promise<void> {
     banner.value = toNotice(message, tOptional("advice_too_many_files") ?? "", "too_many_files");
     models = models.slice(0, room);
   }
-  if (items.value.length === 0) isTableOpen.value = models.length >= TABLE_FROM;
-  for (const { id } of batch(() => addModels(models))) await read(id);
+  await openModels(models);
+}
+
+/** Add models to the list and read them; a model that was opened again replaces its earlier version. */
+export async function openModels(models: Model[]): Promise<void> {
+  const placed = models.map((model) => [model, findPlaced(model)] as const);
+  const added = models.filter((_, index) => !placed[index]?.[1]);
+  if (items.value.length === 0) isTableOpen.value = added.length >= TABLE_FROM;
+  const addedItems = batch(() => addModels(added));
+  for (const [model, item] of placed) {
+    if (!item) continue;
+    item.outputPicture?.dispose();
+    update(item.id, { model, output: null, outputPicture: null, outputFacts: null, outputError: null, answer: null });
+    await read(item.id);
+  }
+  for (const { id } of addedItems) await read(id);
+}
+
+/** Return the item of the file on this machine from which a model was read. */
+function findPlaced({ name, origin }: Model): Item | undefined {
+  if (!origin) return undefined;
+  return items.value.find(({ model }) => model.name === name && model.origin?.folder === origin.folder);
 }
 
 export function removeItem(id: number): void {
   reading.get(id)?.abort();
   reading.delete(id);
   readWith.delete(id);
+  const origin = find(id)?.model.origin;
   dropItem(id);
+  // The models of an archive have one origin.
+  if (origin && !items.value.some(({ model }) => model.origin?.id === origin.id)) {
+    void send("DELETE", `local/files/${origin.id}`).catch(() => undefined);
+  }
   if (items.value.length === 0) resetForm();
 }
 
@@ -123,8 +149,8 @@ async function rereadChanged(): Promise<void> {
 }
 
 function checkSize(model: Model): void {
-  const limit = plan.value?.limits.max_file_bytes;
-  if (limit === undefined || model.file.size <= limit) return;
+  const limit = plan.value?.limits.max_file_bytes ?? null;
+  if (limit === null || model.file.size <= limit) return;
   const values = { name: model.name, size: formatBytes(model.file.size), limit: formatBytes(limit) };
   throw new PageError(t("tooLarge", { ...values, plan: plan.value?.label ?? "" }), "file_too_large");
 }

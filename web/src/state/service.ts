@@ -2,11 +2,14 @@
 
 import { computed, signal } from "@preact/signals";
 
+import { isApp } from "../app-token";
 import { listFields, listRows } from "../settings";
 import type { Plan, Supported } from "../types";
 
 export const supported = signal<Supported | null>(null);
 export const plan = signal<Plan | null>(null);
+/** The plan of a caller; null in the app, whose owner has none. */
+export const shownPlan = computed(() => (isApp ? null : plan.value));
 /** Requests that remain in this minute. */
 export const remaining = signal<number | null>(null);
 export const readerOptions = signal<Set<string>>(new Set());

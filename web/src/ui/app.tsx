@@ -6,6 +6,7 @@ import { t } from "../i18n";
 import { readDrop } from "../intake";
 import { announcement, banner } from "../state/failures";
 import { isTableShown, items } from "../state/items";
+import { hasEnded } from "../state/local-files";
 import { linked } from "../state/linked-model";
 import { addFiles } from "../state/reading";
 import { isHistoryOpen, isKeyOpen } from "./dialogs";
@@ -40,6 +41,12 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
           <button class="icon-button" aria-label={t("close")} onClick={() => (banner.value = null)}>
             <Icon name="close" />
           </button>
+        </div>
+      )}
+      {hasEnded.value && (
+        <div class="banner" role="alert">
+          <Icon name="warning" />
+          <p>{t("appEnded")}</p>
         </div>
       )}
       <LimitNotice />

@@ -1,7 +1,6 @@
 import { formatBytes, formatNumber, formatSize, formatVolume, listFeatures, t } from "../i18n";
 import type { Item } from "../state/items";
-import { plan } from "../state/service";
-import type { Finding, Plan, PreviewFacts } from "../types";
+import type { Finding, PreviewFacts } from "../types";
 import { isIncomplete } from "../verdict";
 import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
@@ -37,12 +36,6 @@ export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
             <dd>{value}</dd>
           </div>
         ))}
-        {plan.value && (
-          <div class="wide">
-            <dt>{t("plan", { plan: plan.value.label })}</dt>
-            <dd>{describeLimits(plan.value)}</dd>
-          </div>
-        )}
       </dl>
       {/* In the view of a phone, it would cover the model. */}
       {facts.is_reduced && <p class="hint narrow-only">{describeReduction(facts)}</p>}
@@ -89,10 +82,6 @@ export function describeSurface({ inspection: { model, notes } }: PreviewFacts):
   const isGood = model.watertight && !hasDefects && !isPartial;
   const state = isGood ? "closed" : isPartial ? "partial" : hasDefects ? "broken" : "openSurface";
   return { color: isGood ? "good" : "poor", title: t(state), detail: t(`${state}Detail`) };
-}
-
-function describeLimits({ limits }: Plan): string {
-  return t("planLimits", { size: formatBytes(limits.max_file_bytes), files: limits.max_batch_files });
 }
 
 function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) {

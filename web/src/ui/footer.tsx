@@ -1,5 +1,6 @@
 /** The next step: convert, cancel, or download. */
 
+import type { Ref } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import { formatBytes, t } from "../i18n";
@@ -9,7 +10,8 @@ import { checkValue } from "../settings";
 import { cancelAll, convertAll } from "../state/converting";
 import { announcement, banner, toNotice } from "../state/failures";
 import { hasFreshOutput, isFresh, settings, settingsOf, targetFormat } from "../state/form";
-import { active, isBusy, items, queued, shownItems, type Work } from "../state/items";
+import { active, isBusy, type Item, items, queued, shownItems, type Work } from "../state/items";
+import { hasFolder, saveBeside } from "../state/local-files";
 import { fields } from "../state/service";
 import { Icon } from "./icons";
 
@@ -32,7 +34,7 @@ export function Footer() {
       )}
       {isFresh.value && item?.output ? (
         <>
-          <DownloadButton file={item.output.file} />
+          {hasFolder(item) ? <SaveBesideButton item={item} /> : <DownloadButton file={item.output.file} />}
           {outputs.length > 1 && (
             <button class="button" onClick={() => void saveAll(outputs.map(({ file }) => file))}>
               {t("downloadAll", { n: outputs.length })}
@@ -69,6 +71,7 @@ export function TableFooter() {
   const chosen = shownItems.value;
   const ready = chosen.filter((item) => item.state === "ready" && !hasFreshOutput(item));
   const files = chosen.flatMap(({ output }) => output?.file ?? []);
+  const placed = chosen.filter(hasFolder);
   const targets = new Set(ready.map((item) => settingsOf(item).target));
   const format = targets.size === 1 ? [...targets].join().toUpperCase() : "";
   return (
@@ -79,7 +82,12 @@ export function TableFooter() {
             <Icon name="download" />
             {t("downloadAll", { n: files.length })}
           </button>
-          {canSaveIntoFolder() && (
+          {placed.length > 0 && (
+            <button class="button" onClick={() => void saveBeside(placed)}>
+              {t("saveAllBeside")}
+            </button>
+          )}
+          {placed.length === 0 && canSaveIntoFolder() && (
             <button class="button" onClick={() => void intoFolder(files)}>
               {t("saveIntoFolder")}
             </button>
@@ -111,12 +119,34 @@ async function intoFolder(files: File[]): Promise<void> {
   }
 }
 
-function DownloadButton({ file }: { file: File }) {
+/** Return a reference for the button of the next step, which gets the focus. */
+function useFocus(file: File | undefined): Ref<HTMLButtonElement> {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     // The button that started the conversion is gone: its focus continues here.
     if (document.activeElement === document.body) button.current?.focus({ preventScroll: true });
   }, [file]);
+  return button;
+}
+
+function SaveBesideButton({ item }: { item: Item }) {
+  const { output } = item;
+  const button = useFocus(output?.file);
+  const label = t("downloadFile", { name: output?.file.name ?? "" });
+  return (
+    <>
+      <button ref={button} class="button primary large grow" onClick={() => void saveBeside([item])}>
+        <Icon name={output?.savedAs ? "check" : "download"} /> <span class="ellipsis">{t("saveBeside")}</span>
+      </button>
+      <button class="button large" aria-label={label} title={label} onClick={() => output && saveFile(output.file)}>
+        <Icon name="download" />
+      </button>
+    </>
+  );
+}
+
+function DownloadButton({ file }: { file: File }) {
+  const button = useFocus(file);
   return (
     <button ref={button} class="button primary large grow" onClick={() => saveFile(file)}>
       <Icon name="download" /> <span class="ellipsis">{t("downloadFile", { name: file.name })}</span>

@@ -1,9 +1,11 @@
 import { signal } from "@preact/signals";
 
+import { isApp } from "../app-token";
 import { base } from "../requests";
 import { formatBytes, language, languages, t, type Language } from "../i18n";
 import { setLanguage, useKey } from "../state/loading";
-import { hasKey, plan, remaining } from "../state/service";
+import { hasKey, remaining, shownPlan } from "../state/service";
+import type { Plan } from "../types";
 import { setTheme, theme, type Theme } from "../theme";
 import { Dialog } from "./dialog";
 import { isKeyOpen } from "./dialogs";
@@ -13,16 +15,8 @@ import { Icon } from "./icons";
 const isMenuOpen = signal(false);
 
 export function Header() {
-  const limits = plan.value?.limits;
-  const detail =
-    plan.value && limits
-      ? t("planDetail", {
-          plan: plan.value.label,
-          size: formatBytes(limits.max_file_bytes),
-          files: limits.max_batch_files,
-          requests: limits.requests_per_minute,
-        })
-      : "";
+  const plan = shownPlan.value;
+  const detail = plan ? describePlan(plan) : "";
   return (
     <header class="header">
       <a class="brand" href={base}>
@@ -32,24 +26,39 @@ export function Header() {
         meshhub
       </a>
       <span class="spacer" />
-      {plan.value && (
+      {plan && (
         <span class="plan" title={detail}>
-          <span>{t("plan", { plan: plan.value.label })}</span>
+          <span>{t("plan", { plan: plan.label })}</span>
           {remaining.value !== null && remaining.value < 10 && <small>{t("remaining", { n: remaining.value })}</small>}
         </span>
       )}
       <HistoryButton />
-      <button class={`button ghost ${hasKey.value ? "on" : ""}`} onClick={() => (isKeyOpen.value = true)}>
-        <Icon name="key" />
-        <span class="wide-only">{t("apiKey")}</span>
-        <span class="narrow-only visually-hidden">{t("apiKey")}</span>
-      </button>
+      {!isApp && (
+        <button class={`button ghost ${hasKey.value ? "on" : ""}`} onClick={() => (isKeyOpen.value = true)}>
+          <Icon name="key" />
+          <span class="wide-only">{t("apiKey")}</span>
+          <span class="narrow-only visually-hidden">{t("apiKey")}</span>
+        </button>
+      )}
       <button class="button ghost" aria-label={t("menu")} onClick={() => (isMenuOpen.value = true)}>
         <Icon name="sliders" />
       </button>
       {isMenuOpen.value && <MenuDialog detail={detail} />}
     </header>
   );
+}
+
+/** What stands for a limit that the operator has lifted. */
+const UNLIMITED = "∞";
+
+function describePlan({ label, limits }: Plan): string {
+  const { max_file_bytes: bytes, max_batch_files: files, requests_per_minute: requests } = limits;
+  return t("planDetail", {
+    plan: label,
+    size: bytes === null ? UNLIMITED : formatBytes(bytes),
+    files: files ?? UNLIMITED,
+    requests: requests ?? UNLIMITED,
+  });
 }
 
 export function KeyDialog() {
@@ -135,8 +144,8 @@ function MenuDialog({ detail }: { detail: string }) {
             ))}
           </select>
         </label>
-        <p class="hint">{detail}</p>
-        <a href="schema">{t("apiDocs")}</a>
+        {detail && <p class="hint">{detail}</p>}
+        {!isApp && <a href="schema">{t("apiDocs")}</a>}
       </div>
     </Dialog>
   );

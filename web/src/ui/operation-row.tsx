@@ -8,7 +8,7 @@ import { BedCutsRow } from "./bed-cuts-row";
 import { BED_CUTS } from "./cuts";
 import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
-import { LockReason } from "./lock-reason";
+import { lockIcon, LockReason } from "./lock-reason";
 import { PaletteRow } from "./palette";
 import { changeView } from "./view-state";
 
@@ -61,7 +61,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
           onChange={({ currentTarget }) => toggle(currentTarget.checked)}
         />
         <span>{operation.label}</span>
-        {isLocked && <Icon name="lock" />}
+        {isLocked && <Icon name={lockIcon(operation)} />}
       </label>
       {help && (
         <p class="hint" id={`${id}-help`}>

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import type { Output } from "../api";
+import { isApp } from "../app-token";
 import type { Bed } from "../beds";
 import { base } from "../requests";
 import { copyText } from "../clipboard";
@@ -29,6 +30,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
         <div>
           <h2>{t("done", { name: output.file.name })}</h2>
           <p>{[formatBytes(output.file.size), isFresh.value ? "" : t("olderSettings")].filter(Boolean).join(" · ")}</p>
+          {output.savedAs && <p class="saved">{t("savedAs", { path: output.savedAs })}</p>}
         </div>
       </div>
       <Beds item={item} output={output} />
@@ -36,10 +38,15 @@ export function Result({ item, output }: { item: Item; output: Output }) {
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
-      <div class="row">
-        <CopyButton icon="link" label={t("share")} text={shareLink()} />
-      </div>
-      <Snippets item={item} output={output} />
+      {/* The address of the app ends with it. */}
+      {!isApp && (
+        <>
+          <div class="row">
+            <CopyButton icon="link" label={t("share")} text={shareLink()} />
+          </div>
+          <Snippets item={item} output={output} />
+        </>
+      )}
     </section>
   );
 }

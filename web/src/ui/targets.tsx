@@ -7,7 +7,7 @@ import { readerOptions, supported } from "../state/service";
 import type { Field } from "../types";
 import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
-import { describeLock, LockReason } from "./lock-reason";
+import { describeLock, lockIcon, LockReason } from "./lock-reason";
 
 export function Targets() {
   const formats = Object.entries(supported.value?.formats ?? {}).filter(([, format]) => format.write || format.remedy);
@@ -30,8 +30,8 @@ export function Targets() {
               {id.toUpperCase()}
               {isLocked && (
                 <>
-                  <Icon name="lock" />
-                  <span class="visually-hidden">{t("locked")}</span>
+                  <Icon name={lockIcon(format)} />
+                  <span class="visually-hidden">{describeLock(format)}</span>
                 </>
               )}
             </label>
@@ -105,7 +105,7 @@ export function Chain() {
       )}
       {planned.locked.map((capability) => (
         <p key={capability.label} class="losses">
-          <Icon name="lock" />
+          <Icon name={lockIcon(capability)} />
           <span>{describeLock(capability)}</span>
         </p>
       ))}

@@ -7,6 +7,7 @@ import bracketPicture from "../examples/bracket.webp";
 import penguin from "../examples/penguin.glb?url";
 import penguinPicture from "../examples/penguin.webp";
 import picture from "../examples/welcome.webp";
+import { isApp } from "../app-token";
 import { t, type Key } from "../i18n";
 import { describeRetention } from "../retention";
 import { banner, toNotice } from "../state/failures";
@@ -42,9 +43,11 @@ export function Welcome() {
             <FilePicker class="button large" label={t("chooseFolder")} isFolder />
           </div>
           <p class="hint">{t("dropAnywhere")}</p>
-          <p class="hint retention">
-            <Icon name="lock" /> {describeRetention(location.hostname, plan.value, hasJobs.value)}
-          </p>
+          {!isApp && (
+            <p class="hint retention">
+              <Icon name="lock" /> {describeRetention(location.hostname, plan.value, hasJobs.value)}
+            </p>
+          )}
         </div>
       </div>
       <section class="examples" aria-labelledby="examples-title">

@@ -36,7 +36,7 @@ async def open_files(request: AnyRequest) -> dict[str, int]:
 
 @get("/local/files")
 async def follow_files(request: AnyRequest) -> Stream:
-    """Return the opened files as server-sent events, until the tab is closed; `after` is the last id it has."""
+    """Return lists of opened files as server-sent events, until the tab is closed; `after` is the last id it has."""
     resources, context = state_of(request).resources, context_of(request.scope)
     after = request.query_params.get("after", "0")
     if not after.isdecimal():
