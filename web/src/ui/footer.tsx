@@ -35,11 +35,7 @@ export function Footer() {
       {isFresh.value && item?.output ? (
         <>
           {hasFolder(item) ? <SaveBesideButton item={item} /> : <DownloadButton file={item.output.file} />}
-          {outputs.length > 1 && (
-            <button class="button" onClick={() => void saveAll(outputs.map(({ file }) => file))}>
-              {t("downloadAll", { n: outputs.length })}
-            </button>
-          )}
+          {outputs.length > 1 && <SaveAllButton all={items.value} />}
         </>
       ) : (
         <button
@@ -71,23 +67,14 @@ export function TableFooter() {
   const chosen = shownItems.value;
   const ready = chosen.filter((item) => item.state === "ready" && !hasFreshOutput(item));
   const files = chosen.flatMap(({ output }) => output?.file ?? []);
-  const placed = chosen.filter(hasFolder);
   const targets = new Set(ready.map((item) => settingsOf(item).target));
   const format = targets.size === 1 ? [...targets].join().toUpperCase() : "";
   return (
     <footer class="panel-footer">
       {files.length > 0 && (
         <>
-          <button class="button" onClick={() => void saveAll(files)}>
-            <Icon name="download" />
-            {t("downloadAll", { n: files.length })}
-          </button>
-          {placed.length > 0 && (
-            <button class="button" onClick={() => void saveBeside(placed)}>
-              {t("saveAllBeside")}
-            </button>
-          )}
-          {placed.length === 0 && canSaveIntoFolder() && (
+          <SaveAllButton all={chosen} />
+          {!chosen.some(hasFolder) && canSaveIntoFolder() && (
             <button class="button" onClick={() => void intoFolder(files)}>
               {t("saveIntoFolder")}
             </button>
@@ -106,6 +93,18 @@ export function TableFooter() {
         </button>
       )}
     </footer>
+  );
+}
+
+/** Save all results: in the app into the folders of their inputs, otherwise as one download. */
+function SaveAllButton({ all }: { all: readonly Item[] }) {
+  const placed = all.filter(hasFolder);
+  const files = all.flatMap(({ output }) => output?.file ?? []);
+  return (
+    <button class="button" onClick={() => void (placed.length > 0 ? saveBeside(placed) : saveAll(files))}>
+      <Icon name="download" />
+      {placed.length > 0 ? t("saveAllBeside") : t("downloadAll", { n: files.length })}
+    </button>
   );
 }
 
@@ -138,7 +137,12 @@ function SaveBesideButton({ item }: { item: Item }) {
       <button ref={button} class="button primary large grow" onClick={() => void saveBeside([item])}>
         <Icon name={output?.savedAs ? "check" : "download"} /> <span class="ellipsis">{t("saveBeside")}</span>
       </button>
-      <button class="button large" aria-label={label} title={label} onClick={() => output && saveFile(output.file)}>
+      <button
+        class="button large beside"
+        aria-label={label}
+        title={label}
+        onClick={() => output && saveFile(output.file)}
+      >
         <Icon name="download" />
       </button>
     </>

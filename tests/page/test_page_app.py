@@ -1,0 +1,146 @@
+"""The page of `meshhub app` in a real browser: files that are open from the start, and results beside them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshhub import Registry
+from page_visits import START_TIMEOUT_S, Visit, convert, pick
+
+pytest.importorskip("litestar", reason="needs the extra 'http'")
+pytestmark = pytest.mark.once
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class LocalApp:
+    """App that runs in a folder, with the bracket open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
+        shutil.copy(EXAMPLES / "bracket.stl", folder)
+        self.process = self.start("bracket.stl", "--no-browser", "--end-after", "1")
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().decode().strip()
+        assert self.address.startswith("http://127.0.0.1:"), self.process.communicate()
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "meshhub", "app", *arguments]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[LocalApp]:
+    app = LocalApp(tmp_path)
+    yield app
+    app.end()
+
+
+@pytest.fixture
+def window(browser: Any, app: LocalApp) -> Iterator[Visit]:
+    visit = Visit(browser, app.address, viewport={"width": 1280, "height": 720})
+    yield visit
+    visit.close()
+
+
+def open_page(window: Visit) -> Any:
+    """Open the page, and wait until the bracket is read."""
+    window.page.goto(window.address)
+    window.page.get_by_role("heading", name="Needs repair").wait_for()
+    return window.page
+
+
+def test_a_model_goes_from_the_command_line_to_a_repaired_file_beside_it(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    # the token is not left in the address, where screenshots and the history would have it
+    assert "#" not in page.url
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("button", name="Save beside the original").click()
+    page.get_by_text(f"Saved as {app.folder / 'bracket.3mf'}").first.wait_for()
+    assert Registry().inspect(app.folder / "bracket.3mf").model.watertight
+    page.get_by_role("button", name="Save beside the original").click()
+    page.get_by_text(f"Saved as {app.folder / 'bracket-2.3mf'}").first.wait_for()
+
+
+def test_the_page_has_no_plans_keys_and_locks(window: Visit) -> None:
+    page = open_page(window)
+    for text in ("plan", "API key", "Locked"):
+        assert page.get_by_text(text, exact=False).locator("visible=true").filter(has_not_text="plane").count() == 0
+    assert page.locator('.panel path[d^="M6 11h12v9H6z"]').count() == 0
+    page.get_by_role("radio", name="STEP").check(force=True)
+    assert page.get_by_role("button", name="Repair and save as STEP").is_enabled()
+
+
+def test_a_second_command_opens_its_file_here(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    shutil.copy(EXAMPLES / "bracket-clean.stl", app.folder / "second.stl")
+    second = app.start("second.stl")
+    assert second.wait(START_TIMEOUT_S) == 0
+    second.communicate()
+    page.get_by_role("button", name="second.stl Closed").wait_for()
+    # loaded again, the tab shows what is open, and not what was removed
+    page.get_by_role("button", name="Remove bracket.stl").click()
+    page.get_by_role("button", name="bracket.stl Needs repair").wait_for(state="detached")
+    page.reload()
+    page.get_by_role("button", name="second.stl Closed").wait_for()
+    assert page.locator(".file-tab").count() == 1
+
+
+def test_a_file_that_is_opened_again_is_read_again(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    shutil.copy(EXAMPLES / "bracket-clean.stl", app.folder / "bracket.stl")
+    again = app.start("bracket.stl")
+    again.communicate()
+    page.get_by_role("heading", name="Closed").wait_for()
+    assert page.locator(".file-tab").count() == 1
+
+
+def test_dropped_files_are_downloaded(window: Visit, tmp_path: Path) -> None:
+    page = open_page(window)
+    shutil.copy(EXAMPLES / "bracket.stl", tmp_path / "dropped.stl")
+    pick(page, tmp_path / "dropped.stl", button="Add files")
+    page.get_by_role("button", name="Convert 2 files to 3MF").click()
+    page.get_by_role("button", name="Download dropped.3mf").wait_for()
+
+
+def test_a_page_of_another_origin_gets_nothing(window: Visit, app: LocalApp, browser: Any) -> None:
+    open_page(window)
+    origin = app.address.partition("#")[0]
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.goto("data:text/html,elsewhere")
+        ask = "async (url) => { try { return (await fetch(url)).status } catch { return 'blocked' } }"
+        assert page.evaluate(ask, f"{origin}plan") == "blocked"
+        # a person who opens the address without the token is told what to do
+        page.goto(origin)
+        page.get_by_text("lacks its token").wait_for()
+    finally:
+        context.close()
+
+
+def test_the_app_ends_with_its_tab_and_the_page_says_so(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    page.goto("about:blank")
+    assert app.process.wait(START_TIMEOUT_S) == 0
+
+
+def test_the_page_reports_that_the_app_has_ended(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    app.process.terminate()
+    page.get_by_text("The app has ended").wait_for()
