@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from meshhub.model.options import OptionField, option_fields
-from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.pipeline.purposes.check import VerdictOptions
+from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY
 

@@ -153,7 +153,7 @@ class AsyncClient:
                 one file, and "convert" each of its models, in one ZIP.
             webhook_url: Address that the service informs of the end.
             report: Format of the report of a check.
-            language: Language of the report, "en" or "de".
+            language: Language of the report, such as "de".
             options: As for `convert`.
             keywords: As for `convert`; also the options of checks.
         """

@@ -124,7 +124,7 @@ class LocalApp:
             raise
 
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
-        """Yield lists of the files after one as server-sent events to a tab, which is open as long as it receives them."""
+        """Yield lists of the files after one as server-sent events to a tab, which is open while it receives them."""
         loop = asyncio.get_running_loop()
         self.tabs += 1
         try:

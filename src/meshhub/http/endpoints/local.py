@@ -10,7 +10,6 @@ from litestar import Response, delete, get, post
 from litestar.response import Stream
 
 from meshhub.errors import UnreadableFile, quote
-from meshhub.http.context import context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.names import label
 from meshhub.http.local_app import LocalApp
@@ -37,11 +36,11 @@ async def open_files(request: AnyRequest) -> dict[str, int]:
 @get("/local/files")
 async def follow_files(request: AnyRequest) -> Stream:
     """Return lists of opened files as server-sent events, until the tab is closed; `after` is the last id it has."""
-    resources, context = state_of(request).resources, context_of(request.scope)
+    resources = state_of(request).resources
     after = request.query_params.get("after", "0")
     if not after.isdecimal():
         raise ServiceError(f"after is {quote(after)}, which is not the id of a file")
-    stream = app_of(request).stream_files(int(after), lambda: resources.is_closing or context.has_input_ended())
+    stream = app_of(request).stream_files(int(after), lambda: resources.is_closing)
     return Stream(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
