@@ -14,11 +14,11 @@ import meshhub
 from meshhub import errors
 from meshhub.model.capabilities import Operation, Stage
 from meshhub.model.options import OptionField, option_fields
-from reference_pages import REGISTRY, code, table
+from reference_pages import REGISTRY, code, python_api, table
 
 SOURCE = Path(meshhub.__file__).parent
 
-_BLOCK = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- generated: ([\w-]+)(?: (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def has_blocks(text: str) -> bool:
@@ -28,7 +28,11 @@ def has_blocks(text: str) -> bool:
 
 def fill_blocks(text: str) -> str:
     """Return a page with its generated tables."""
-    return _BLOCK.sub(lambda match: f"{match[1]}\n{_BLOCKS[match[2]]()}\n\n{match[3]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{_fill(match[2], match[3])}\n\n{match[4]}", text)
+
+
+def _fill(name: str, argument: str | None) -> str:
+    return _BLOCKS[name]() if argument is None else python_api.describe(argument)
 
 
 def _summary(plugin: str) -> str:
@@ -117,29 +121,24 @@ def _finding_codes(folder: Path) -> set[str]:
     return {str(value.value) for value in values if isinstance(value, ast.Constant)}
 
 
-def _toolkit_modules() -> list[str]:
-    return sorted({path.stem for path in (SOURCE / "toolkit").glob("[a-z]*")})
-
-
 def _toolkit() -> str:
-    """Return the table of the modules of the toolkit."""
+    """Return the table of the modules of the toolkit, with their functions and classes."""
     rows = []
-    for name in _toolkit_modules():
-        path = SOURCE / "toolkit" / name
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        summary = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-        rows.append((f"[{code(name)}](#{name})", " ".join(summary.partition("\n\n")[0].split())))
-    return table(("module", "what it has"), rows)
-
-
-def _toolkit_sections() -> str:
-    """Return a section for each module of the toolkit."""
-    return "\n\n".join(f"## {name}\n\n::: meshhub.toolkit.{name}" for name in _toolkit_modules())
+    for path in sorted((SOURCE / "toolkit").glob("[a-z]*")):
+        file = path / "__init__.py" if path.is_dir() else path
+        if file.suffix != ".py":
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        listed = ", ".join(code(name) for name in names if not name.startswith("_"))
+        summary = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+        rows.append((f"[{code(path.stem)}](../../src/meshhub/toolkit/{path.name})", summary, listed))
+    return table(("module", "what it has", "functions and classes"), rows)
 
 
 def _error_classes() -> str:
-    """Return the references of the public classes of errors."""
-    return "\n\n".join(f"::: {errors.__name__}.{name}" for name in errors.__all__)
+    """Return the public classes of errors."""
+    return "\n\n".join(python_api.describe(f"{errors.__name__}.{name}") for name in errors.__all__)
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
@@ -148,6 +147,5 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "stages": _stages,
     "checks": _checks,
     "toolkit": _toolkit,
-    "toolkit-sections": _toolkit_sections,
     "error-classes": _error_classes,
 }
