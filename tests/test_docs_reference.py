@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import subprocess
 import sys
@@ -147,3 +148,9 @@ def test_the_readme_names_the_extras_and_the_free_limits() -> None:
         f"{megabytes} MB per file, {limits.max_batch_files} files per batch, "
         f"{limits.requests_per_minute} requests per minute" in " ".join(text.split())
     )
+
+
+def test_the_pictures_show_the_built_page() -> None:
+    build = SOURCE / "http" / "page" / "index.html"
+    shown = (DOCS / "images" / "page.sha256").read_text(encoding="utf-8").strip()
+    assert hashlib.sha256(build.read_bytes()).hexdigest() == shown, "run python docs/make_page_pictures.py"
