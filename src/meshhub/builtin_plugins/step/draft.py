@@ -39,7 +39,7 @@ from meshhub.builtin_plugins.step.solids.builder import (
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16
@@ -87,7 +87,7 @@ class Candidate:
         segments, own = self.segments.without(is_lost), self.segments.segment
         if self.simpler is not None:
             is_free = is_lost & (own >= 0)
-            is_free[is_free] = self.segments.surfaces.kind[own[is_free]] == SurfaceKind.PATCH
+            is_free[is_free] = traits.IS_PATCH[self.segments.surfaces.kind[own[is_free]]]
             segments = segments.restore(self.simpler, np.flatnonzero(is_free))
         return replace(self, segments=segments)
 
@@ -185,7 +185,7 @@ class Draft:
         regions = self.model.regions
         number = np.unique(regions.region[np.isin(self.model.skin.shell, shells)]).astype(np.intp)
         number = number[regions.curved[number]]
-        is_free = regions.surfaces.kind[number] == SurfaceKind.PATCH
+        is_free = traits.IS_PATCH[regions.surfaces.kind[number]]
         return number[np.lexsort((-region_areas(self.model.skin, regions)[number], is_free))]
 
     def list_facets(self, regions: IntIndex) -> IntIndex:

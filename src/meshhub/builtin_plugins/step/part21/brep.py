@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.step.part21.splines import write_splines
 from meshhub.builtin_plugins.step.solids.curves import CurveKind
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import Seams, SlitFace
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
 from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
@@ -129,7 +130,7 @@ def _write_slit_face(file: Part21Writer, model: BrepModel, face: SlitFace, orien
     else:
         end = _write_vertex(file, face.stop)
     surfaces = model.regions.surfaces
-    if surfaces.kind[face.region] == SurfaceKind.PATCH:
+    if traits.IS_PATCH[surfaces.kind[face.region]]:
         curve = write_patch_seam(file, surfaces.patch[face.region], face.start)
     elif face.circle is None:
         direction = normalize((face.stop - face.start)[None])[0]
@@ -164,7 +165,7 @@ def _write_closed_bounds(file: Part21Writer, model: BrepModel) -> tuple[IntIndex
     needs_bound[list(seams.slit_spheres)] = True
     bounds = [
         _write_sphere_bound(file, seams, region)
-        if model.regions.surfaces.kind[region] == SurfaceKind.SPHERE
+        if traits.HAS_FREE_AXIS[model.regions.surfaces.kind[region]]
         else _write_torus_bound(file, seams, region)
         for region in np.flatnonzero(needs_bound).tolist()
     ]
@@ -221,12 +222,12 @@ def _write_surfaces(file: Part21Writer, model: BrepModel) -> IntIndex:
     ids = np.empty(len(surfaces), np.int64)
     patches, patch_ids = write_patches(file, surfaces)
     ids[patches] = patch_ids
-    placed = surfaces.kind != SurfaceKind.PATCH
+    placed = ~traits.IS_PATCH[surfaces.kind]
     placement = np.zeros(len(surfaces), np.int64)
     placement[placed] = file.write_placements(seams.origin[placed], seams.axis[placed], seams.reference[placed])
     radius, second = file.format_lengths(seams.radius), file.format_lengths(seams.second)
     # a tube thicker than its ring intersects itself; ISO 10303-42 has an entity for its outer part
-    is_degenerate = (surfaces.kind == SurfaceKind.TORUS) & (surfaces.radius < surfaces.second)
+    is_degenerate = traits.HAS_TUBE[surfaces.kind] & (surfaces.radius < surfaces.second)
     entities = [(kind, KINDS[kind].entity, "") for kind in KINDS if kind in ANALYTIC_KINDS]
     for kind, name, flag in [*entities, (SurfaceKind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T.")]:
         mask = (surfaces.kind == kind) & (is_degenerate == bool(flag))

@@ -6,9 +6,10 @@ import numpy as np
 
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, format_real, format_references
 from meshhub.builtin_plugins.step.part21.splines import write_cubic_curves
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
 from meshhub.builtin_plugins.step.surfaces.patches import Patch
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -19,7 +20,7 @@ def write_patches(file: Part21Writer, surfaces: SurfaceArray) -> tuple[IntIndex,
     Source:
         ISO 10303-42, B_SPLINE_SURFACE_WITH_KNOTS.
     """
-    regions = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
+    regions = np.flatnonzero(traits.IS_PATCH[surfaces.kind])
     return regions, np.array([_write_patch(file, patch) for patch in surfaces.patch[regions].tolist()], np.int64)
 
 

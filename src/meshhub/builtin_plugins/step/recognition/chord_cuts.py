@@ -24,6 +24,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     is_plausible,
 )
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import Samples, group_extents, select_groups
@@ -97,7 +98,7 @@ def _is_at_depth(gap: Float64, depth: Float64, surfaces: SurfaceArray, points: F
         surfaces: (n,) surfaces.
         points: (n, 3) points at these distances.
     """
-    is_torus = surfaces.kind == SurfaceKind.TORUS
+    is_torus = traits.HAS_TUBE[surfaces.kind]
     _, distance, _ = cylindrical(surfaces, points)
     is_on_side = np.where(is_torus, (distance <= surfaces.radius) | (gap <= 0), gap * depth >= 0)
     result: Mask = is_on_side & (np.abs(gap) <= _MAX_CUT_DEPTH_RATIO * np.abs(depth))
@@ -225,7 +226,7 @@ class _CutSearch:
         pair, times = np.unique(group[owner] * len(graph.points) + point, return_counts=True)
         piece, point = pair // len(graph.points), pair % len(graph.points)
         is_uncut = ~self.is_rim[point]
-        if kind in (SurfaceKind.CYLINDER, SurfaceKind.CONE):
+        if traits.IS_RULED[kind]:
             is_uncut |= times > 1
         samples = graph.collect_samples(group, facet, groups)
         return samples._replace(group=piece[is_uncut], point=graph.points[point[is_uncut]])
@@ -246,7 +247,7 @@ class _CutSearch:
         limit = limits.for_depth(np.abs(depth))
         good = (worst <= limit) & is_even & is_plausible(kind, surfaces, samples, group_extents(samples), limit)
         good &= self._check_corners(surfaces, group, facet, (limit, depth))
-        if kind == SurfaceKind.TORUS:
+        if traits.HAS_TUBE[kind]:
             good = has_even_steps(self.graph, surfaces, group, facet, good)
         good &= self.trials.select_certain(kind, group, facet, groups)
         number = np.cumsum(good) - 1 + len(self.surfaces)

@@ -18,6 +18,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     TrialResults,
     Trials,
 )
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate, make_planes
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, gradients
 from meshhub.model.scene import Float64
@@ -117,7 +118,7 @@ class Claims:
         is_next = is_new[graph.left] & (self.segment[graph.right] < 0)
         index, facet = self.segment[graph.left[is_next]], graph.right[is_next]
         good = explains(graph, self.surfaces, self.limit, index, facet)
-        ratio = np.where(self.surfaces.kind[index] == SurfaceKind.TORUS, _MAX_TORUS_LID_RATIO, MAX_BROAD_DEPTH_RATIO)
+        ratio = np.where(traits.HAS_TUBE[self.surfaces.kind[index]], _MAX_TORUS_LID_RATIO, MAX_BROAD_DEPTH_RATIO)
         good &= ~graph.is_broad[facet] | (self._depths(index, facet) <= ratio * deepest[index])
         return index[good], facet[good]
 
@@ -146,7 +147,7 @@ class Claims:
         Triangles stay: irregular ones may be wide.
         """
         graph, count = self.graph, len(self.surfaces)
-        is_round = np.isin(self.surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
+        is_round = traits.IS_RULED[self.surfaces.kind]
         facet = np.flatnonzero((self.segment >= 0) & ~graph.is_sliver)
         facet = facet[is_round[self.segment[facet]]]
         if len(facet) == 0:
@@ -155,7 +156,7 @@ class Claims:
         owner = self.segment[facet]
         surfaces = self.surfaces.take(owner)
         height, distance, _ = cylindrical(surfaces, graph.probe[facet])
-        slope = np.where(surfaces.kind == SurfaceKind.CONE, surfaces.second, 0.0)
+        slope = np.where(traits.HAS_SLOPE[surfaces.kind], surfaces.second, 0.0)
         depth = 1 - distance / (surfaces.radius + slope * height)
         begin = np.searchsorted(owner, np.arange(count + 1))
         median = depth[np.lexsort((depth, owner))][(begin[:-1] + begin[1:] - 1) // 2]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances
 from meshhub.model.scene import Float64
@@ -43,7 +44,7 @@ def round_to_design_values(graph: FacetGraph, segments: Segments, tolerance: flo
     owner, point = graph.expand(facet)
     index, corner = segments.segment[facet][owner], graph.points[point]
     used = np.unique(index)
-    used = used[segments.surfaces.kind[used] != SurfaceKind.PATCH]
+    used = used[~traits.IS_PATCH[segments.surfaces.kind[used]]]
     is_used = np.isin(index, used)
     index, corner = np.searchsorted(used, index[is_used]), corner[is_used]
     # corners of cut facets lie on chords
@@ -77,8 +78,8 @@ def _center_origins(surfaces: SurfaceArray, index: IntIndex, corner: Float64) ->
     count = np.bincount(index, minlength=len(surfaces))
     middle = np.stack([np.bincount(index, column, len(surfaces)) / count for column in corner.T], axis=1)
     height = np.einsum("ij,ij->i", middle - surfaces.origin, surfaces.axis)
-    height = np.where(np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE)), height, 0.0)
-    slope = np.where(surfaces.kind == SurfaceKind.CONE, surfaces.second, 0.0)
+    height = np.where(traits.IS_RULED[surfaces.kind], height, 0.0)
+    slope = np.where(traits.HAS_SLOPE[surfaces.kind], surfaces.second, 0.0)
     origin = surfaces.origin + height[:, None] * surfaces.axis
     return replace(surfaces, origin=origin, radius=surfaces.radius + slope * height)
 
@@ -98,7 +99,7 @@ def _align_axes(surfaces: SurfaceArray) -> SurfaceArray:
 
 def _round_centers(surfaces: SurfaceArray) -> SurfaceArray:
     """Round the centers of spheres and tori, and of cylinders and cones about coordinate axes across these."""
-    is_centered = np.isin(surfaces.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS))
+    is_centered = traits.HAS_CENTER[surfaces.kind]
     is_aligned = np.abs(surfaces.axis).max(axis=1) == 1
     is_rounded = is_centered[:, None] | (is_aligned[:, None] & (surfaces.axis == 0))
     origin = np.where(is_rounded, np.round(surfaces.origin, _LENGTH_DECIMALS), surfaces.origin)
@@ -107,7 +108,7 @@ def _round_centers(surfaces: SurfaceArray) -> SurfaceArray:
 
 def _round_radii(surfaces: SurfaceArray) -> SurfaceArray:
     """Round all radii but those of cones, which depend on the height of the origin."""
-    is_cone, is_torus = surfaces.kind == SurfaceKind.CONE, surfaces.kind == SurfaceKind.TORUS
+    is_cone, is_torus = traits.HAS_SLOPE[surfaces.kind], traits.HAS_TUBE[surfaces.kind]
     radius = np.where(is_cone, surfaces.radius, np.round(surfaces.radius, _LENGTH_DECIMALS))
     second = np.where(is_torus, np.round(surfaces.second, _LENGTH_DECIMALS), surfaces.second)
     return replace(surfaces, radius=radius, second=second)
@@ -116,4 +117,4 @@ def _round_radii(surfaces: SurfaceArray) -> SurfaceArray:
 def _round_angles(surfaces: SurfaceArray) -> SurfaceArray:
     """Round the angles between cones and their axes."""
     slope = np.tan(np.radians(np.round(np.degrees(np.arctan(surfaces.second)), _ANGLE_DECIMALS)))
-    return replace(surfaces, second=np.where(surfaces.kind == SurfaceKind.CONE, slope, surfaces.second))
+    return replace(surfaces, second=np.where(traits.HAS_SLOPE[surfaces.kind], slope, surfaces.second))

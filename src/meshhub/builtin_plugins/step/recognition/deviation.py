@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.patches import PatchPool
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
@@ -110,7 +111,7 @@ def _measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
         corner: (m, 3, 3) triangles.
         surfaces: (m,) surface of each.
     """
-    if not (surfaces.kind == SurfaceKind.PATCH).any():
+    if not traits.IS_PATCH[surfaces.kind].any():
         return 0.0
     pool, rows, patch = pool_patches(surfaces)
     triangles = corner[rows]
@@ -200,7 +201,7 @@ def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     Returns:
         Ascending region indices.
     """
-    curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
+    curved = np.flatnonzero(~traits.IS_PLANE[surfaces.kind[region]])
     if len(curved) == 0:
         return np.empty(0, np.intp)
     corner = skin.points[skin.faces[curved]]
@@ -234,7 +235,7 @@ def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
         Ascending region indices.
     """
     count = len(surfaces)
-    is_revolved = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.TORUS))
+    is_revolved = traits.IS_RULED[surfaces.kind] | traits.HAS_TUBE[surfaces.kind]
     half = outline.half[is_revolved[region[outline.half // 3]]]
     owner = region[half // 3]
     half_surface = surfaces.take(owner)
@@ -242,7 +243,7 @@ def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     high, high_reach, high_away = cylindrical(half_surface, skin.points[skin.end[half]])
     sine = np.einsum("ij,ij->i", np.cross(low_away, high_away), half_surface.axis)
     turn = np.arctan2(sine, np.einsum("ij,ij->i", low_away, high_away))
-    is_cone = half_surface.kind == SurfaceKind.CONE
+    is_cone = traits.HAS_SLOPE[half_surface.kind]
     # area per radian of turn: of a cone between its tip and the half-edge, of a cylinder between the origin and it
     slope = np.where(is_cone, half_surface.second, 1.0)
     from_tip = np.sqrt(1 + slope**2) / (2 * slope) * (low_reach**2 + low_reach * high_reach + high_reach**2) / 3
@@ -250,7 +251,7 @@ def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     enclosed = np.abs(sum_by_label(owner, below * turn, count))
     covered = sum_by_label(region, lengths(skin.cross), count) / 2
     around = np.abs(sum_by_label(owner, turn, count))
-    is_unrolled = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
+    is_unrolled = traits.IS_RULED[surfaces.kind]
     has_pairs_of_rims = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.TORUS))
     allowed: Float64 = _MAX_AREA_CHANGE_RATIO * covered + _rim_segments(skin, half, owner, half_surface, count)
     is_misshapen = is_unrolled & (np.abs(enclosed - covered) > allowed)
@@ -273,7 +274,7 @@ def _rim_segments(skin: Skin, half: IntIndex, owner: NDArray[np.int32], surfaces
     """
     begin, end = skin.points[skin.begin[half]], skin.points[skin.end[half]]
     depth = np.abs(distances(surfaces, (begin + end) / 2))
-    slope = np.where(surfaces.kind == SurfaceKind.CONE, np.abs(surfaces.second), 0.0)
+    slope = np.where(traits.HAS_SLOPE[surfaces.kind], np.abs(surfaces.second), 0.0)
     return sum_by_label(owner, 2 / 3 * lengths(end - begin) * depth * slope, count)
 
 
@@ -287,7 +288,7 @@ def chord_volumes(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray)
     Returns:
         (s,) mm³; positive where the surfaces enclose more than the triangles.
     """
-    curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
+    curved = np.flatnonzero(~traits.IS_PLANE[surfaces.kind[region]])
     gains = measure_gains(skin, curved, surfaces.take(region[curved]))
     return sum_by_label(skin.shell[curved], gains, len(skin.closed))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
 from meshhub.builtin_plugins.step.surfaces.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.surfaces.kinds import TRIALS
@@ -182,7 +183,7 @@ class Trials:
         surfaces = surfaces.replace_rows(index, fitted)
         limit[index], agrees = self._check_facets(samples, facet, fitted, limits)
         agrees &= is_plausible(kind, fitted, samples, size[near], limit[index])
-        if kind == SurfaceKind.TORUS:
+        if traits.HAS_TUBE[kind]:
             agrees = has_even_steps(self.graph, fitted, samples.normal_group, facet, agrees)
         good[index] = agrees & (worst[near] <= limit[index])
         return TrialResults(surfaces, limit, good, lost)
@@ -279,11 +280,11 @@ def is_plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, si
         limit: (g,) maximum distance of points from their surface, mm.
     """
     good: Mask = (surfaces.radius > 0) & (surfaces.radius < _MAX_RADIUS_RATIO * size)
-    if kind == SurfaceKind.TORUS:
+    if traits.HAS_TUBE[kind]:
         # a tube thicker than the ring is plausible: a fillet that nearly makes a ball is the outer side of such a torus
         good &= (surfaces.second > _MIN_TUBE_RATIO * size) & (surfaces.radius > _MIN_RING_RATIO * surfaces.second)
         good &= np.abs(surfaces.radius - surfaces.second) > _MIN_HORN_GAP_RATIO * surfaces.second
-    if kind == SurfaceKind.CONE:
+    if traits.HAS_SLOPE[kind]:
         height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
         reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
         good &= np.minimum.reduceat(reach, group_starts(samples)) >= -limit

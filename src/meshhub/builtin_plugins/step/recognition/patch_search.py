@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.step.recognition.patch_parameters import Piece, cut
 from meshhub.builtin_plugins.step.recognition.piece_fits import fit_surface, measure_sagitta
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.recognition.rim_curves import probe_border
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPool
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate
@@ -261,7 +262,7 @@ class _Search:
         """Return the mask (f,) of the facets on surfaces of revolution."""
         segment = self._segments.segment
         bands = segment >= 0
-        bands[bands] = self._segments.surfaces.kind[segment[bands]] != SurfaceKind.PATCH
+        bands[bands] = ~traits.IS_PATCH[self._segments.surfaces.kind[segment[bands]]]
         return bands
 
     def _find_weak(self) -> Mask:

@@ -11,8 +11,9 @@ from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.planar import fit_planes
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate, make_planes
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, concatenate, make_planes
 from meshhub.builtin_plugins.step.surfaces.surfaces import gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -41,7 +42,7 @@ class Regions:
     @property
     def curved(self) -> Mask:
         """(r,) whether the surface is not a plane."""
-        result: Mask = self.surfaces.kind != SurfaceKind.PLANE
+        result: Mask = ~traits.IS_PLANE[self.surfaces.kind]
         return result
 
 

@@ -14,8 +14,8 @@ from meshhub.builtin_plugins.step.facets.bodies import shell_volumes
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -116,7 +116,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
     is_shallow = depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit
     # the twist of a strip has no bend at its corners; `patch_check` compares the depth of patches
-    is_patch = regions.surfaces.kind == SurfaceKind.PATCH
+    is_patch = traits.IS_PATCH[regions.surfaces.kind]
     volume = np.zeros(count)
     volume[region] = np.abs(shell_volumes(skin))[skin.shell]
     allowed += np.where(is_patch, _MAX_PATCH_GAIN_RATIO * volume, 0.0)
@@ -154,7 +154,7 @@ def _find_tangent_corners(skin: Skin, regions: Regions) -> tuple[IntIndex, IntIn
     """Return the corners beside patches, of triangles whose face is tangent to the patch: patches, and half-edges."""
     half = np.flatnonzero(skin.twin >= 0)
     one, other = regions.region[half // 3], regions.region[skin.twin[half] // 3]
-    half = half[(one != other) & (regions.surfaces.kind[one] == SurfaceKind.PATCH)]
+    half = half[(one != other) & traits.IS_PATCH[regions.surfaces.kind[one]]]
     normal, beside = _border_normals(skin, regions, half)
     half = half[np.einsum("ij,ij->i", normal, beside) >= _MIN_TANGENT_COS]
     twin = skin.twin[half]

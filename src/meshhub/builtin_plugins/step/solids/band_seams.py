@@ -16,8 +16,8 @@ from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize, perpendicular
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -112,7 +112,7 @@ class _BandEdges:
 
 def _collect_band_edges(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> _BandEdges:
     surfaces = regions.surfaces
-    is_revolved = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
+    is_revolved = traits.IS_RULED[surfaces.kind]
     half = np.flatnonzero(is_revolved[regions.region[outline.half // 3]])
     owner = regions.region[outline.half[half] // 3]
     surface = surfaces.take(owner)

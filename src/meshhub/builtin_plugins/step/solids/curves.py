@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS
 from meshhub.builtin_plugins.step.solids.edge_circles import CircleAxis, Circles, fit_circles
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides, collect_paths, drop_near_points, merge_paths
 from meshhub.builtin_plugins.step.solids.edge_splines import interpolate_paths, refine_splines
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import gradients, project_onto_both
@@ -202,9 +203,9 @@ def _contain_lines(surfaces: SurfaceArray, start: Float64, stop: Float64, limit:
         height = lengths(np.cross(to_start, to_stop)) / np.maximum(lengths(to_start), lengths(to_stop))
     across = lengths(np.cross(chord, surfaces.axis))
     allowed = _MAX_RULING_OFFSET_RATIO * limit
-    is_round = np.isin(surfaces.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS))
+    is_round = traits.HAS_CENTER[surfaces.kind]
     is_round |= (surfaces.kind == SurfaceKind.CYLINDER) & (across > allowed)
-    is_round |= (surfaces.kind == SurfaceKind.CONE) & ~(height <= allowed)
+    is_round |= traits.HAS_SLOPE[surfaces.kind] & ~(height <= allowed)
     return ~is_round
 
 

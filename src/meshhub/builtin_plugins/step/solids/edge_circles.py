@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
@@ -18,8 +19,6 @@ _MIN_RADIUS_MM = 1e-300
 """Millimeters; avoids a division by zero for paths of equal points."""
 _REGULARIZATION = 1e-14
 """Added to the normal equations of points in units of their extent; makes those of collinear points solvable."""
-_KINDS_WITHOUT_AXES = (SurfaceKind.PLANE, SurfaceKind.SPHERE)
-"""Kinds of surfaces whose axes are the center of no circle."""
 
 
 class CircleAxis(IntEnum):
@@ -47,7 +46,7 @@ def fit_circles(paths: Paths, refined: Paths, sides: Sides, limit: Float64) -> C
     segment_path, begin, end = paths.segments()
     for candidate in sides:
         usable = source == CircleAxis.NONE
-        usable &= ~np.isin(candidate.kind, _KINDS_WITHOUT_AXES)
+        usable &= ~(traits.IS_PLANE | traits.HAS_FREE_AXIS)[candidate.kind]
         if not usable.any():
             continue
         middle, ring, error = _mean_circles(candidate, paths)
@@ -64,8 +63,7 @@ def fit_circles(paths: Paths, refined: Paths, sides: Sides, limit: Float64) -> C
     candidate = _fit_axes(refined)
     middle, ring, error = _mean_circles(candidate, refined)
     # cylinders and cones meet planes in circles about their own axes or in none
-    round_kinds = (SurfaceKind.SPHERE, SurfaceKind.TORUS)
-    can_be_circle = np.isin(sides.left.kind, round_kinds) | np.isin(sides.right.kind, round_kinds)
+    can_be_circle = traits.HAS_CENTER[sides.left.kind] | traits.HAS_CENTER[sides.right.kind]
     fits = (source == CircleAxis.NONE) & can_be_circle & (error <= limit) & (ring > limit)
     source[fits] = CircleAxis.FITTED
     center[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]

@@ -8,8 +8,8 @@ from scipy.interpolate import make_interp_spline
 
 from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS, interpolate_corners, project
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import project_onto_both
 from meshhub.model.scene import Float64
 
@@ -72,7 +72,7 @@ def interpolate_paths(paths: Paths, sides: Sides, limit: Float64) -> tuple[Paths
 
     A patch meets its neighbors where the corners of the mesh are, also if it is tangent to them.
     """
-    is_patch = [side.kind == SurfaceKind.PATCH for side in sides]
+    is_patch = [traits.IS_PATCH[side.kind] for side in sides]
     rows = np.flatnonzero((is_patch[0] | is_patch[1]) & (np.diff(paths.begin) > 2))
     curves, needs_more = [], np.zeros(paths.count, np.bool_)
     for path in rows.tolist():

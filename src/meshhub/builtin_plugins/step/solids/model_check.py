@@ -17,6 +17,7 @@ from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import find_unslit_walls
 from meshhub.builtin_plugins.step.solids.touching_arcs import find_touching
 from meshhub.builtin_plugins.step.solids.trimmed_faces import TrimmedFaces
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import (
     distinct_pairs,
     expand_ranges,
@@ -24,7 +25,6 @@ from meshhub.builtin_plugins.step.surfaces.arrays import (
     perpendicular,
     sum_by_label,
 )
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances, pool_patches
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex, face_normals
@@ -209,7 +209,7 @@ def find_other_genus(model: BrepModel) -> IntIndex:
     triangles = np.bincount(skin.shell, minlength=count)
     points = np.bincount(fan_shell, minlength=count)
     # the characteristic of a face on a torus does not follow from its number of loops
-    has_torus = np.bincount(shell, regions.surfaces.kind == SurfaceKind.TORUS, count) > 0
+    has_torus = np.bincount(shell, traits.HAS_TUBE[regions.surfaces.kind], count) > 0
     return np.flatnonzero((written != points - triangles / 2) & ~has_torus & skin.closed)
 
 
@@ -281,9 +281,9 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
         none.
     """
     surfaces = model.regions.surfaces.take(face)
-    is_sphere = surfaces.kind == SurfaceKind.SPHERE
-    is_torus = surfaces.kind == SurfaceKind.TORUS
-    is_flat = (surfaces.kind == SurfaceKind.PLANE) | is_sphere
+    is_sphere = traits.HAS_FREE_AXIS[surfaces.kind]
+    is_torus = traits.HAS_TUBE[surfaces.kind]
+    is_flat = traits.IS_PLANE[surfaces.kind] | is_sphere
     axis = np.where(is_sphere[:, None], model.seams.axis[face], surfaces.axis)
     u = perpendicular(axis)
     v = np.cross(axis, u)
@@ -302,13 +302,13 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
     turn = np.where(np.minimum(away, end_away) > MIN_EDGE_MM, _wrap(end_around - around), 0.0)
     widest = np.zeros(len(model.regions.surfaces))
     np.maximum.at(widest, face, np.maximum(away, end_away))
-    radius = np.where(surfaces.kind == SurfaceKind.CONE, widest[face], surfaces.radius)
+    radius = np.where(traits.HAS_SLOPE[surfaces.kind], widest[face], surfaces.radius)
     climb = np.where(is_torus, _wrap(end_second - second) * surfaces.second, end_second - second)
     second = np.where(is_torus, second * surfaces.second, second)
     a = np.stack([np.where(is_flat, x, around * radius), np.where(is_flat, y, second)], axis=1)
     b = np.stack([np.where(is_flat, end_x, (around + turn) * radius), np.where(is_flat, end_y, second + climb)], axis=1)
     period = 2 * np.pi * np.stack([np.where(is_flat, 0, radius), np.where(is_torus, surfaces.second, 0)], axis=1)
-    if (surfaces.kind == SurfaceKind.PATCH).any():
+    if traits.IS_PATCH[surfaces.kind].any():
         pool, rows, owner = pool_patches(surfaces)
         low, high = pool.locate(owner, begin[rows]), pool.locate(owner, end[rows])
         closed = pool.is_closed[owner]

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import SAGITTA_RATIO, find_bulges, locate_triangles
 from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.patches import PatchPool
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -54,7 +54,7 @@ def find_bad_patches(skin: Skin, regions: Regions) -> IntIndex:
         skin: Mesh, millimeters.
         regions: Regions with their surfaces.
     """
-    numbers = np.flatnonzero(regions.surfaces.kind == SurfaceKind.PATCH)
+    numbers = np.flatnonzero(traits.IS_PATCH[regions.surfaces.kind])
     if len(numbers) == 0:
         return np.empty(0, np.intp)
     place = np.full(len(regions.surfaces), -1)

@@ -9,8 +9,8 @@ from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.band_seams import Band
 from meshhub.builtin_plugins.step.solids.seams import Seams
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.patches import Patch
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.toolkit.geometry import IntIndex
 
 
@@ -46,6 +46,6 @@ def find_unslit_patches(regions: Regions, seams: Seams) -> IntIndex:
 
 
 def _find_closed(regions: Regions) -> IntIndex:
-    patches = np.flatnonzero(regions.surfaces.kind == SurfaceKind.PATCH)
+    patches = np.flatnonzero(traits.IS_PATCH[regions.surfaces.kind])
     closed: IntIndex = patches[[patch.is_closed for patch in regions.surfaces.patch[patches]]]
     return closed

@@ -9,6 +9,7 @@ import numpy as np
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, perpendicular, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
@@ -77,7 +78,7 @@ def _point_away(regions: Regions, triangles: SurfaceTriangles) -> Placements:
     mean /= sum_by_label(regions.region, triangles.weight, len(surfaces))[:, None]
     has_middle = lengths(mean) > _MIN_MEAN_LENGTH_RATIO
     reference = np.where(has_middle[:, None], -normalize(mean), perpendicular(axis))
-    flat = surfaces.kind == SurfaceKind.PLANE
+    flat = traits.IS_PLANE[surfaces.kind]
     reference[flat] = perpendicular(axis[flat])
     return Placements(surfaces.origin.copy(), axis, reference, surfaces.radius.copy(), surfaces.second.copy())
 
@@ -89,7 +90,7 @@ def _shift_origins(skin: Skin, regions: Regions, placements: Placements) -> None
     """
     kind = regions.surfaces.kind
     origin, axis, _, radius, second = placements
-    cone = kind == SurfaceKind.CONE
+    cone = traits.HAS_SLOPE[kind]
     turned = cone & (second < 0)
     axis[turned] *= -1
     second[turned] *= -1
@@ -108,7 +109,7 @@ def _orient_spheres(
     skin: Skin, regions: Regions, outline: Outline, triangles: SurfaceTriangles, placements: Placements
 ) -> None:
     """Point the X axes of spheres away from their faces and choose their poles, in place."""
-    spheres = np.flatnonzero(regions.surfaces.kind == SurfaceKind.SPHERE)
+    spheres = np.flatnonzero(traits.HAS_FREE_AXIS[regions.surfaces.kind])
     if len(spheres) == 0:
         return
     out = triangles.center - placements.origin[regions.region]

@@ -19,8 +19,8 @@ from meshhub.builtin_plugins.step.solids.band_seams import PARALLEL_COS, Band, c
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
 from meshhub.builtin_plugins.step.solids.placements import SurfaceTriangles, measure_triangles, place_surfaces
 from meshhub.builtin_plugins.step.solids.sphere_seams import find_meridian
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceKind
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -109,7 +109,7 @@ def place_seams(skin: Skin, regions: Regions, outline: Outline, curves: Curves, 
     slits.add_circular_faces()
     slit_faces = tuple(slits.faces)
     for face in slit_faces:
-        if regions.surfaces.kind[face.region] == SurfaceKind.SPHERE:
+        if traits.HAS_FREE_AXIS[regions.surfaces.kind[face.region]]:
             placements.axis[face.region] = face.rim_axis
         placements.reference[face.region] = _direction_from_axis(
             face.start - placements.origin[face.region], placements.axis[face.region]
@@ -141,7 +141,7 @@ def find_unslit_walls(skin: Skin, regions: Regions, outline: Outline, curves: Cu
 def _find_pierced(regions: Regions, outline: Outline, slit_faces: tuple[SlitFace, ...]) -> IntIndex:
     """Return spheres with several loops that are not zones between two rims."""
     loop_count = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
-    pierced = (regions.surfaces.kind == SurfaceKind.SPHERE) & (loop_count > 1)
+    pierced = traits.HAS_FREE_AXIS[regions.surfaces.kind] & (loop_count > 1)
     pierced[[face.region for face in slit_faces]] = False
     return np.flatnonzero(pierced)
 
@@ -185,7 +185,7 @@ def _find_rims(regions: Regions, outline: Outline, curves: Curves) -> tuple[Floa
     edge, region = outline.edge[first_chain], outline.loop_region
     # every line through the center of a sphere is an axis: the rims determine it
     axis = surfaces.axis.copy()
-    is_sphere = surfaces.kind[region] == SurfaceKind.SPHERE
+    is_sphere = traits.HAS_FREE_AXIS[surfaces.kind[region]]
     axis[region] = np.where(is_sphere[:, None], curves.axis[edge], axis[region])
     circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == CurveKind.CIRCLE)
     circle &= (outline.start == outline.stop)[first_chain] & ~_shares_corner(outline)[first_chain]
@@ -193,7 +193,7 @@ def _find_rims(regions: Regions, outline: Outline, curves: Curves) -> tuple[Floa
     aside = lengths(np.cross(curves.center[edge] - surfaces.origin[region], axis[region]))
     circle &= aside <= np.maximum(_MAX_ASIDE_RATIO * curves.radius[edge], _MAX_ASIDE_MM)
     has_only_circles = regions.curved & (np.bincount(region, circle, len(surfaces)) == loop_count)
-    can_end_in_point = np.isin(surfaces.kind, (SurfaceKind.CONE, SurfaceKind.SPHERE))
+    can_end_in_point = (traits.HAS_SLOPE | traits.HAS_FREE_AXIS)[surfaces.kind]
     usable = has_only_circles & ((loop_count == 2) | ((loop_count == 1) & can_end_in_point))
     loop = np.flatnonzero(usable[region])
     corner, edge = outline.start[first_chain[loop]], edge[loop]
@@ -326,7 +326,7 @@ class _SlitSearch:
         """Return the tip of a cone, or the pole of a sphere on the face's side of its rim at `start`."""
         surfaces, axis = self._regions.surfaces, self.axis[region]
         origin, radius = surfaces.origin[region], surfaces.radius[region]
-        if surfaces.kind[region] == SurfaceKind.CONE:
+        if traits.HAS_SLOPE[surfaces.kind[region]]:
             tip: Float64 = origin - axis * (radius / surfaces.second[region])
         else:
             tip = origin + axis * np.copysign(radius, mean_level - (start - origin) @ axis)
@@ -336,9 +336,9 @@ class _SlitSearch:
         """Return the circle of a seam from `start` to `stop` (3,) mm; None for a straight seam."""
         surfaces, axis = self._regions.surfaces, self.axis[region]
         origin = surfaces.origin[region]
-        if surfaces.kind[region] == SurfaceKind.TORUS:
+        if traits.HAS_TUBE[surfaces.kind[region]]:
             return self._find_tube_circle(region, start, stop)
-        if surfaces.kind[region] == SurfaceKind.SPHERE:
+        if traits.HAS_FREE_AXIS[surfaces.kind[region]]:
             towards = _direction_from_axis(start - origin, axis)
             sense = np.sign((stop - start) @ axis)
             return SeamCircle(origin, np.cross(towards, axis) * sense, float(surfaces.radius[region]))

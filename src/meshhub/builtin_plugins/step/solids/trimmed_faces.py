@@ -16,8 +16,9 @@ from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.solids.curves import edge_regions
 from meshhub.builtin_plugins.step.solids.edge_segments import EdgeSegments
 from meshhub.builtin_plugins.step.solids.model import BrepModel
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, perpendicular, sum_by_label
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -90,7 +91,7 @@ def _trace_paths(model: BrepModel, segments: EdgeSegments, face: IntIndex, row: 
     """Convert segments to the parameters of their faces, with angles that do not jump by a turn within a segment."""
     u, v, axis = _frames(model)
     surfaces = model.regions.surfaces.take(face)
-    is_torus, is_sphere = surfaces.kind == SurfaceKind.TORUS, surfaces.kind == SurfaceKind.SPHERE
+    is_torus, is_sphere = traits.HAS_TUBE[surfaces.kind], traits.HAS_FREE_AXIS[surfaces.kind]
     u, v, axis = u[face], v[face], axis[face]
     around, across, away = np.empty((3, 3, len(face)))
     for place, points in enumerate((segments.begin, segments.middle, segments.end)):
@@ -137,7 +138,7 @@ def _middle_angles(model: BrepModel) -> tuple[Float64, Float64]:
 def _frames(model: BrepModel) -> tuple[Float64, Float64, Float64]:
     """Return two directions across the axis, away from the middle of each face, and the axis; (r, 3) each."""
     surfaces = model.regions.surfaces
-    axis = np.where((surfaces.kind == SurfaceKind.SPHERE)[:, None], model.seams.axis, surfaces.axis)
+    axis = np.where(traits.HAS_FREE_AXIS[surfaces.kind][:, None], model.seams.axis, surfaces.axis)
     u = perpendicular(axis)
     return u, np.cross(axis, u), axis
 
@@ -164,7 +165,7 @@ def _integrate(model: BrepModel, path: _Path) -> tuple[Float64, Float64]:
     # the rim of a cap runs around its pole, or around both
     turn = (path.around[2] - path.around[0]) * path.side
     winding = np.abs(np.round(sum_by_label(face, turn, count) / (2 * np.pi)))
-    is_sphere, is_torus = surfaces.kind == SurfaceKind.SPHERE, surfaces.kind == SurfaceKind.TORUS
+    is_sphere, is_torus = traits.HAS_FREE_AXIS[surfaces.kind], traits.HAS_TUBE[surfaces.kind]
     whole_area = np.where(is_sphere, 4 * np.pi * surfaces.radius**2, 0.0)
     whole_area = np.where(is_torus, 4 * np.pi**2 * surfaces.radius * surfaces.second, whole_area)
     whole_cone = whole_area * np.where(is_sphere, surfaces.radius, 1.5 * surfaces.second)
@@ -173,7 +174,7 @@ def _integrate(model: BrepModel, path: _Path) -> tuple[Float64, Float64]:
     # the boundary alone does not tell a face from the rest of a closed surface
     turns = np.round((region_areas(model.skin, model.regions) - area) / np.maximum(whole_area, _TINY))
     turns = np.where(whole_area > 0, turns, 0.0)
-    unknown = surfaces.kind == SurfaceKind.PATCH
+    unknown = traits.IS_PATCH[surfaces.kind]
     unknown[face[path.wraps[0] & by_angle[face]]] = True
     return (
         np.where(unknown, np.nan, area + turns * whole_area),
@@ -194,8 +195,8 @@ def _antiderivatives(
     """
     kind, radius, second = surfaces.kind, surfaces.radius, surfaces.second
     sine, cosine = np.sin(across), np.cos(across)
-    is_cone = kind == SurfaceKind.CONE
-    kinds = [is_cone, kind == SurfaceKind.SPHERE, kind == SurfaceKind.TORUS]
+    is_cone = traits.HAS_SLOPE[kind]
+    kinds = [is_cone, traits.HAS_FREE_AXIS[kind], traits.HAS_TUBE[kind]]
     reach = radius + second * cosine
     half = across / 2 + np.sin(2 * across) / 4
     # integral of the distance from the axis over the height; that of a cone begins at its tip

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.kinds import PROFILES, TRIALS
 from meshhub.builtin_plugins.step.surfaces.profiles import ProfilePoints
@@ -112,7 +113,7 @@ def fit_surfaces(
             hopeful.append(groups[near])
         worst = _largest_distances(samples, surfaces, np.sort(np.concatenate(hopeful)), (middle, size))
     worst = np.where(np.isfinite(worst), worst, np.inf)
-    second = surfaces.second * size if kind == SurfaceKind.TORUS else surfaces.second
+    second = surfaces.second * size if traits.HAS_TUBE[kind] else surfaces.second
     origin, radius = surfaces.origin * size[:, None] + middle, surfaces.radius * size
     return SurfaceArray(surfaces.kind, origin, surfaces.axis, radius, second), worst
 
@@ -236,16 +237,16 @@ def _take_step(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> _Step
     # at the tip of a cone the direction away from the axis is undefined; there the point only fixes the height
     inverse = block.mask / np.maximum(distance, _TINY)
     is_tip = distance <= _MIN_TIP_DISTANCE_RATIO
-    has_tips = kind == SurfaceKind.CONE and bool(is_tip.any())
+    has_tips = traits.HAS_SLOPE[kind] and bool(is_tip.any())
     if has_tips:
         off, inverse = np.where(is_tip, off - distance * by_distance, off), np.where(is_tip, 0.0, inverse)
     along_u, along_v = beside_u * inverse, beside_v * inverse
     tilting = by_height * distance - by_distance * height
     columns = [-by_distance * along_u, -by_distance * along_v, tilting * along_u, tilting * along_v]
     columns.append(-by_distance * block.mask)
-    if kind == SurfaceKind.CONE:
+    if traits.HAS_SLOPE[kind]:
         columns.append(height * columns[-1])
-    if kind == SurfaceKind.TORUS:
+    if traits.HAS_TUBE[kind]:
         columns.insert(2, -by_height * block.mask)
         columns.append(-block.mask)
     sums = sum_products([*columns, off * block.mask])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
 from meshhub.builtin_plugins.step.surfaces.kinds import PROFILES
 from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPoints, PatchPool, relate_points
@@ -82,7 +83,7 @@ def _relate_to_patches(surfaces: SurfaceArray, points: Float64) -> Iterator[tupl
 
 def _rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
     """Return each patch with its rows."""
-    rows = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
+    rows = np.flatnonzero(traits.IS_PATCH[surfaces.kind])
     if len(rows) == 0:
         return []
     owner = np.array([id(patch) for patch in surfaces.patch[rows].tolist()], np.intp)
