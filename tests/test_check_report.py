@@ -1,4 +1,4 @@
-"""Reports of checks: pictures with numbers, findings and remedies, as HTML and PDF, in two languages."""
+"""Reports of checks: pictures with numbers, findings and remedies, as HTML and PDF, in every language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import sys
 from datetime import date
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -22,7 +21,7 @@ from meshhub.cli import root
 from meshhub.model.report import FileReport
 from meshhub.model.verdict import Verdict
 from meshhub.reporting.collecting import CheckedModel, collect_model
-from meshhub.reporting.texts import ReportTexts, load_texts
+from meshhub.reporting.texts import LANGUAGES, ReportTexts, load_texts
 from meshhub.reporting.writing import render_report
 from meshhub.toolkit.rendering.options import RenderOptions, parse_marks
 from meshhub.toolkit.rendering.picture import render
@@ -133,21 +132,32 @@ def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
         assert {tag for tag, _ in page.elements}.isdisjoint({"script", "b"})
 
 
-def test_a_page_in_german(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", ("Nicht druckbar", "Fehler", "Netz", "Abhilfe", "10,00", "4 Kanten sind offen; Slicer")),
+        ("fr", ("Ne s’imprime pas", "Erreur", "Maillage", "Remèdes", "10,00", "4 arêtes sont ouvertes ; les")),
+        ("es", ("No se imprime", "Error", "Malla", "Soluciones", "10,00", "4 aristas están abiertas; los")),
+    ],
+)
+def test_a_page_in_another_language(tmp_path: Path, language: str, expected: tuple[str, ...]) -> None:
     model = write(tmp_path / "box.stl", lidless())
-    assert check(model, "--checks", "mesh", "--report", tmp_path / "box.html", "--language", "de").exit_code == 1
+    assert check(model, "--checks", "mesh", "--report", tmp_path / "box.html", "--language", language).exit_code == 1
     page = Page((tmp_path / "box.html").read_bytes())
-    assert page.list_tags("html") == [{"lang": "de"}]
-    for text in ("Nicht druckbar", "Fehler", "Netz", "Abhilfe", "10,00", "4 Kanten sind offen; Slicer"):
+    assert page.list_tags("html") == [{"lang": language}]
+    for text in expected:
         assert text in page.text
 
 
-def test_german_has_every_text() -> None:
-    catalog = msgspec.toml.decode((files("meshhub.reporting") / "translations" / "de.toml").read_bytes())
-    english = msgspec.to_builtins(ReportTexts())
-    assert catalog.keys() == english.keys()
-    assert all(catalog[name].keys() == value.keys() for name, value in english.items() if isinstance(value, dict))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_every_text(language: str) -> None:
+    texts, english = msgspec.to_builtins(load_texts(language)), msgspec.to_builtins(ReportTexts())
+    assert texts["language"] == language
+    assert all(texts[name].keys() == value.keys() for name, value in english.items() if isinstance(value, dict))
     assert load_texts("de").more.format(count=3) == "und 3 weitere"
+    same = {name for name, value in texts.items() if value == english[name]}
+    # some words are spelled alike in French
+    assert language == "en" or same <= {"volume", "area", "triangles", "file_format", "thousands_mark"}
 
 
 def test_a_report_is_about_the_model_after_operations(tmp_path: Path) -> None:

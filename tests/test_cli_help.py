@@ -1,4 +1,4 @@
-"""Help texts: short ones, complete ones, by topic, in German, and on narrow terminals."""
+"""Help texts: short ones, complete ones, by topic, in every language, and on narrow terminals."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
 from meshhub.error_codes import ERROR_CODES
 from meshhub.model.report import StepKind
+from meshhub.pipeline.catalogs import find_catalogs, read_texts
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 from test_cli_verbosity import COMMANDS
 
 pytestmark = pytest.mark.once
 
 CLI = Path(meshhub.cli.__file__).parent
+
+LANGUAGES = sorted(find_catalogs("meshhub.cli"))
 
 
 def read_help(*arguments: str, columns: int = 80) -> str:
@@ -133,15 +136,17 @@ def test_a_path_instead_of_a_command_converts(tmp_path: Path) -> None:
     assert b"Did you mean 'convert'?" in meshhub_cli("convrt", cwd=tmp_path).stderr
 
 
-def read_german() -> CommandLineTexts:
-    return msgspec.toml.decode((CLI / "translations" / "de.toml").read_bytes(), type=CommandLineTexts)
+def read_catalog(language: str) -> CommandLineTexts:
+    return read_texts("meshhub.cli", language, CommandLineTexts)
 
 
-def test_every_text_of_every_command_is_german() -> None:
-    texts, registry = read_german(), Registry(entry_points=False)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_of_every_command_is_translated(language: str) -> None:
+    texts, registry = read_catalog(language), Registry(entry_points=False)
     commands = {" ".join(path): command for path, command in COMMANDS}
     assert texts.commands.keys() == {"", *commands}
     assert (EXIT_HELP.count(" · "), EXIT_HELP.count("\n")) == (texts.epilog.count(" · "), texts.epilog.count("\n"))
+    used = set()
     for path, command in commands.items():
         own = texts.commands[path].flags
         options = {
@@ -151,10 +156,13 @@ def test_every_text_of_every_command_is_german() -> None:
             options -= command.fields(registry).keys()
         assert options <= own.keys() | texts.flags.keys(), path
         assert own.keys() <= options, path
+        used |= options - own.keys()
+    assert used == texts.flags.keys()
 
 
-def test_every_word_of_the_command_line_is_german() -> None:
-    words = read_german().words
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_word_of_the_command_line_is_translated(language: str) -> None:
+    words = read_catalog(language).words
     constants = set(get_args(StepKind))
     for file in CLI.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -163,7 +171,7 @@ def test_every_word_of_the_command_line_is_german() -> None:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id in ("tr", "count", "headings")
+                and node.func.id in ("tr", "count", "headings", "labeled")
             ):
                 literals = [each.value for each in node.args if isinstance(each, ast.Constant)]
                 assert words.keys() >= set(literals), file
@@ -171,25 +179,58 @@ def test_every_word_of_the_command_line_is_german() -> None:
     assert words.keys() - constants == {"Show this message and exit.", "Show the version and exit."}
 
 
-def test_every_error_code_of_the_command_line_is_german() -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_error_code_of_the_command_line_is_translated(language: str) -> None:
     codes = {code for code, row in ERROR_CODES.items() if row.exit_status is not None}
-    assert read_german().errors.keys() == codes
+    assert read_catalog(language).errors.keys() == codes
 
 
-def test_help_and_listings_are_german_in_a_german_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("locale", "expected"),
+    [
+        (
+            "de_DE",
+            (
+                (("--help",), "convert     Wandelt Modelle um."),
+                (("convert", "--help"), "--target-height-mm NUMBER       Höhe in mm"),
+                (("convert", "--help-all"), "höchstens 100000)"),
+                (("keys", "create", "--help"), "Tarif des Schlüssels"),
+                (("options", "fit"), "In einen Quader einpassen"),
+                (("inspect", str(EXAMPLE)), "wasserdicht                 nein: mit --repair umwandeln"),
+            ),
+        ),
+        (
+            "fr_FR",
+            (
+                (("--help",), "convert     Convertit des modèles."),
+                (("convert", "--help"), "Usage : meshhub convert"),
+                (("convert", "--help-all"), "au plus 100000)"),
+                (("check", "--help-all"), "Langue du rapport."),
+                (("inspect", str(EXAMPLE)), "étanche               non : convertir avec --repair"),
+            ),
+        ),
+        (
+            "es_ES",
+            (
+                (("--help",), "convert     Convierte modelos."),
+                (("convert", "--help"), "Uso: meshhub convert"),
+                (("convert", "--help-all"), "como máximo 100000)"),
+                (("keys", "create", "--help"), "Plan de la clave"),
+                (("inspect", str(EXAMPLE)), "estanco               no: convertir con --repair"),
+            ),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_help_and_listings_are_in_the_language_of_the_locale(
+    monkeypatch: pytest.MonkeyPatch, locale: str, expected: tuple[tuple[tuple[str, ...], str], ...]
+) -> None:
     # an English call before does not change the texts
     assert "Scale in percent" in read_help("convert", "--help")
-    monkeypatch.setenv("LANG", "de_DE.UTF-8")
-    for arguments, expected in (
-        (("--help",), "convert     Wandelt Modelle um."),
-        (("convert", "--help"), "--target-height-mm NUMBER       Höhe in mm"),
-        (("convert", "--help-all"), "höchstens 100000)"),
-        (("keys", "create", "--help"), "Tarif des Schlüssels"),
-        (("options", "fit"), "In einen Quader einpassen"),
-        (("inspect", str(EXAMPLE)), "wasserdicht                 nein: mit --repair umwandeln"),
-    ):
+    monkeypatch.setenv("LANG", f"{locale}.UTF-8")
+    for arguments, part in expected:
         text = read_help(*arguments)
-        assert expected in text
+        assert part in text
         assert max(map(len, text.splitlines())) <= 80, arguments
     monkeypatch.setenv("LANG", "C.UTF-8")
     assert "Convert model files." in read_help("convert", "--help")

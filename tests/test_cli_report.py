@@ -98,8 +98,10 @@ def test_the_summary_of_a_service_makes_the_same_report(registry: Registry) -> N
     [
         ({"LANG": "de_DE.UTF-8"}, "2 Löcher geschlossen, 3 Fragmente entfernt"),
         ({"LANG": "de_AT", "LC_ALL": "C"}, "closed 2 holes, removed 3 fragments"),
-        ({"LANG": "en_US.UTF-8", "LANGUAGE": "fr:de"}, "2 Löcher geschlossen"),
-        ({"LANG": "fr_FR", "LC_MESSAGES": "del_US"}, "closed 2 holes"),
+        ({"LANG": "en_US.UTF-8", "LANGUAGE": "nl:de"}, "2 Löcher geschlossen"),
+        ({"LANG": "nl_NL", "LC_MESSAGES": "del_US"}, "closed 2 holes"),
+        ({"LANG": "fr_FR.UTF-8"}, "2 trous fermés, 3 fragments enlevés"),
+        ({"LANG": "es_ES.UTF-8"}, "2 agujeros cerrados, 3 fragmentos quitados"),
     ],
 )
 def test_the_report_is_in_the_language_of_the_locale(
@@ -111,4 +113,15 @@ def test_the_report_is_in_the_language_of_the_locale(
     assert done.returncode == 0, done.stderr
     text = done.stderr.decode()
     assert expected in text
-    assert ("× 40,5 mm, 1.400 Dreiecke" if "Löcher" in expected else "× 40.5 mm, 1,400 faces") in text
+    sizes = {
+        "Löcher": "40,5 mm, 1.400 Dreiecke",
+        "trous": "40,5 mm, 1 400 faces",
+        "agujeros": "40,5 mm, 1.400 caras",
+    }
+    assert next((size for word, size in sizes.items() if word in expected), "40.5 mm, 1,400 faces") in text
+    note = {
+        "Löcher": "entlang X 4 % kleiner [",
+        "trous": "4 % plus petite le long de X [",
+        "agujeros": "4 % menor a lo",
+    }
+    assert next((text for word, text in note.items() if word in expected), "smaller along X without") in text

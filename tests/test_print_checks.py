@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold
 
-from german_findings import GermanRegistry
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
 from meshhub.errors import InvalidOption
+from translated_findings import TranslatedRegistry
 
 pytestmark = pytest.mark.once
 
@@ -25,7 +25,7 @@ RELATIVE = 0.03
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    with GermanRegistry() as registry:
+    with TranslatedRegistry() as registry:
         yield registry
 
 

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold3d import Manifold, OpType
 
-from german_findings import GermanRegistry
 from meshhub import Finding, Mesh, Part, Registry, Scene
+from translated_findings import TranslatedRegistry
 
 turns = st.tuples(*[st.floats(0, 360)] * 3)
 
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    with GermanRegistry() as registry:
+    with TranslatedRegistry() as registry:
         yield registry
 
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from meshhub import LOCAL, Registry
+from meshhub.model.capabilities import Stage
 from meshhub.model.translations import OptionTexts, RecipeTexts
-from meshhub.pipeline.catalogs import MAX_BYTES
+from meshhub.pipeline.catalogs import MAX_BYTES, find_catalogs
 from meshhub.supported import supported
 from translated_plugin import PACKAGE, translated
 
 pytestmark = pytest.mark.once
+
+
+LANGUAGES = sorted(find_catalogs("meshhub"))
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "meshhub"
+
+FOLDERS = [*sorted(SOURCE.rglob("translations")), *sorted(ROOT.glob("plugins/*/src/*/translations"))]
+"""Folders of catalogs: of the host, its command line and reports, and of plug-ins."""
 
 
 @pytest.fixture(scope="module")
@@ -21,30 +35,67 @@ def registry() -> Registry:
     return Registry(entry_points=False)
 
 
-@pytest.mark.parametrize("language", ["de", "fr", "es"])
-def test_every_built_in_text_is_translated(registry: Registry, language: str) -> None:
-    texts = registry.texts(language)
-    catalog = f"translations/{language}.toml of its plug-in"
+@pytest.fixture(scope="module")
+def emissions() -> dict[str, Any]:
+    """Notes of the source by code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        from reference_pages.notes import find_emissions
+
+        return find_emissions()
+
+
+def list_texts(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the texts of a catalog by their path."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from list_texts(value, (*path, key))
+        else:
+            yield (*path, key), str(value)
+
+
+def list_values(text: str) -> list[str]:
+    """Return the values in a text, which have braces, and the options, which have quotes."""
+    return sorted(set(re.findall(r"\{\w*\}|'\w+", text)))
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_each_language_has_the_texts_of_the_others_with_the_same_values(folder: Path) -> None:
+    first, *others = (dict(list_texts(read_toml(folder / f"{language}.toml"))) for language in LANGUAGES)
+    for texts in others:
+        assert texts.keys() == first.keys()
+        for key, text in texts.items():
+            assert list_values(text) == list_values(first[key]), key
+            assert ("|" in text) == ("|" in first[key]), key
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_of_a_declaration_is_translated(registry: Registry, language: str) -> None:
+    texts, declarations = registry.texts(language), registry.declarations
     for name, field in registry.options.items():
         option = texts.options.get(name, OptionTexts())
-        assert option.title, f"{name}: add it to {catalog}"
-        assert option.description or not field.description, f"{name}: add its description to {catalog}"
-        assert set(option.choices) == set(field.choices) - set(field.titles), f"{name}: add its choices to {catalog}"
+        assert option.title, name
+        assert option.description or not field.description, name
+        assert set(option.choices) == set(field.choices) - set(field.titles), name
     for recipe in registry.recipes.values():
-        assert texts.recipes.get(recipe.id, RecipeTexts()).label, f"{recipe.id}: add it to {catalog}"
+        assert texts.recipes.get(recipe.id, RecipeTexts()).label, recipe.id
         assert texts.recipes[recipe.id].description or not recipe.description
     assert texts.formats.keys() == registry.formats.keys()
     assert texts.operations.keys() == registry.operations.keys()
     assert texts.plans.keys() == registry.plans.keys()
-    # the command line prints them, which speaks English and German
-    for name, sentence in registry.declarations.figures().items() if language == "de" else ():
-        # a form for 1 where English has one, and the same figures
+    assert texts.figures.keys() == declarations.figures().keys()
+    for name, sentence in declarations.figures().items():
+        # a form for 1 where English has one
         assert ("|" in texts.figures[name]) == ("|" in sentence), name
-        assert set(re.findall(r"{.*?}", texts.figures[name])) == set(re.findall(r"{.*?}", sentence)), name
-    for declared in registry.declarations.checks:
+        assert list_values(texts.figures[name]) == list_values(sentence), name
+    for declared in declarations.checks:
         assert texts.checks[declared.capability.id].label
         assert texts.checks[declared.capability.id].description
-    for name, field in registry.declarations.check_fields().items():
+    for name, field in declarations.check_fields().items():
         option = texts.options[name]
         assert option.title and option.description, name
         # names of printers are the same in every language
@@ -52,9 +103,43 @@ def test_every_built_in_text_is_translated(registry: Registry, language: str) ->
 
 
 def test_no_built_in_catalog_translates_what_does_not_exist(registry: Registry) -> None:
-    for language in ("de", "fr", "es"):
+    for language in LANGUAGES:
         registry.texts(language)
     assert registry.faults == ()
+
+
+@pytest.mark.parametrize(
+    "folder", [SOURCE, *sorted((SOURCE / "builtin_plugins").iterdir())], ids=lambda path: path.name
+)
+def test_notes_and_findings_are_translated_beside_their_meaning(folder: Path, emissions: dict[str, Any]) -> None:
+    notes = read_toml(folder / "notes.toml")
+    findings = {code for check in read_toml(folder / "findings.toml").values() for code in check["codes"]}
+    for language in LANGUAGES:
+        catalog = read_toml(folder / "translations" / f"{language}.toml")
+        assert catalog.get("notes", {}).keys() == notes.keys()
+        assert catalog.get("findings", {}).keys() == findings
+        for code, text in catalog.get("notes", {}).items():
+            assert set(list_values(text)) == {f"{{{name}}}" for name in emissions[code].values or ()}, code
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sentences_have_the_values_of_the_english_message(registry: Registry, language: str) -> None:
+    for english, text in registry.texts(language).sentences.items():
+        assert list_values(english) == list_values(text), english
+
+
+def test_every_sentence_is_a_message_of_the_source(registry: Registry) -> None:
+    files = (file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
+    nodes = (node for text in files for node in ast.walk(ast.parse(text)))
+    constants = "\n".join(
+        [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        + [f"stage {stage.name.lower()}, recipe" for stage in Stage]
+    )
+    for english in registry.texts(LANGUAGES[0]).sentences:
+        # a number chooses between some words, such as "edge is" and "edges are"
+        parts = [part.split() for part in re.split(r"\{\w+\}|'\w+\S*'", english)]
+        runs = [" ".join(words[at : at + 2]) for words in parts for at in range(max(1, len(words) - 1))]
+        assert any(run and run in constants for run in runs), english
 
 
 def test_texts_are_english_by_default(registry: Registry) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
@@ -255,7 +255,7 @@ def _print_results(batch: list[Conversion], flags: ConvertFlags) -> int:
 def print_error(conversion: Conversion) -> None:
     """Print the error of a conversion on standard error."""
     message = explained_here(conversion.error or Exception())
-    click.echo(printable(f"{tr('error')}: {conversion.source}: {message}"), err=True)
+    click.echo(printable(labeled("error", f"{conversion.source}: {message}")), err=True)
 
 
 def as_data(conversion: Conversion) -> dict[str, object]:
@@ -277,7 +277,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
     for conversion in batch:
         source = str(conversion.source)
         if conversion.error is not None and not is_preview:
-            rows.append((source, "", f"{tr('error')}: {explained_here(conversion.error)}"))
+            rows.append((source, "", labeled("error", explained_here(conversion.error))))
         elif conversion.is_skipped:
             rows.append((source, str(conversion.target), "exists, skipped"))
         elif conversion.chain is not None:

@@ -16,11 +16,11 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, describe_error
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
-from meshhub.cli.report_text import translate
+from meshhub.cli.report_text import translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.texts import localize, show_number
@@ -246,22 +246,22 @@ def _open_service(
 
 def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object], registry: Registry) -> None:
     say = partial(translate, registry=registry)
-    verdict = verdict.translated(say)
+    verdict = verdict.translated(say, lambda note: translate_notes([note], registry)[0])
     color = {"ready": "green", "check_this": "yellow", "will_not_print": "red"}[verdict.verdict]
     words = click.style(tr(_VERDICTS[verdict.verdict]), fg=color)
     click.echo(f"{click.style(printable(path), bold=True)}: {words}")
     for finding in verdict.findings:
         label = click.style(tr(finding.severity), fg=_COLORS[finding.severity])
-        terminal.print_line(f"{label}: {finding.spelled(flag_of)} [{finding.code}]", indent="  ")
+        terminal.print_line(f"{label}{tr(': ')}{finding.spelled(flag_of)} [{finding.code}]", indent="  ")
         if finding.places:
             terminal.print_line(_describe_places(finding), indent="    ")
     fix = describe_fix("" if path == STREAM else path, verdict, options)
     if fix:
         # in one line, so that it can be copied
-        click.echo(f"  {tr('try')}: {fix}")
+        click.echo("  " + labeled("try", fix))
     if verdict.estimate is not None:
         estimate = verdict.estimate
-        words = f"{say(estimate.describe_weight())}; {say(estimate.describe_time())}"
+        words = say(f"{estimate.describe_weight()}; {estimate.describe_time()}")
         terminal.print_line(tr("takes {estimate}").format(estimate=words), indent="  ")
     terminal.print_notes(verdict.notes, indent="  ")
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here, report_error
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled
 from meshhub.errors import printable
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ def examine_each(
             status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, **error_data(error)})
             if not as_json and is_several:
-                click.echo(printable(f"{tr('error')}: {path}: {explained_here(error)}"), err=True)
+                click.echo(printable(labeled("error", f"{path}: {explained_here(error)}")), err=True)
             continue
         results.append({"file": path, **msgspec.to_builtins(result)})
         if not as_json:

@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from meshhub.cli.locale import ENGLISH, language, tr
+from meshhub.cli.locale import ENGLISH, labeled, language, tr
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
@@ -74,7 +74,7 @@ def explained_here(error: BaseException) -> str:
     from meshhub.cli.texts import texts
 
     meaning = texts().errors.get(code_of(error))
-    return f"{meaning}: {explained(error)}" if meaning else explained(error)
+    return f"{meaning}{tr(': ')}{explained(error)}" if meaning else explained(error)
 
 
 def report_error(error: Exception) -> int:
@@ -83,5 +83,5 @@ def report_error(error: Exception) -> int:
     if not isinstance(error, PluginError):
         # the frames of the plug-in were logged when it failed
         logging.getLogger("meshhub").debug("the command failed", exc_info=error)
-    click.echo(printable(f"{tr('error')}: {explained_here(error)}"), err=True)
+    click.echo(printable(labeled("error", explained_here(error))), err=True)
     return exit_status(error)

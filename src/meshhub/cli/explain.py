@@ -14,7 +14,7 @@ from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.locale import headings, language, tr
 from meshhub.cli.paths import read_from
 from meshhub.cli.processes import bounded_hooks, create_engine
-from meshhub.cli.report_text import FEATURES, translate
+from meshhub.cli.report_text import FEATURES, translate, translate_notes
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
@@ -85,4 +85,4 @@ def _print_chain(chain: Chain, registry: Registry) -> None:
             click.echo(f"  {tr(FEATURES[loss.feature])} {place}")
     else:
         click.echo(tr("nothing is lost"))
-    terminal.print_notes(chain.notes)
+    terminal.print_notes(translate_notes(chain.notes, registry))

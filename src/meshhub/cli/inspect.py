@@ -110,7 +110,9 @@ def _print_picture(path: str, registry: Registry, options: dict[str, Any], proto
 def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> None:
     model, source = inspection.model, inspection.source
     advice = _advise_repair(registry)
-    frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
+    frame = ""
+    if source.frame:
+        frame = tr("{unit}, {axis} up").format(unit=source.frame.unit, axis=source.frame.up.upper())
     volume = tr("none, the surface is not closed")
     if model.volume_mm3 is not None:
         volume = f"{localize(f'{model.volume_mm3:,.1f}')} mm³"
@@ -135,7 +137,7 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
     terminal.table(("", ""), [(tr(label), value) for label, value in rows.items()])
     for line in report_text.list_features(inspection.feature_table):
         terminal.print_line(line)
-    terminal.print_notes(inspection.notes)
+    terminal.print_notes(report_text.translate_notes(inspection.notes, registry))
 
 
 def _advise_repair(registry: Registry) -> str:

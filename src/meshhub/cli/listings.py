@@ -11,7 +11,7 @@ import click
 from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import ENGLISH, headings, language, tr
+from meshhub.cli.locale import ENGLISH, headings, labeled, language, tr
 from meshhub.cli.report_text import FEATURES
 from meshhub.cli.verbosity import verbosity
 from meshhub.model.options import flag_of
@@ -130,9 +130,11 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     else:
         terminal.table(headings("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
         for entry in disabled:
-            click.echo(f"{tr('disabled')}: {entry['name']} ({entry['origin']})")
+            click.echo(labeled("disabled", f"{entry['name']} ({entry['origin']})"))
         for fault in listed["faults"]:
-            terminal.print_line(f"{tr('fault')}: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
+            terminal.print_line(
+                labeled("fault", f"{fault['plugin']} ({fault['origin']}): {fault['message']}"), err=True
+            )
     ctx.exit(1 if listed["faults"] else 0)
 
 

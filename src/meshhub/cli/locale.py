@@ -39,6 +39,11 @@ def tr(text: str) -> str:
     return texts().words.get(text, text)
 
 
+def labeled(label: str, text: str) -> str:
+    """Return a text after its label in the language of the locale, such as "error: the file is empty"."""
+    return f"{tr(label)}{tr(': ')}{text}"
+
+
 def headings(*names: str) -> tuple[str, ...]:
     """Return the headings of columns in the language of the locale."""
     return tuple(map(tr, names))

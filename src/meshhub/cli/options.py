@@ -11,7 +11,7 @@ from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
 from meshhub.cli.flags import build_flag
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import language, tr
+from meshhub.cli.locale import labeled, language, tr
 from meshhub.cli.topics import list_topics
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
@@ -103,8 +103,8 @@ def _print_fields(registry: Registry, fields: list[OptionField]) -> None:
         flag, text = build_flag(field, own).get_help_record(ctx) or ("", "")
         named = {**field.titles, **own.choices}
         titles = "; ".join(f"{choice}: {title}" for choice, title in named.items() if choice != title)
-        default = "" if field.default in (None, False) else f"{tr('Default')}: {field.default}."
-        example = "" if field.example is None else f"{tr('Example')}: {field.flag} {field.example}"
+        default = "" if field.default in (None, False) else labeled("Default", f"{field.default}.")
+        example = "" if field.example is None else labeled("Example", f"{field.flag} {field.example}")
         rows.append((flag, " ".join(filter(None, (text, f"{titles}." if titles else "", default, example)))))
     formatter.write_dl(rows)
     click.echo(formatter.getvalue(), nl=False)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import click
-from msgspec import structs
 
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files
@@ -19,7 +18,7 @@ from meshhub.cli.locale import tr
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
-from meshhub.cli.report_text import format_size, translate
+from meshhub.cli.report_text import format_size, translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import verbosity
@@ -153,8 +152,7 @@ def _print_quote(path: str, result: Quote, registry: Registry) -> None:
         terminal.print_line(f"{label:{width}}{text}", indent="  ")
     if result.price is not None:
         _print_price(result.price)
-    notes = [structs.replace(note, message=say(note.message)) for note in result.notes]
-    terminal.print_notes(notes, indent="  ")
+    terminal.print_notes(translate_notes(result.notes, registry), indent="  ")
 
 
 def _print_price(price: Price) -> None:

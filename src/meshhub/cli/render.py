@@ -11,10 +11,12 @@ from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.locale import tr
 from meshhub.cli.outputs import check_distinct
 from meshhub.cli.paths import STREAM, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.target_checks import suggesting_overwrite
+from meshhub.cli.texts import localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
@@ -72,7 +74,7 @@ def render(
     if as_json:
         terminal.as_json(report)
     else:
-        _print_report(picture, report)
+        _print_report(picture, report, registry)
 
 
 def _write_to_standard_output(data: bytes) -> None:
@@ -82,11 +84,12 @@ def _write_to_standard_output(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _print_report(picture: str, report: Report) -> None:
-    name = "standard output" if picture == STREAM else picture
+def _print_report(picture: str, report: Report, registry: Registry) -> None:
+    name = tr("standard output") if picture == STREAM else picture
     source = report.source
     size = report_text.format_size(source.size_mm)
-    summary = f"{source.faces:,} faces, {size}, {report_text.format_bytes(report.target.bytes)}"
-    terminal.inform(printable(f"{name}: {summary}, {report.seconds:.2f} s"))
+    faces = f"{show_number(source.faces)} {tr('faces')}"
+    summary = f"{faces}, {size}, {report_text.format_bytes(report.target.bytes)}"
+    terminal.inform(printable(f"{name}: {summary}, {localize(f'{report.seconds:.2f} s')}"))
     terminal.print_timings(report)
-    terminal.print_notes(report.notes, indent="  ")
+    terminal.print_notes(report_text.translate_notes(report.notes, registry), indent="  ")

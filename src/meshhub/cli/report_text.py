@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from meshhub.cli.locale import language, tr
+from meshhub.cli.locale import labeled, language, tr
 from meshhub.cli.terminal import USUAL_NOTES
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.errors import format_number
@@ -15,7 +15,7 @@ from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Figure, Note
 from meshhub.model.options import flag_of
 from meshhub.model.report import Loss, Report
-from meshhub.model.sentences import translate_message
+from meshhub.model.sentences import translate_message, translate_note
 from meshhub.registry import Registry
 
 _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
@@ -44,6 +44,12 @@ MAX_LISTED_RADII = 12
 def translate(message: str, registry: Registry) -> str:
     """Return a message in the language of the locale; unchanged if a part of it has no translation."""
     return translate_message(message, registry.texts(language()).sentences, localize)
+
+
+def translate_notes(notes: Iterable[Note], registry: Registry) -> list[Note]:
+    """Return notes in the language of the locale; those without a translation are unchanged."""
+    texts = registry.texts(language())
+    return [translate_note(note, texts, localize) for note in notes]
 
 
 def format_bytes(count: int) -> str:
@@ -142,12 +148,12 @@ def list_notes(notes: Sequence[Note], losses: Sequence[Loss], registry: Registry
         lines.append(tr("{label} keeps no {features}").format(label=label, features=", ".join(features)))
     codes = {(loss.code, loss.step) for loss in losses}
     groups: dict[str, list[Note]] = {}
-    for note in notes:
+    for note in translate_notes(notes, registry):
         if (note.code, note.step) not in codes and note.code not in USUAL_NOTES:
             groups.setdefault(note.code, []).append(note)
     for code, group in groups.items():
         more = f" ({tr('and {count} more of this kind').format(count=len(group) - 1)})" if len(group) > 1 else ""
-        lines.append(f"{tr('note')}: {group[0].spelled(flag_of)}{more} [{code}]")
+        lines.append(labeled("note", f"{group[0].spelled(flag_of)}{more} [{code}]"))
     return lines
 
 

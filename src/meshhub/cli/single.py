@@ -120,7 +120,7 @@ def _print_preview(
     for loss in chain.losses:
         text = tr("could be lost, if the file has it: {feature} (at {step})")
         terminal.inform(text.format(feature=tr(report_text.FEATURES[loss.feature]), step=loss.step), indent="  ")
-    terminal.print_notes(chain.notes, indent="  ")
+    terminal.print_notes(report_text.translate_notes(chain.notes, registry), indent="  ")
 
 
 def _convert_to_file(
@@ -190,7 +190,7 @@ def print_report(target: str, report: Report, registry: Registry) -> None:
         terminal.inform(printable(line), indent="  ")
     terminal.print_timings(report)
     if is_verbose():
-        terminal.print_notes(report.notes, indent="  ")
+        terminal.print_notes(report_text.translate_notes(report.notes, registry), indent="  ")
         return
     for line in report_text.list_notes(report.notes, report.losses, registry):
         terminal.inform(printable(line), indent="  ")

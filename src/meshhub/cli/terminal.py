@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import error_data
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note
@@ -92,7 +92,7 @@ def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
     """Print notes on standard error, unless the command is quiet; those that nearly all files have, only if verbose."""
     for note in listed:
         if is_verbose() or note.code not in USUAL_NOTES:
-            inform(f"{tr('note')}: {note.spelled(flag_of)} [{note.code}]", indent=indent)
+            inform(labeled("note", f"{note.spelled(flag_of)} [{note.code}]"), indent=indent)
 
 
 def print_timings(report: Report) -> None:

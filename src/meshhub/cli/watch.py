@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, as_data, describe_counts, print_error
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.paths import list_models, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
@@ -140,7 +140,7 @@ class _Watch:
                 target = self._names.choose(source, subfolder)
             except click.UsageError as error:
                 self.counts["failed"] += 1
-                click.echo(printable(f"{tr('error')}: {error.message}"), err=True)
+                click.echo(printable(labeled("error", error.message)), err=True)
                 continue
             file = self._arrivals.files[source]
             file.is_busy = True

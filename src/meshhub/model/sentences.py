@@ -1,10 +1,16 @@
-"""Messages in another language: catalogs list their English parts, with names in braces in place of values."""
+"""Messages in another language: catalogs have their English parts, or the codes of notes, with values in braces."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+
+from msgspec import structs
+
+from meshhub.errors import format_number
+from meshhub.model.notes import Note
+from meshhub.model.translations import Catalog
 
 _BETWEEN_PARTS = "; "
 """Mark between the parts of a message."""
@@ -14,6 +20,9 @@ _AND = " and "
 
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 """Place of a value in an escaped part."""
+
+_NAME = re.compile(r"\{(\w+)\}")
+"""Place of a value in a text."""
 
 _NUMBERS = re.compile(r"[-+±e\d.,x ]*\d[-+±e\d.,x ]*", re.ASCII)
 """Numbers, such as "1,200.5" or "10 x 20.5"."""
@@ -43,7 +52,32 @@ def translate_message(message: str, sentences: Mapping[str, str], localize: Call
             return message
         result.append(text)
         start = end
-    return _BETWEEN_PARTS.join(result)
+    return sentences.get(_BETWEEN_PARTS, _BETWEEN_PARTS).join(result)
+
+
+def translate_note(note: Note, texts: Catalog, localize: Callable[[str], str] = str) -> Note:
+    """Return a note in another language; unchanged if there is no translation, or a value of it is missing.
+
+    The text of its code counts only if no sentences translate the message, because they name options.
+
+    Args:
+        note: Note with an English message.
+        texts: Texts in the other language.
+        localize: As for `translate_message`.
+    """
+    message = translate_message(note.message, texts.sentences, localize)
+    text = texts.notes.get(note.code, "")
+    names = set(_NAME.findall(text))
+    if message == note.message and text and names <= note.values.keys():
+        # as in English, no period stands before the code
+        message = _NAME.sub(lambda name: _format_value(note.values[name[1]], localize), text.removesuffix("."))
+    return structs.replace(note, message=message)
+
+
+def _format_value(value: float | str, localize: Callable[[str], str]) -> str:
+    if isinstance(value, str):
+        return value
+    return localize(f"{value:,}" if isinstance(value, int) else format_number(value, 4))
 
 
 def _translate_part(part: str, sentences: Mapping[str, str], localize: Callable[[str], str]) -> str | None:
@@ -54,7 +88,7 @@ def _translate_part(part: str, sentences: Mapping[str, str], localize: Callable[
         match = _compile(english).fullmatch(part) if "{" in english else None
         if match is not None:
             values = {name: _translate_value(value, sentences, localize) for name, value in match.groupdict().items()}
-            return re.sub(r"\{(\w+)\}", lambda place, values=values: values[place[1]], text)  # type: ignore[misc]
+            return _NAME.sub(lambda name, values=values: values[name[1]], text)  # type: ignore[misc]
     return None
 
 

@@ -116,15 +116,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
         rank = SEVERITIES.index(severity)
         return any(SEVERITIES.index(finding.severity) <= rank for finding in self.findings)
 
-    def translated(self, translate: Callable[[str], str]) -> Verdict:
+    def translated(self, translate: Callable[[str], str], translate_note: Callable[[Note], Note]) -> Verdict:
         """Return the verdict with the messages of findings and notes in another language.
 
         Args:
             translate: Returns a message in that language.
+            translate_note: Returns a note in that language.
         """
         findings = (structs.replace(finding, message=translate(finding.message)) for finding in self.findings)
-        notes = (structs.replace(note, message=translate(note.message)) for note in self.notes)
-        return structs.replace(self, findings=tuple(findings), notes=tuple(notes))
+        return structs.replace(self, findings=tuple(findings), notes=tuple(map(translate_note, self.notes)))
 
     def _repr_html_(self) -> str:
         """Describe the verdict for notebooks."""

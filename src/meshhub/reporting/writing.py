@@ -11,7 +11,7 @@ from msgspec import structs
 
 from meshhub.errors import MissingDependency, UnsupportedTarget, describe_missing, quote
 from meshhub.model.installing import describe_install
-from meshhub.model.sentences import translate_message
+from meshhub.model.sentences import translate_message, translate_note
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel
 from meshhub.reporting.page import render_page
@@ -51,10 +51,20 @@ def render_report(models: Sequence[CheckedModel], name: str, registry: Registry,
     }
     marks = {ord(","): texts.thousands_mark, ord("."): texts.decimal_mark}
 
-    def translate(message: str) -> str:
-        return translate_message(message, catalog.sentences, lambda numbers: numbers.translate(marks))
+    def localize(numbers: str) -> str:
+        return numbers.translate(marks)
 
-    models = [structs.replace(model, verdict=model.verdict and model.verdict.translated(translate)) for model in models]
+    models = [
+        structs.replace(
+            model,
+            verdict=model.verdict
+            and model.verdict.translated(
+                lambda message: translate_message(message, catalog.sentences, localize),
+                lambda note: translate_note(note, catalog, localize),
+            ),
+        )
+        for model in models
+    ]
     if PurePath(name).suffix.lower() != ".pdf":
         return render_page(models, texts, labels, day)
     # imported here, because HTML needs no extra

@@ -1,4 +1,4 @@
-"""German of results: findings, remedies, quotes, chains and listings, by the locale."""
+"""Results in the language of the locale: findings, remedies, quotes, chains and listings."""
 
 from __future__ import annotations
 
@@ -79,29 +79,24 @@ def list_fragments() -> Iterator[tuple[str, str]]:
                         yield file.name, fragment.strip(" ,}")
 
 
-def test_every_text_of_a_finding_is_in_the_german_catalog() -> None:
+def test_every_text_of_a_finding_has_a_translation() -> None:
     english = "\n".join(Registry(entry_points=False).texts("de").sentences)
     fragments = set(list_fragments())
     assert len(fragments) > 60
     assert [each for each in fragments if each[1].replace("{{", "'").replace("}}", "'") not in english] == []
 
 
-def test_sentences_have_the_same_values_and_options_in_both_languages() -> None:
-    for english, german in Registry(entry_points=False).texts("de").sentences.items():
-        for pattern in (r"\{\w+\}", r"'\w+"):
-            assert sorted(re.findall(pattern, english)) == sorted(re.findall(pattern, german)), english
-
-
-def test_every_stage_is_german() -> None:
+def test_every_stage_has_a_translation() -> None:
     sentences = Registry(entry_points=False).texts("de").sentences
     for stage in Stage:
         assert {f"stage {stage.name.lower()}", f"stage {stage.name.lower()}, recipe {{recipe}}"} <= sentences.keys()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("locale", "arguments", "expected"),
     [
         (
+            "de_DE",
             ("check", str(EXAMPLE)),
             (
                 "nicht druckbar",
@@ -113,25 +108,47 @@ def test_every_stage_is_german() -> None:
             ),
         ),
         (
+            "de_DE",
             ("quote", str(EXAMPLE), "--rates", str(RATES), "--quantity", "12"),
             ("  Gewicht  17,5 g pla", "nach Modell", "Maschinenzeit              96,99 EUR", ", je 10,09"),
         ),
         (
+            "de_DE",
             ("explain", str(EXAMPLE), "out.3mf", "--repair"),
             ("STL in mm, Z oben", "Stufe Reparieren", "Ziel .3mf", "nichts geht verloren"),
         ),
-        (("explain", str(EXAMPLE.with_name("bracket-clean.stl")), "stl"), ("Inhalt sieht aus wie STL (",)),
-        (("formats",), ("Endungen", "GLB (binäres glTF)", "Texturkoordinaten", "w: beim Schreiben")),
-        (("operations",), ("was sie tut", "Höhe in mm")),
-        (("recipes",), ("Rezept", "Webseite")),
-        (("inspect", "missing.stl"), ("Fehler: Die Datei lässt sich nicht lesen: missing.stl",)),
+        ("de_DE", ("explain", str(EXAMPLE.with_name("bracket-clean.stl")), "stl"), ("Inhalt sieht aus wie STL (",)),
+        ("de_DE", ("formats",), ("Endungen", "GLB (binäres glTF)", "Texturkoordinaten", "w: beim Schreiben")),
+        ("de_DE", ("operations",), ("was sie tut", "Höhe in mm")),
+        ("de_DE", ("recipes",), ("Rezept", "Webseite")),
+        ("de_DE", ("inspect", "missing.stl"), ("Fehler: Die Datei lässt sich nicht lesen: missing.stl",)),
+        (
+            "fr_FR",
+            ("check", str(EXAMPLE)),
+            (
+                "ne s’imprime pas",
+                "16 arêtes sont ouvertes ; les trancheurs ferment le trou à leur gré, ou omettent la pièce ; utilisez",
+                "  erreur : 16",
+                "remède : meshhub convert",
+                "demande 17,5 g de pla ; environ 2 h 19 min (± 12 %)",
+            ),
+        ),
+        ("fr_FR", ("explain", str(EXAMPLE), "out.3mf", "--repair"), ("STL en mm, Z vers le haut", "étape Réparer")),
+        ("fr_FR", ("inspect", "missing.stl"), ("erreur : Le fichier est illisible : missing.stl",)),
+        (
+            "es_ES",
+            ("quote", str(EXAMPLE), "--rates", str(RATES), "--quantity", "12"),
+            ("  peso     17,5 g de pla", "según modelo", "tiempo de máquina          96,99 EUR", ", 10,09 por pieza"),
+        ),
+        ("es_ES", ("formats",), ("coordenadas de textura", "w: al escribir")),
+        ("es_ES", ("recipes",), ("receta", "50000 triángulos como máximo")),
     ],
     ids=lambda value: " ".join(value[:1]) if isinstance(value, tuple) else None,
 )
-def test_results_are_german_in_a_german_locale(
-    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], expected: tuple[str, ...]
+def test_results_are_in_the_language_of_the_locale(
+    monkeypatch: pytest.MonkeyPatch, locale: str, arguments: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    monkeypatch.setenv("LANG", f"{locale}.UTF-8")
     monkeypatch.setenv("COLUMNS", "160")
     result = CliRunner().invoke(root, arguments)
     output = result.output
