@@ -123,6 +123,16 @@ def test_decisions_have_numbers_without_holes_and_links_from_the_code() -> None:
     assert linked == files.keys() - superseded
 
 
+def test_decisions_are_short() -> None:
+    too_long = []
+    for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        wide = [line for line in lines if len(line) > 120 and not line.startswith("|")]
+        if len(lines) > 40 or wide or ("\n\nSuperseded by" in path.read_text(encoding="utf-8") and len(lines) > 3):
+            too_long.append((path.name, len(lines), wide))
+    assert too_long == []
+
+
 def test_every_page_is_in_the_navigation() -> None:
     def pages(entries: list[dict[str, object]]) -> list[str]:
         paths: list[str] = []
