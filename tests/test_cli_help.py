@@ -230,7 +230,8 @@ def test_help_and_listings_are_in_the_language_of_the_locale(
     monkeypatch.setenv("LANG", f"{locale}.UTF-8")
     for arguments, part in expected:
         text = read_help(*arguments)
-        assert part in text
+        # the longest row decides the width of a column
+        assert re.sub(" +", " ", part) in re.sub(" +", " ", text)
         assert max(map(len, text.splitlines())) <= 80, arguments
     monkeypatch.setenv("LANG", "C.UTF-8")
     assert "Convert model files." in read_help("convert", "--help")
