@@ -94,6 +94,7 @@ def test_a_hollow_with_thin_walls_is_printed_whole(registry: Registry) -> None:
 
 @settings(max_examples=8)
 @given(low=st.integers(0, 9), more=st.integers(1, 10), lines=st.integers(1, 4))
+@pytest.mark.large
 def test_more_infill_and_more_walls_weigh_more(registry: Registry, low: int, more: int, lines: int) -> None:
     box = scene(block(20, 15, 10))
     less, heavier = (

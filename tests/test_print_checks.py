@@ -175,6 +175,7 @@ def test_small_details_of_a_large_model_are_found(registry: Registry, detail: Ma
     assert [(finding.code, finding.places_found) for finding in verdict.findings] == [("thin_walls", 100)]
 
 
+@pytest.mark.large
 def test_a_check_says_which_details_it_cannot_see(registry: Registry) -> None:
     fine = block(250, 250, 250).refine_to_length(3)
     coarse = find(registry.check(scene(fine), checks="walls"), "coarse_examination")

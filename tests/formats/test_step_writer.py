@@ -1362,13 +1362,13 @@ def write_assembly(path: Path) -> None:
     # `benchmarks/step.py sweep` has larger files; test processes share the batches
     ("surfaces", "limit", "max_triangles", "batch"),
     [
-        ("freeform", 1e-3, 1_500, slice(None)),
-        pytest.param("freeform", 1e-3, 6_000, slice(0, None, 2), marks=pytest.mark.large),
-        pytest.param("freeform", 1e-3, 6_000, slice(1, None, 2), marks=pytest.mark.large),
+        ("freeform", 1e-3, 6_000, slice(0, None, 2)),
+        ("freeform", 1e-3, 6_000, slice(1, None, 2)),
         # a face for almost each triangle, which OpenCASCADE checks: 27 s for these, 115 s with the larger files
-        pytest.param("planar", 1e-6, 1_500, slice(None), marks=pytest.mark.large),
+        ("planar", 1e-6, 1_500, slice(None)),
     ],
 )
+@pytest.mark.large
 def test_every_closed_real_file_becomes_valid_solids(
     corpus: Path,
     corpus_index: list[dict[str, str]],

@@ -183,6 +183,7 @@ def test_a_model_with_a_bridge_that_is_too_long_lies_down() -> None:
 
 @settings(max_examples=5)
 @given(seed=st.integers(0, 10_000))
+@pytest.mark.large
 def test_no_model_that_stands_needs_more_support_than_as_drawn(seed: int) -> None:
     generator = np.random.default_rng(seed)
     plate = trimesh.creation.box((40, 40, 3), trimesh.transformations.translation_matrix((0, 0, 1.5)))
