@@ -153,6 +153,14 @@ def test_the_app_ends_after_its_last_tab(programs: Programs) -> None:
     assert process.communicate() == (b"", b"")
 
 
+def test_the_app_ends_if_no_browser_is_found_and_no_tab_opened(programs: Programs) -> None:
+    process = programs.start(BRACKET, "--end-after", "0.5")
+    output, errors = process.communicate(timeout=MAX_WAIT_S)
+    assert process.returncode == 0, errors
+    assert output.startswith(b"http://127.0.0.1:")
+    assert b"no browser was found" in errors
+
+
 def test_the_app_ends_at_once_with_a_signal(programs: Programs) -> None:
     process = programs.start("--no-browser")
     programs.connect(programs.read_address(process))

@@ -114,18 +114,23 @@ def _run(instance: Instance, paths: Sequence[Path], watch: Path | None, no_brows
         address = Address(port, local_app.token)
         instance.publish(address)
         threading.Thread(target=_open_files, args=(local_app, paths, arrivals), daemon=True).start()
-        _show(address, no_browser)
+        if not _show(address, no_browser):
+            # a command in a script must not run forever
+            local_app.expect_tab()
 
     serve_app(local_app, 0, end_after_s, start)
 
 
-def _show(address: Address, no_browser: bool) -> None:
+def _show(address: Address, no_browser: bool) -> bool:
+    """Print and open the address. Return False if no browser was found; the app then ends without a tab."""
     from meshhub.cli.browsers import open_window
 
     # not wrapped: a terminal opens the whole address
     click.echo(address.url)
-    if not no_browser and not open_window(address.url):
-        terminal.inform("no browser was found; open the address in one on this machine")
+    if no_browser or open_window(address.url):
+        return True
+    terminal.inform("no browser was found; open the address in one on this machine within the time of --end-after")
+    return False
 
 
 def _list_arrivals(folder: Path) -> Arrivals:

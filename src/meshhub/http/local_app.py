@@ -143,9 +143,14 @@ class LocalApp:
             self.tabs -= 1
             self._left = time.monotonic()
 
+    def expect_tab(self) -> None:
+        """Count the seconds without a tab from now on, although none was open."""
+        if self._left is None:
+            self._left = time.monotonic()
+
     @property
     def seconds_without_tab(self) -> float:
-        """The seconds since the last tab was closed; 0 before the first one."""
+        """The seconds since the last tab was closed; 0 before the first one, unless one is expected."""
         return 0.0 if self.tabs or self._left is None else time.monotonic() - self._left
 
 
