@@ -5,12 +5,15 @@ It needs Pillow, Playwright and Chromium: the dependency groups `test` and `page
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +78,40 @@ PICTURES: dict[str, tuple[Callable[[Any, Path], None], dict[str, Any]]] = {
 """What each picture shows, and the window of its browser."""
 
 
+@contextlib.contextmanager
+def running_app(folder: Path) -> Iterator[str]:
+    """Run `meshhub app` with the bracket, and yield its address."""
+    command = [sys.executable, "-m", "meshhub", "app", str(EXAMPLES / "bracket.stl"), "--no-browser"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+def save(page: Any, picture: str) -> None:
+    """Save a picture of the page after the motion of its view."""
+    draw(page)
+    pixels = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    pixels.save(IMAGES / f"{picture}.webp", quality=80, method=6)
+
+
 def main() -> None:
     """Take the pictures in one browser."""
-    with tempfile.TemporaryDirectory() as name, serving(Path(name)) as address, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=BROWSER_ARGUMENTS)
-        for picture, (show, window) in PICTURES.items():
-            visit = Visit(browser, address, **window)
-            page = visit.open()
-            show(page, Path(name))
-            draw(page)
-            pixels = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            pixels.save(IMAGES / f"{picture}.webp", quality=80, method=6)
+        with serving(folder) as address:
+            for picture, (show, window) in PICTURES.items():
+                visit = Visit(browser, address, **window)
+                show(visit.open(), folder)
+                save(visit.page, picture)
+                visit.close()
+        with running_app(folder) as address:
+            visit = Visit(browser, address, viewport={"width": 1200, "height": 760})
+            visit.page.goto(address)
+            convert(visit.page, "Repair and save as 3MF")
+            save(visit.page, "app")
             visit.close()
         browser.close()
     DIGEST.write_text(digest_build() + "\n", encoding="utf-8")

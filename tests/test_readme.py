@@ -24,10 +24,12 @@ def test_command_line_examples_run(folder: Path) -> None:
 
 
 def test_the_first_command_does_the_main_job(folder: Path) -> None:
-    first = commands("README.md")[0].split(" && ")[-1]
-    result = shell(first.replace(".venv/bin/meshhub ", "meshhub "), folder)
+    *_, conversion, app = commands("README.md")[0].split(" && ")
+    result = shell(conversion.replace(".venv/bin/meshhub ", "meshhub "), folder)
     assert result.returncode == 0, result.stderr
     assert (folder / "bracket.3mf").stat().st_size > 1000
+    # tests/test_app.py starts the app
+    assert app == ".venv/bin/meshhub app bracket.3mf"
 
 
 def test_continuous_integration_calls_the_second_command() -> None:
