@@ -25,7 +25,7 @@ import pytest
 from distributions import install
 from meshhub import Registry
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
-from page_visits import Visit, chromium_only, convert, download, draw, pick, replace_number, serving
+from page_visits import Visit, chromium_only, convert, download, draw, operation, pick, replace_number, serving
 
 pytestmark = pytest.mark.once
 
@@ -119,7 +119,7 @@ def test_a_moved_result_is_compared_at_the_place_of_the_model(
     else:
         page.get_by_role("switch", name="Scale to height").check()
         page.get_by_label("Target height in mm").fill(settings["Scale to height"])
-        page.get_by_role("switch", name="Rotate").check()
+        operation(page, "Rotate").check()
         page.get_by_label("Rotate about X, degrees").fill(settings["Rotate"])
     convert(page, "Repair and save as 3MF")
     compare = page.get_by_role("group", name="Compare")
@@ -303,6 +303,12 @@ def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
     chooser.value.set_files(EXAMPLES / "bracket.stl")
     page.get_by_role("heading", name="Needs repair").wait_for()
+    # the format and the button are near for the keyboard
+    near = []
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        near.append(page.evaluate("document.activeElement.name || document.activeElement.textContent"))
+    assert {"target", "Repair and save as 3MF"} <= set(near)
     tab_to("3D view of bracket.stl")
     before = draw(page)
     for key in ("ArrowLeft", "ArrowUp", "+"):
@@ -453,14 +459,14 @@ def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
 
     for path in ("**/convert-many", "**/jobs"):
         page.route(path, record)
-    page.get_by_role("switch", name="Foam").check()
+    operation(page, "Foam").check()
     page.get_by_label("Bubble").fill("20")
     page.get_by_text("Enter 0.5 to 9.").wait_for()
     assert page.get_by_role("button", name="Convert to 3MF").is_disabled()
     page.get_by_label("Bubble").fill("2")
     page.get_by_label("Add a drain").check()
     page.get_by_label("Style").select_option("square")
-    assert page.get_by_role("switch", name="Lattice").is_disabled()
+    assert operation(page, "Lattice").is_disabled()
     page.get_by_text("pip install lattice").wait_for()
     page.get_by_role("button", name="Convert to 3MF").click()
     page.get_by_role("alert").get_by_text("The server does not answer").wait_for()
@@ -494,7 +500,7 @@ def test_a_recipe_sets_its_options(visit: Visit) -> None:
     page.get_by_text("A valid, closed mesh on the print bed.").wait_for()
     page.get_by_role("listitem").get_by_text("Place on bed").wait_for()
     for name in ("Repair", "Place on bed"):
-        assert page.get_by_role("switch", name=name, exact=True).is_checked()
+        assert operation(page, name).is_checked()
     # each can be turned off
     page.get_by_role("switch", name="Repair", exact=True).uncheck()
     page.get_by_role("listitem").get_by_text("Repair").wait_for(state="detached")

@@ -12,7 +12,7 @@ import pytest
 
 from meshhub import Registry
 from meshhub.model.scene import Mesh, Part, Scene
-from page_visits import Visit, chromium_only, convert, draw, pick
+from page_visits import Visit, chromium_only, convert, draw, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -152,7 +152,7 @@ def test_an_outdated_question_is_canceled(visit: Visit, tmp_path: Path) -> None:
     page.route("**/check", lambda route: route.continue_() if pending else pending.append(route))
     page.get_by_role("button", name="Will it print?").click()
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/check")):
-        page.get_by_role("switch", name="Thicken walls").check()
+        operation(page, "Thicken walls").check()
     page.get_by_role("heading", name="Ready").wait_for()
 
 

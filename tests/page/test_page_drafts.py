@@ -15,7 +15,7 @@ import pytest
 from meshhub import Registry
 from meshhub.model.scene import Mesh
 from models import brick, scene_of, sphere
-from page_visits import Visit, convert, download, draw, pick
+from page_visits import Visit, convert, download, draw, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -214,7 +214,7 @@ def test_a_draft_does_not_change_the_measures_of_the_model(visit: Visit, tmp_pat
     page.get_by_role("button", name="Dimensions").click()
     handle = page.get_by_role("slider", name="Height of the model")
     assert handle.get_attribute("aria-valuetext") == "40 mm"
-    page.get_by_role("switch", name="Rotate").check()
+    operation(page, "Rotate").check()
     page.get_by_label("Rotate about X, degrees", exact=True).and_(page.locator("input[type=text]")).fill("90")
     draw(page)
     assert handle.get_attribute("aria-valuetext") == "40 mm"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from page_visits import Visit, chromium_only, convert, draw, pick
+from page_visits import Visit, chromium_only, convert, draw, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -70,7 +70,7 @@ def test_high_contrast_shows_states(browser: Any, address: str) -> None:
 
     assert (outline("After"), outline("Before")) == ("solid", "none")
     repair = page.get_by_role("switch", name="Repair", exact=True)
-    place = page.get_by_role("switch", name="Place on bed", exact=True)
+    place = operation(page, "Place on bed")
     colors = [each.evaluate("element => getComputedStyle(element).backgroundColor") for each in (repair, place)]
     assert colors[0] != colors[1]
     visit.close()

@@ -11,7 +11,7 @@ import pytest
 
 from meshhub import Registry
 from models import brick, scene_of
-from page_visits import Visit, chromium_only, convert, draw, pick
+from page_visits import Visit, chromium_only, convert, draw, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -104,7 +104,7 @@ def test_colors_are_those_of_the_model_that_is_shown(visit: Visit, tmp_path: Pat
     red, green, blue = middle(page)
     assert min(red, green) > 2 * blue
     assert page.get_by_text("Colors of the file as it was read").count() == 0
-    page.get_by_role("switch", name="Thicken walls").check()
+    operation(page, "Thicken walls").check()
     page.get_by_text("Colors of the result with its earlier settings").wait_for()
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from page_visits import Visit, convert, download, draw, pick, serving
+from page_visits import Visit, convert, download, draw, operation, pick, serving
 
 pytestmark = pytest.mark.once
 
@@ -55,9 +55,9 @@ def test_looking_around_costs_few_requests(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket.stl")
     for name in ("Reduce faces", "Lay flat", "Scale to height", "Place on bed", "Flatten base"):
-        page.get_by_role("switch", name=name, exact=True).check()
+        operation(page, name).check()
         page.wait_for_timeout(500)
-        page.get_by_role("switch", name=name, exact=True).uncheck()
+        operation(page, name).uncheck()
     for name in ("STL", "OBJ", "GLB", "PLY", "3MF"):
         page.get_by_role("radio", name=name, exact=True).check(force=True)
         page.wait_for_timeout(500)
@@ -117,7 +117,7 @@ def test_a_result_from_its_bytes_looks_like_its_source(visit: Visit, target: str
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("radio", name=target, exact=True).check(force=True)
-    page.get_by_role("switch", name="Place on bed", exact=True).check()
+    operation(page, "Place on bed").check()
     convert(page, f"Convert to {target}")
     compare = page.get_by_role("group", name="Compare")
     compare.get_by_role("button", name="Before", exact=True).click()
@@ -134,7 +134,7 @@ def test_what_was_asked_once_is_kept(visit: Visit) -> None:
     page.get_by_role("button", name="Will it print?").click()
     verdict = page.get_by_role("region", name="Print check").locator(".verdict:not(:has(.spinner))")
     verdict.wait_for()
-    switch = page.get_by_role("switch", name="Place on bed", exact=True)
+    switch = operation(page, "Place on bed")
     for is_on in (True, False, True, False):
         switch.set_checked(is_on)
         page.wait_for_timeout(1000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from page_visits import Visit, convert, pick
+from page_visits import Visit, convert, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -24,7 +24,7 @@ def test_every_setting_can_be_undone_and_redone(visit: Visit) -> None:
     page.get_by_label("Recipe").select_option("3D print")
     undo.click()
     assert page.get_by_label("Recipe").input_value() == ""
-    assert not page.get_by_role("switch", name="Place on bed", exact=True).is_checked()
+    assert not operation(page, "Place on bed").is_checked()
     undo.click()
     assert page.get_by_role("radio", name="3MF", exact=True).is_checked()
     page.locator("canvas").focus()
@@ -87,7 +87,7 @@ def test_an_operation_starts_with_a_value(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
     for name in ("Rotate", "Mirror", "Scale", "Combine parts", "Fill holes", "Merge parts"):
-        page.get_by_role("switch", name=name, exact=True).check()
+        operation(page, name).check()
         page.get_by_role("listitem").get_by_text(name, exact=True).wait_for()
     assert page.get_by_role("textbox", name="Rotate about X, degrees").input_value() == "0"
     assert page.get_by_role("combobox", name="Mirror").locator("option").all_inner_texts() == ["x", "y", "z"]

@@ -13,7 +13,7 @@ import pytest
 
 from meshhub import Registry
 from meshhub.model.scene import Mesh, Part, Scene
-from page_visits import Visit, download, serving
+from page_visits import Visit, download, operation, serving
 
 pytestmark = pytest.mark.once
 
@@ -109,7 +109,7 @@ def test_marked_files_have_their_own_settings(visit: Visit, tmp_path: Path) -> N
     page.get_by_role("checkbox", name="Mark box-01.stl").check()
     page.get_by_text("For the marked file", exact=True).wait_for()
     page.get_by_role("radio", name="GLB", exact=True).check(force=True)
-    page.get_by_role("switch", name="Place on bed", exact=True).check()
+    operation(page, "Place on bed").check()
     page.get_by_role("checkbox", name="Mark box-01.stl").uncheck()
     assert page.get_by_role("radio", name="3MF", exact=True).is_checked()
     assert page.get_by_text("own settings").count() == 1
@@ -139,7 +139,7 @@ def test_presets_are_kept_and_exchanged_as_files(visit: Visit, tmp_path: Path) -
         page.get_by_role("button", name="Choose files").click()
     chooser.value.set_files(write_boxes(tmp_path, 2))
     page.get_by_text("Presets", exact=True).click()
-    page.get_by_role("switch", name="Place on bed", exact=True).check()
+    operation(page, "Place on bed").check()
     page.get_by_role("radio", name="OBJ", exact=True).check(force=True)
     page.get_by_label("Name of the preset").fill("Catalog")
     page.get_by_role("button", name="Keep these settings").click()
@@ -148,10 +148,10 @@ def test_presets_are_kept_and_exchanged_as_files(visit: Visit, tmp_path: Path) -
         "presets": [{"name": "Catalog", "target": "obj", "options": {"place_on_bed": True}}]
     }
     page.get_by_role("radio", name="STL", exact=True).check(force=True)
-    page.get_by_role("switch", name="Place on bed", exact=True).uncheck()
+    operation(page, "Place on bed").uncheck()
     page.get_by_role("button", name="Catalog", exact=True).click()
     assert page.get_by_role("radio", name="OBJ", exact=True).is_checked()
-    assert page.get_by_role("switch", name="Place on bed", exact=True).is_checked()
+    assert operation(page, "Place on bed").is_checked()
     page.get_by_role("button", name="Undo").click()
     assert page.get_by_role("radio", name="STL", exact=True).is_checked()
     # they survive a reload, and another browser reads them from the file

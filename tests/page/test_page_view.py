@@ -13,7 +13,7 @@ import pytest
 from meshhub import Registry
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds_of_parts
-from page_visits import Visit, convert, download, draw, pick
+from page_visits import Visit, convert, download, draw, operation, pick
 
 pytestmark = pytest.mark.once
 
@@ -191,7 +191,7 @@ def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
     assert find_face(page).ratio == pytest.approx(height / width, rel=0.02)
     for _ in range(2):
         page.keyboard.press("Control+z")
-    assert page.get_by_role("switch", name="Rotate").is_checked() is False
+    assert operation(page, "Rotate").is_checked() is False
     assert find_face(page).ratio == pytest.approx(depth / height, rel=0.02)
     # with the keyboard: the side in the middle of the view
     page.locator("canvas").press("Enter")
@@ -209,7 +209,7 @@ def test_no_inner_side_lies_on_the_bed(visit: Visit) -> None:
     # the base plate, beside which the wall rises
     page.mouse.click(face.left + 0.75 * (face.right - face.left), face.top + 0.15 * (face.bottom - face.top))
     page.get_by_text("The model cannot lie on this side").wait_for()
-    assert page.get_by_role("switch", name="Rotate").is_checked() is False
+    assert operation(page, "Rotate").is_checked() is False
 
 
 def drag(page: Any, handle: Any, x: float, y: float) -> None:
@@ -297,7 +297,7 @@ def test_a_planned_cut_for_a_bed_is_dragged_and_the_model_cut_there(visit: Visit
     pick(page, write_large_box(tmp_path))
     look(page, "Orthographic", "Front")
     plain, face = draw(page), find_face(page)
-    page.get_by_role("switch", name="Split for a bed").check()
+    operation(page, "Split for a bed").check()
     field = page.get_by_label("Positions of the cuts", exact=True)
     wait_for_cuts(page, "X 160 mm · planned")
     assert count_changed(plain, draw(page)) > 1_000

@@ -126,6 +126,12 @@ def pick(page: Any, *files: Path, button: str = "Choose files") -> None:
     page.locator(".dot.busy").first.wait_for(state="detached")
 
 
+def operation(page: Any, name: str) -> Any:
+    """Return the switch of an operation, also if only *All operations* shows it."""
+    page.locator("details:has-text('All operations')").evaluate_all("list => list.forEach((each) => each.open = true)")
+    return page.get_by_role("switch", name=name, exact=True)
+
+
 def convert(page: Any, button: str, result: str = "Result") -> None:
     """Convert the models, and wait for the first result."""
     page.get_by_role("button", name=button).click()

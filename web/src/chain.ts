@@ -56,15 +56,7 @@ export function isColored(features: readonly string[]): boolean {
   return APPEARANCE.some((feature) => features.includes(feature));
 }
 
-/**
- * Return the target for the first file: a format for printing other than its own. A colored 3MF stays 3MF, because no
- * other format for printing has colors.
- */
-export function chooseTarget(
-  writable: readonly string[],
-  source: string | undefined,
-  features: readonly string[],
-): string | undefined {
-  const isKept = isColored(features);
-  return [...PRINT_FORMATS, ...writable].find((id) => writable.includes(id) && (id !== source || isKept));
+/** Return the target that is chosen at first: 3MF, which keeps the most for printing, also for files of this format. */
+export function chooseTarget(writable: readonly string[]): string | undefined {
+  return [...PRINT_FORMATS, ...writable].find((id) => writable.includes(id));
 }

@@ -69,18 +69,9 @@ test("operations are listed in their order, with those that are locked", () => {
   expect(locked.map(({ label }) => label)).toEqual(["hollow"]);
 });
 
-test.each([
-  ["stl", [], "3mf"],
-  ["3mf", [], "stl"],
-  ["3mf", ["names"], "stl"],
-  ["3mf", ["materials"], "3mf"],
-  ["glb", ["textures"], "3mf"],
-  [undefined, [], "3mf"],
-])("the target for a file of the format %s with %o is %s", (source, features, expected) => {
-  expect(chooseTarget(["glb", "stl", "3mf"], source, features)).toBe(expected);
-});
-
-test("the target is one that the caller may write", () => {
-  expect(chooseTarget(["obj"], "stl", [])).toBe("obj");
-  expect(chooseTarget([], "stl", [])).toBeUndefined();
+test("the first target is the best one for printing that the caller may write", () => {
+  expect(chooseTarget(["glb", "stl", "3mf"])).toBe("3mf");
+  expect(chooseTarget(["glb", "stl"])).toBe("stl");
+  expect(chooseTarget(["obj"])).toBe("obj");
+  expect(chooseTarget([])).toBeUndefined();
 });

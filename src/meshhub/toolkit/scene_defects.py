@@ -41,14 +41,14 @@ class _Items(NamedTuple):
     vertices: (k, c) vertices of the corners
     label:    (k,) connected group, from 0
     size:     (g,) number of items of each group
-    largest:  number of items of the largest group
+    extent:   (g,) diagonal of the bounding box of each group, in the frame of the mesh
     total:    number of defects: items, or the shells that they form
     """
 
     vertices: Index
     label: IntIndex
     size: IntIndex
-    largest: int
+    extent: Float64
     total: int
 
 
@@ -114,8 +114,21 @@ def _group_items(topology: SceneTopology, ends: Index, vertices: Index, face: In
         # points and labels ascend by mesh
         own = label[start:stop] - label[start:stop].min()
         size = np.bincount(own)
-        items[int(owner[start])] = _Items(vertices[start:stop], own, size, int(size.max()), int(stop - start))
+        extent = _measure_groups(topology.joined.vertices[vertices[start:stop]], own, size)
+        items[int(owner[start])] = _Items(vertices[start:stop], own, size, extent, int(stop - start))
     return items
+
+
+def _measure_groups(corners: Float64, label: IntIndex, size: IntIndex) -> Float64:
+    """Return the diagonals of the bounding boxes of groups; `corners` are (k, c, 3), the rest as in _Items."""
+    ordered = corners[np.argsort(label, kind="stable")]
+    starts = np.cumsum(size) - size
+    sides = [
+        np.maximum.reduceat(column.max(axis=1), starts) - np.minimum.reduceat(column.min(axis=1), starts)
+        for column in np.moveaxis(ordered, 2, 0)
+    ]
+    diagonals: Float64 = np.linalg.norm(sides, axis=0)
+    return diagonals
 
 
 def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
@@ -187,9 +200,11 @@ def _place(scene: Scene, vertices: Float64, kind: DefectKind, items: Mapping[int
         if shown < MAX_SHOWN_COUNT:
             corners.append(_position(vertices, own.vertices[: MAX_SHOWN_COUNT - shown], part))
             shown += len(corners[-1])
-        if len(places) < MAX_PLACES_COUNT or own.largest > places[-1].count:
+        # the diagonal of a box may grow by less than twice when the box is turned
+        longest = 2 * float(own.extent.max()) * float(np.linalg.norm(part.transform[:3, :3], 2))
+        if len(places) < MAX_PLACES_COUNT or longest > places[-1].size_mm:
             places += _list_places(vertices, own, part, number)
-            places = sorted(places, key=lambda place: -place.count)[:MAX_PLACES_COUNT]
+            places = sorted(places, key=lambda place: -place.size_mm)[:MAX_PLACES_COUNT]
     finding = Defects(kind=kind, count=count, places_found=places_found, places=tuple(places))
     return Defect(finding, np.concatenate(corners))
 
@@ -200,8 +215,8 @@ def _position(vertices: Float64, corners: Index, part: Part) -> Float64:
 
 
 def _list_places(vertices: Float64, items: _Items, part: Part, number: int) -> Iterator[DefectPlace]:
-    """Yield the groups with the most items, at most MAX_PLACES_COUNT."""
-    groups = np.argsort(-items.size, kind="stable")[:MAX_PLACES_COUNT]
+    """Yield the groups of the greatest extent, at most MAX_PLACES_COUNT."""
+    groups = np.argsort(-items.extent, kind="stable")[:MAX_PLACES_COUNT]
     rank = np.full(len(items.size), -1)
     rank[groups] = np.arange(len(groups))
     chosen = np.flatnonzero(rank[items.label] >= 0)

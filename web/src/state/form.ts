@@ -60,7 +60,7 @@ export const chain = computed(() => {
   return planChain(settings.value, supported.value, [...features]);
 });
 
-/** Whether the target was chosen, by the user or for the first file; it then changes only by the user. */
+/** Whether the user has chosen the target. */
 let isTargetChosen = false;
 /** Options that the user set; the page suggests no value for them. */
 const touched = new Set<string>();
@@ -166,9 +166,7 @@ export function suggest(): void {
 export function suggestTarget(): void {
   const writable = supported.value?.output_formats ?? [];
   if (isTargetChosen && supported.value?.formats[common.value.settings.target]) return;
-  const inspection = items.value.find(({ facts }) => facts)?.facts?.inspection;
-  const chosen = chooseTarget(writable, inspection?.source.format, inspection?.model.features ?? []);
-  isTargetChosen = inspection !== undefined;
+  const chosen = chooseTarget(writable);
   if (chosen) suggestSettings({ ...common.value.settings, target: chosen });
 }
 

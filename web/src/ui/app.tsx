@@ -59,11 +59,12 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
       {hasFiles ? (
         <main class="workspace">
           <h1 class="visually-hidden">meshhub</h1>
+          {/* First for the keyboard: the next step is a few Tabs away. */}
+          <Panel />
           <section class="viewing" aria-label={t("view")}>
             <FileStrip />
             {isTableShown.value ? <FileTable /> : <Stage />}
           </section>
-          <Panel />
         </main>
       ) : (
         <Welcome />

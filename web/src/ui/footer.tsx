@@ -14,6 +14,7 @@ import { active, isBusy, type Item, items, queued, shownItems, type Work } from 
 import { hasFolder, saveBeside } from "../state/local-files";
 import { fields } from "../state/service";
 import { Icon } from "./icons";
+import { Targets } from "./targets";
 
 export function Footer() {
   const ready = items.value.filter(({ state }) => state === "ready");
@@ -23,6 +24,7 @@ export function Footer() {
   if (isBusy.value) return <Progress />;
   return (
     <footer class="panel-footer">
+      <Targets />
       {!isFresh.value && item?.output && (
         <button class="button" onClick={() => item.output && saveFile(item.output.file)}>
           <Icon name="download" />
@@ -38,17 +40,27 @@ export function Footer() {
           {outputs.length > 1 && <SaveAllButton all={items.value} />}
         </>
       ) : (
-        <button
-          class="button primary large grow"
-          disabled={ready.length === 0 || !isConvertible()}
-          onClick={() => void convertAll()}
-        >
+        <ConvertButton isReady={ready.length > 0} convert={() => void convertAll()}>
           {ready.length > 1
             ? t("convertMany", { n: ready.length, format })
             : t(settings.value.options["repair"] === true ? "repairAndConvert" : "convert", { format })}
-        </button>
+        </ConvertButton>
       )}
     </footer>
+  );
+}
+
+interface ConvertButtonProps {
+  isReady: boolean;
+  convert: () => void;
+  children: string;
+}
+
+function ConvertButton({ isReady, convert, children }: ConvertButtonProps) {
+  return (
+    <button class="button primary large grow" disabled={!isReady || !isConvertible()} onClick={convert}>
+      {children}
+    </button>
   );
 }
 
@@ -71,6 +83,7 @@ export function TableFooter() {
   const format = targets.size === 1 ? [...targets].join().toUpperCase() : "";
   return (
     <footer class="panel-footer">
+      <Targets />
       {files.length > 0 && (
         <>
           <SaveAllButton all={chosen} />
@@ -82,15 +95,11 @@ export function TableFooter() {
         </>
       )}
       {(ready.length > 0 || files.length === 0) && (
-        <button
-          class="button primary large grow"
-          disabled={ready.length === 0 || !isConvertible()}
-          onClick={() => void convertAll(ready)}
-        >
+        <ConvertButton isReady={ready.length > 0} convert={() => void convertAll(ready)}>
           {format && ready.length > 1
             ? t("convertMany", { n: ready.length, format })
             : t("convertFiles", { n: ready.length })}
-        </button>
+        </ConvertButton>
       )}
     </footer>
   );

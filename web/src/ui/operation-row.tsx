@@ -27,7 +27,8 @@ function startValue(name: string, field: Field): string {
   return name === "flatten_base_mm" ? "1" : example;
 }
 
-function isOn(operation: Operation): boolean {
+/** Return whether an option of an operation is set. */
+export function isOn(operation: Operation): boolean {
   const { options } = settings.value;
   return Object.keys(operation.options.properties).some(
     (name) => options[name] !== undefined && options[name] !== false,

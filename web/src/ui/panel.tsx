@@ -15,6 +15,11 @@ import { VerdictBlock } from "./verdict";
 export function Panel() {
   const item = active.value;
   const scroll = useRef<HTMLDivElement>(null);
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // The button that chose the first files is gone: its focus continues here.
+    if (document.activeElement === document.body) panel.current?.focus({ preventScroll: true });
+  }, [item === null]);
   // A result and an error appear at the top; on a phone, the whole page scrolls.
   useEffect(() => {
     scroll.current?.scrollTo({ top: 0 });
@@ -23,16 +28,17 @@ export function Panel() {
   if (!item) return null;
   if (isTableShown.value) {
     return (
-      <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
+      <aside ref={panel} class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
+        <TableFooter />
         <div class="panel-scroll">
           <Settings />
         </div>
-        <TableFooter />
       </aside>
     );
   }
   return (
-    <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
+    <aside ref={panel} class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
+      <Footer />
       <div class="panel-scroll" ref={scroll}>
         {item.error && <Problem failure={item.error} onRetry={() => void read(item.id)} />}
         {item.outputError && <Problem failure={item.outputError} />}
@@ -41,7 +47,6 @@ export function Panel() {
         {item.facts && <VerdictBlock item={item} />}
         {item.state !== "failed" && <Settings />}
       </div>
-      <Footer />
     </aside>
   );
 }

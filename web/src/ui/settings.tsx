@@ -1,6 +1,6 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { t } from "../i18n";
 import {
@@ -18,38 +18,26 @@ import { isTableShown } from "../state/items";
 import { supported } from "../state/service";
 import type { Operation, Stage } from "../types";
 import { Icon } from "./icons";
-import { OperationRow } from "./operation-row";
+import { isOn, OperationRow } from "./operation-row";
 import { Presets } from "./presets";
-import { Chain, MoreOptions, Targets } from "./targets";
+import { Chain, MoreOptions } from "./targets";
 
 export function Settings() {
   const capabilities = supported.value;
   if (!capabilities) return null;
   return (
-    <>
-      <section class="block" aria-labelledby="prepare-title">
-        <div class="row between">
-          <h2 id="prepare-title">{t("prepare")}</h2>
-          <UndoButtons />
-        </div>
-        <Scope />
-        <Recipes />
-        <Presets />
-        {GROUPS.map(([title, stages]) => (
-          <OperationGroup
-            key={title}
-            title={title}
-            operations={capabilities.operations.filter(({ stage }) => (stages as readonly Stage[]).includes(stage))}
-          />
-        ))}
-      </section>
-      <section class="block" aria-labelledby="target-title">
-        <h2 id="target-title">{t("saveAs")}</h2>
-        <Targets />
-        <MoreOptions />
-        <Chain />
-      </section>
-    </>
+    <section class="block" aria-labelledby="prepare-title">
+      <div class="row between">
+        <h2 id="prepare-title">{t("prepare")}</h2>
+        <UndoButtons />
+      </div>
+      <Scope />
+      <Recipes />
+      <Operations operations={capabilities.operations} />
+      <MoreOptions />
+      <Presets />
+      <Chain />
+    </section>
   );
 }
 
@@ -104,6 +92,67 @@ function UndoButtons() {
       </button>
     </span>
   );
+}
+
+/** Operations that most prints need; the others are behind *All operations*. */
+const EVERYDAY = new Set([
+  "repair",
+  "optimize",
+  "scale",
+  "fit",
+  "target-height",
+  "orient",
+  "lay-flat",
+  "cut-plane",
+  "reduce-colors",
+]);
+
+/** Everyday operations, all others, and a search over both. */
+function Operations({ operations }: { operations: Operation[] }) {
+  const [search, setSearch] = useState("");
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = operations.filter((operation) => words.every((word) => describe(operation).includes(word)));
+  const others = operations.filter(({ id }) => !EVERYDAY.has(id));
+  return (
+    <>
+      <input
+        class="input"
+        type="search"
+        value={search}
+        placeholder={t("searchOperations")}
+        aria-label={t("searchOperations")}
+        onInput={({ currentTarget }) => setSearch(currentTarget.value)}
+      />
+      <div class="operations">
+        {(words.length > 0 ? matches : operations.filter(({ id }) => EVERYDAY.has(id))).map((operation) => (
+          <OperationRow key={operation.id} operation={operation} />
+        ))}
+      </div>
+      {words.length > 0 && matches.length === 0 && (
+        <p class="hint" role="status">
+          {t("noOperation")}
+        </p>
+      )}
+      {words.length === 0 && others.length > 0 && (
+        <details class="more">
+          <summary>{[t("allOperations"), ...others.filter(isOn).map(({ label }) => label)].join(" · ")}</summary>
+          {GROUPS.map(([title, stages]) => (
+            <OperationGroup
+              key={title}
+              title={title}
+              operations={others.filter(({ stage }) => (stages as readonly Stage[]).includes(stage))}
+            />
+          ))}
+        </details>
+      )}
+    </>
+  );
+}
+
+/** Return the texts by which an operation is found, in lower case. */
+function describe({ id, label, options }: Operation): string {
+  const fields = Object.entries(options.properties).flatMap(([name, field]) => [name, field.title, field.description]);
+  return [id, label, ...fields].join(" ").toLowerCase();
 }
 
 /** Titles of the groups of operations, with their stages. */

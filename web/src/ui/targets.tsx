@@ -1,7 +1,7 @@
 /** Choice of the target format, its options, and what happens on the way to it. */
 
 import { listFeatures, t } from "../i18n";
-import { chain, setTarget, settings, targetFormat } from "../state/form";
+import { chain, setOption, setTarget, settings, targetFormat } from "../state/form";
 import { active, isTableShown, items } from "../state/items";
 import { readerOptions, supported } from "../state/service";
 import type { Field } from "../types";
@@ -9,13 +9,14 @@ import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
 import { describeLock, lockIcon, LockReason } from "./lock-reason";
 
+/** Formats beside the button that converts. */
 export function Targets() {
   const formats = Object.entries(supported.value?.formats ?? {}).filter(([, format]) => format.write || format.remedy);
   const { target } = settings.value;
   const chosen = targetFormat.value;
   return (
-    <>
-      <div class="targets" role="radiogroup" aria-labelledby="target-title">
+    <div class="format-choice">
+      <div class="targets" role="radiogroup" aria-label={t("saveAs")}>
         {formats.map(([id, format]) => {
           const isLocked = !format.allowed || !format.write;
           return (
@@ -28,18 +29,42 @@ export function Targets() {
                 onChange={() => setTarget(id)}
               />
               {id.toUpperCase()}
-              {isLocked && (
-                <>
-                  <Icon name={lockIcon(format)} />
-                  <span class="visually-hidden">{describeLock(format)}</span>
-                </>
-              )}
+              {isLocked && <Icon name={lockIcon(format)} />}
             </label>
           );
         })}
       </div>
       {chosen && (!chosen.allowed || !chosen.write) && <LockReason capability={chosen} />}
-    </>
+      <ProjectChoice />
+    </div>
+  );
+}
+
+/** Option of 3MF: for which slicer the file is a project. */
+const PROJECT = "threemf_profile";
+
+/** Choice between a plain file and a project of a slicer, for a file that may be one already. */
+function ProjectChoice() {
+  const field = targetFormat.value?.options.properties[PROJECT];
+  const isProject = settings.value.options[PROJECT] !== undefined;
+  const isOffered = items.value.some(({ facts }) => facts?.inspection.source.format === settings.value.target);
+  if (!field?.enum || !(isOffered || isProject)) return null;
+  const none = String(field.default ?? "");
+  return (
+    <label class="project wide-only">
+      {t("projectFor")}
+      <select
+        class="input"
+        value={String(settings.value.options[PROJECT] ?? none)}
+        onChange={({ currentTarget: { value } }) => setOption(PROJECT, value === none ? undefined : value)}
+      >
+        {field.enum.map((choice) => (
+          <option key={choice} value={choice}>
+            {choice === none ? t("noProject") : choice}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
