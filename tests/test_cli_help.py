@@ -14,9 +14,8 @@ from msgspec import Meta
 
 import meshhub.cli
 from meshhub import Operation, Registry, Stage, hookimpl
-from meshhub.cli.check import CheckCommand
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.flags import ReadingCommand, RegistryCommand
 from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
 from meshhub.error_codes import ERROR_CODES
@@ -75,7 +74,7 @@ def test_the_help_of_commands_that_take_options_fits_a_screen(command: str) -> N
 
 def test_each_option_belongs_to_one_topic() -> None:
     registry = Registry(entry_points=False)
-    fields = CheckCommand("check").fields(registry)
+    fields = ReadingCommand("check", purpose="check").fields(registry)
     listed = [field.name for topic in list_topics(registry, fields, "Checks") for field in topic.fields]
     assert sorted(listed) == sorted(fields)
 

@@ -9,7 +9,6 @@ import click
 
 from meshhub.cli import root
 from meshhub.cli.flags import ReadingCommand, RegistryCommand
-from meshhub.cli.render import RenderCommand
 from reference_pages import code, page_of, table
 from reference_pages.errors import exit_table
 
@@ -52,7 +51,7 @@ def _command(command: click.Command, path: str, parent: click.Context) -> Iterat
         yield table(("option", "value", "effect"), (_option(option, context) for option in options))
     if isinstance(command, RegistryCommand):
         which = "every option of readers" if isinstance(command, ReadingCommand) else "every option"
-        if isinstance(command, RenderCommand):
+        if isinstance(command, ReadingCommand) and command.purpose == "render":
             which = "every option of pictures and of readers"
         yield f"Takes {which} that [formats and operations](options.md) declare."
     if isinstance(command, click.Group):

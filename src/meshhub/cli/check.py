@@ -27,12 +27,11 @@ from meshhub.cli.texts import localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import format_number, printable
 from meshhub.model.chain import Request
-from meshhub.model.options import OptionField, flag_of, option_fields
+from meshhub.model.options import flag_of
 from meshhub.model.verdict import SEVERITIES, Finding, Severity, Verdict, VerdictWord
 from meshhub.pipeline.existing_files import Replacing
 from meshhub.pipeline.numbered_places import number_places
 from meshhub.pipeline.outputs import check_output, open_output, target_format
-from meshhub.pipeline.purposes.check import VerdictOptions
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 from meshhub.reporting.collecting import CheckedModel, collect_model, describe_fix, read_as_checked, without_checks
@@ -51,23 +50,7 @@ _VERDICTS: dict[VerdictWord, str] = {
 }
 
 
-class CheckCommand(ReadingCommand):
-    """Command with the options of checks, of the host, of readers and of operations."""
-
-    topic = "Checks"
-
-    def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """Return the option fields by name; those of checks come first."""
-        operations = [operation.capability.options for operation in registry.declarations.operations]
-        return (
-            {field.name: field for field in option_fields(VerdictOptions)}
-            | registry.declarations.check_fields()
-            | super().fields(registry)
-            | {field.name: field for struct in operations for field in option_fields(struct)}
-        )
-
-
-@click.command(cls=CheckCommand, epilog=EXIT_HELP)
+@click.command(cls=ReadingCommand, purpose="check", topic="Checks", epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
 @click.option(

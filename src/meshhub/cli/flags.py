@@ -19,6 +19,7 @@ from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.options import HostOptions, OptionField, drop_conflicts, flag_of, option_fields
 from meshhub.model.translations import OptionTexts
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
 from meshhub.toolkit.toml_lines import find_line
@@ -211,12 +212,27 @@ def _shorten(field: OptionField, texts: OptionTexts | None) -> str:
 
 
 class ReadingCommand(RegistryCommand):
-    """A command that only reads, and takes the options of the host and of readers."""
+    """A command that takes the options of a purpose other than a conversion.
+
+    Args:
+        purpose: Id of the purpose.
+        topic: Title of its own options.
+    """
+
+    def __init__(self, *args: Any, purpose: str, topic: str = "Options", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.purpose = purpose
+        self.topic = topic
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """Return the option fields of the host and of readers, by name."""
-        structs = [HostOptions, *(reader.capability.options for reader in registry.declarations.readers)]
-        return {field.name: field for struct in structs for field in option_fields(struct)}
+        """Return its own option fields, and those of the host, of readers and of operations, by name."""
+        declarations, purpose = registry.declarations, PURPOSES[self.purpose]
+        structs = [HostOptions, *(reader.capability.options for reader in declarations.readers)]
+        if purpose.runs_operations:
+            structs += [operation.capability.options for operation in declarations.operations]
+        return purpose.own_fields(declarations) | {
+            field.name: field for each in structs for field in option_fields(each)
+        }
 
     def is_everyday(self, field: OptionField) -> bool:
         """Return whether `--help` lists an option; those of operations are for conversions."""

@@ -33,7 +33,7 @@ _PICTURE_S = 10.0
 _PICTURE_SIZE = "480x360"
 
 
-@click.command(cls=ReadingCommand, epilog=EXIT_HELP)
+@click.command(cls=ReadingCommand, purpose="inspect", epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
 @click.option(

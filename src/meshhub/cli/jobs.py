@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from meshhub.cli import terminal
-from meshhub.cli.check import CheckCommand
 from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
+from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.loading import load_registry
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress
@@ -41,7 +41,7 @@ def jobs() -> None:
     """
 
 
-class SubmitCommand(CheckCommand):
+class SubmitCommand(ReadingCommand):
     """Command with the options of conversions and of checks."""
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
@@ -49,7 +49,7 @@ class SubmitCommand(CheckCommand):
         return super().fields(registry) | registry.declarations.fields()
 
 
-@jobs.command(cls=SubmitCommand, epilog=EXIT_HELP)
+@jobs.command(cls=SubmitCommand, purpose="check", topic="Checks", epilog=EXIT_HELP)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...", shell_complete=complete_files)
 @click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
 @click.option("--check", is_flag=True, help="Check whether the model prints; the result is the verdict as JSON.")

@@ -23,30 +23,12 @@ from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
-from meshhub.model.options import OptionField, option_fields
 from meshhub.model.quote import Price, Quote
-from meshhub.pipeline.purposes.quote import QuoteOptions
 from meshhub.pipeline.rates import read_rates
 from meshhub.registry import Registry
 
 
-class QuoteCommand(ReadingCommand):
-    """Command with the options of quotes, of prints, of the host, of readers and of operations."""
-
-    topic = "Quote and print"
-
-    def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """Return the option fields by name; those of quotes come first."""
-        operations = [operation.capability.options for operation in registry.declarations.operations]
-        return (
-            {field.name: field for field in option_fields(QuoteOptions)}
-            | registry.declarations.check_fields()
-            | super().fields(registry)
-            | {field.name: field for struct in operations for field in option_fields(struct)}
-        )
-
-
-@click.command(cls=QuoteCommand, epilog=EXIT_HELP)
+@click.command(cls=ReadingCommand, purpose="quote", topic="Quote and print", epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
 @click.option(
     "--rates",

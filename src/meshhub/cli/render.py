@@ -19,29 +19,12 @@ from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.texts import localize, show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
-from meshhub.model.options import OptionField, option_fields
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 from meshhub.registry import Registry
-from meshhub.toolkit.rendering.options import RenderOptions
 
 
-class RenderCommand(ReadingCommand):
-    """Command with the options of a picture, of the host, of readers and of operations."""
-
-    topic = "Picture"
-
-    def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """Return the option fields by name; those of the picture come first."""
-        operations = [operation.capability.options for operation in registry.declarations.operations]
-        return (
-            {field.name: field for field in option_fields(RenderOptions)}
-            | super().fields(registry)
-            | {field.name: field for struct in operations for field in option_fields(struct)}
-        )
-
-
-@click.command(cls=RenderCommand, epilog=EXIT_HELP)
+@click.command(cls=ReadingCommand, purpose="render", topic="Picture", epilog=EXIT_HELP)
 @click.argument("model", shell_complete=complete_files)
 @click.argument("picture", shell_complete=complete_files)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an existing picture.")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from meshhub.model.capabilities import Check, Format, NoOptions, Operation, Reader, Writer
 from meshhub.model.chain import Ending, Step
-from meshhub.model.options import Value
+from meshhub.model.options import OptionField, Value, option_fields
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import Declarations, Declared
 
@@ -70,6 +70,11 @@ class Purpose:
 
     combines: ClassVar[bool] = False
     """Whether all files of a form become one scene."""
+
+    def own_fields(self, declarations: Declarations) -> dict[str, OptionField]:
+        """Return the options by name that are none of conversions: its own, and those of checks."""
+        fields = {field.name: field for field in option_fields(self.options)}
+        return fields | declarations.check_fields() if self.uses_checks else fields
 
     def check_options(self, options: Options) -> None:
         """Check its own options beyond their types. Raises InvalidOption."""

@@ -53,9 +53,7 @@ def check_request(
     """
     purpose = purpose_of(request.purpose)
     writer, measured = purpose.choose_writers(declarations, request.target, caller)
-    fields = declarations.fields() | {field.name: field for field in opt.option_fields(purpose.options)}
-    if purpose.uses_checks:
-        fields |= declarations.check_fields()
+    fields = declarations.fields() | purpose.own_fields(declarations)
     requested, from_recipe = expand_recipe(declarations, purpose, request.options, fields)
     options = opt.parse_options(fields, requested)
     opt.check_rules(fields, options)

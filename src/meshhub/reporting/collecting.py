@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import printable
-from meshhub.model.options import Value, flag_of, option_fields
+from meshhub.model.options import Value, flag_of
 from meshhub.model.plans import LOCAL, Caller
 from meshhub.model.report import ModelInspection
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.numbered_places import number_places
-from meshhub.pipeline.purposes.check import VerdictOptions
+from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 
 PICTURE_SIZE = "720x540"
@@ -90,7 +90,7 @@ def read_as_checked(
 
 def without_checks(registry: Registry, options: Mapping[str, object]) -> dict[str, object]:
     """Return the options of a check that a conversion takes, too."""
-    of_checks = {field.name for field in option_fields(VerdictOptions)} | registry.declarations.check_fields().keys()
+    of_checks = PURPOSES["check"].own_fields(registry.declarations)
     return {name: value for name, value in options.items() if name not in of_checks}
 
 
