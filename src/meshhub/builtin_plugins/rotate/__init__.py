@@ -9,50 +9,24 @@ from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 
 
+def _about(axis: str, description: str) -> Meta:
+    return Meta(
+        title=f"Rotate about {axis}, degrees",
+        description=f"Turn the whole scene about the {axis} axis{description}.",
+        ge=-360,
+        le=360,
+        examples=[0],
+    )
+
+
 class RotateOptions(Struct, frozen=True, kw_only=True):
     """Options of `rotate`: an angle about each axis."""
 
-    rotate_x_deg: (
-        Annotated[
-            float,
-            Meta(
-                title="Rotate about X, degrees",
-                description="Turn the whole scene about the X axis; positive turns Y toward Z.",
-                ge=-360,
-                le=360,
-                examples=[0],
-            ),
-        ]
-        | None
-    ) = None
+    rotate_x_deg: Annotated[float, _about("X", "; positive turns Y toward Z")] | None = None
 
-    rotate_y_deg: (
-        Annotated[
-            float,
-            Meta(
-                title="Rotate about Y, degrees",
-                description="Turn the whole scene about the Y axis, after X; positive turns Z toward X.",
-                ge=-360,
-                le=360,
-                examples=[0],
-            ),
-        ]
-        | None
-    ) = None
+    rotate_y_deg: Annotated[float, _about("Y", ", after X; positive turns Z toward X")] | None = None
 
-    rotate_z_deg: (
-        Annotated[
-            float,
-            Meta(
-                title="Rotate about Z, degrees",
-                description="Turn the whole scene about the Z axis, after X and Y; positive turns X toward Y.",
-                ge=-360,
-                le=360,
-                examples=[0],
-            ),
-        ]
-        | None
-    ) = None
+    rotate_z_deg: Annotated[float, _about("Z", ", after X and Y; positive turns X toward Y")] | None = None
 
 
 @hookimpl

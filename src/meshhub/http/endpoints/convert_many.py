@@ -16,7 +16,7 @@ from meshhub.http.headers import CACHE, CONVERTED, DISPOSITION, FAILED, REPORT
 from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.http.intake.names import stem
 from meshhub.http.intake.reception import Reception
-from meshhub.http.responses.results import FileResponse, batch_response, pack_results, raise_if_all_failed
+from meshhub.http.responses.results import FileResponse, batch_response, pack_batch
 from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
@@ -52,12 +52,9 @@ async def convert_to_zip(
     results = await run_while_connected(
         reception, conversion, lambda execution: state.conversions.convert_batch(execution, files, reception.folder)
     )
-    raise_if_all_failed(results)
-    target_format = state.registry.declarations.format_of(conversion.request.target)
-    assert target_format is not None
-    path = reception.folder / "result.zip"
-    await state.resources.threads.run_archive(pack_results, path, results, target_format, conversion.wants_report)
-    return batch_response(state.resources.threads, path, name, results)
+    threads = state.resources.threads
+    path = await pack_batch(threads, reception.folder, results, conversion)
+    return batch_response(threads, path, name, results)
 
 
 def _describe_form(registry: Registry) -> Json:

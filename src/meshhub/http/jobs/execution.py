@@ -21,7 +21,7 @@ from meshhub.http.intake.combined_files import combine_files
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile, parse_form
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
-from meshhub.http.responses.results import batch_headers, pack_results, prepare_model, raise_if_all_failed
+from meshhub.http.responses.results import batch_headers, pack_batch, prepare_model
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.model.progress import Progress
 from meshhub.model.report import Report
@@ -179,12 +179,6 @@ class JobConversions:
         self, run: Run, execution: Execution, files: Sequence[InputFile], form: Form
     ) -> ResultFile:
         results = await self._conversions.convert_batch(execution, files, run.folder)
-        raise_if_all_failed(results)
-        target_format = self._registry.declarations.format_of(execution.conversion.request.target)
-        assert target_format is not None
-        path = run.folder / "result.zip"
-        await self._resources.threads.run_archive(
-            pack_results, path, results, target_format, execution.conversion.wants_report
-        )
+        path = await pack_batch(self._resources.threads, run.folder, results, execution.conversion)
         name = f"{stem(form.files[0].name)}-converted.zip" if form.main == "archive" else "converted.zip"
         return ResultFile(path, name, "application/zip", batch_headers(results))

@@ -16,7 +16,7 @@ from litestar.response import Stream
 from meshhub.http.admission.threads import Threads
 from meshhub.http.errors import RETRY_AFTER, ServiceError
 from meshhub.http.headers import CONVERTED, FAILED, REPORT
-from meshhub.http.intake.conversion_requests import MODEL_NAME, FileResult
+from meshhub.http.intake.conversion_requests import MODEL_NAME, ConversionRequest, FileResult
 from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
 from meshhub.http.responses.reports import batch_header, file_header
 from meshhub.model.capabilities import Format
@@ -117,7 +117,16 @@ def batch_headers(results: list[FileResult]) -> dict[str, str]:
     return {REPORT: batch_header(reports, failed), CONVERTED: str(len(reports)), FAILED: str(failed)}
 
 
-def raise_if_all_failed(results: list[FileResult]) -> None:
+async def pack_batch(threads: Threads, folder: Path, results: list[FileResult], conversion: ConversionRequest) -> Path:
+    """Write the ZIP of a batch to a folder. Raises ServiceError if all files failed."""
+    _raise_if_all_failed(results)
+    assert conversion.request.output is not None
+    path = folder / "result.zip"
+    await threads.run_archive(pack_results, path, results, conversion.request.output, conversion.wants_report)
+    return path
+
+
+def _raise_if_all_failed(results: list[FileResult]) -> None:
     """Raise ServiceError with all failures if no file was converted.
 
     If a file failed because the service was busy, the error has the code of that failure, because a retry may succeed.
