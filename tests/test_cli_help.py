@@ -205,7 +205,7 @@ def test_every_error_code_of_the_command_line_is_translated(language: str) -> No
                 (("convert", "--help"), "Usage : meshhub convert"),
                 (("convert", "--help-all"), "au plus 100000)"),
                 (("check", "--help-all"), "Langue du rapport."),
-                (("inspect", str(EXAMPLE)), "étanche               non : convertir avec --repair"),
+                (("inspect", str(EXAMPLE)), "étanche              non : convertir avec --repair"),
             ),
         ),
         (

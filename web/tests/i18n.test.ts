@@ -39,7 +39,7 @@ test.each(translations)("%s has the texts of English, with the same placeholders
   }
 });
 
-test.each(translations)("%s has the errors, and the notes of the reference with all of their values", (_, catalog) => {
+test.each(translations)("%s has the errors of English, with the same placeholders", (_, catalog) => {
   expect(Object.keys(catalog.errors)).toEqual(Object.keys(en.errors));
   for (const [code, texts] of Object.entries<string | string[]>(en.errors)) {
     expect([code, [catalog.errors[code] ?? []].flat().map(placeholders)]).toEqual([
@@ -47,13 +47,6 @@ test.each(translations)("%s has the errors, and the notes of the reference with 
       [texts].flat().map(placeholders),
     ]);
   }
-  const values = listRows("notes").map(([code, , names = ""]) => [
-    code,
-    [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `{${name}}`).sort(),
-  ]);
-  const used = Object.entries(catalog.notes).map(([code, text]) => [code, placeholders(text)]);
-  expect(Object.fromEntries(used)).toEqual(Object.fromEntries(values));
-  expect(Object.keys(catalog.findings)).toEqual(Object.keys(de.findings));
 });
 
 test("a note has its values in the language of the page, and English words if a plug-in omits them", async () => {

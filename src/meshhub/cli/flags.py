@@ -282,7 +282,7 @@ def build_flag(field: OptionField, texts: OptionTexts | None = None) -> click.Op
         texts: Texts in the language of the locale; None: those of the declaration.
     """
     texts = texts or OptionTexts()
-    text = ": ".join(filter(None, (texts.title or field.title, texts.description or field.description)))
+    text = tr(": ").join(filter(None, (texts.title or field.title, texts.description or field.description)))
     limits = _translate_limits("; ".join(filter(None, (field.bounds(), field.rules(flag_of)))))
     text += f" ({limits})" if limits else ""
     if field.file_extensions:

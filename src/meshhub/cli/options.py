@@ -102,7 +102,7 @@ def _print_fields(registry: Registry, fields: list[OptionField]) -> None:
         own = texts.get(field.name, OptionTexts())
         flag, text = build_flag(field, own).get_help_record(ctx) or ("", "")
         named = {**field.titles, **own.choices}
-        titles = "; ".join(f"{choice}: {title}" for choice, title in named.items() if choice != title)
+        titles = "; ".join(f"{choice}{tr(': ')}{title}" for choice, title in named.items() if choice != title)
         default = "" if field.default in (None, False) else labeled("Default", f"{field.default}.")
         example = "" if field.example is None else labeled("Example", f"{field.flag} {field.example}")
         rows.append((flag, " ".join(filter(None, (text, f"{titles}." if titles else "", default, example)))))

@@ -107,7 +107,7 @@ def list_actions(report: Report, registry: Registry) -> list[str]:
         if actions:
             lines.append(actions)
         elif not sentences and (raw := ", ".join(_describe_figure(*item) for item in step.figures.items() if item[1])):
-            lines.append(f"{label}: {raw}")
+            lines.append(f"{label}{tr(': ')}{raw}")
         elif step.kind == "operation" and step.step not in noting:
             lines.append(label)
     return lines
@@ -129,7 +129,7 @@ def describe_figures(figures: Mapping[str, Figure], sentences: Mapping[str, str]
         if wanted <= values.keys() and not (len(wanted) > 1 and len({values[key] for key in wanted}) == 1):
             text = _PLACEHOLDER.sub(lambda match, values=values: values[match[1]], sentence)  # type: ignore[misc]
             (states if value is True else actions).append(text)
-    return ": ".join(filter(None, (", ".join(actions), ", ".join(states))))
+    return tr(": ").join(filter(None, (", ".join(actions), ", ".join(states))))
 
 
 def list_notes(notes: Sequence[Note], losses: Sequence[Loss], registry: Registry) -> list[str]:
