@@ -37,6 +37,9 @@ def test_a_report_is_a_page_in_the_language_of_the_request(service: Running) -> 
     for answer in german:
         assert answer.headers["content-language"] == "de"
         assert "Druckprüfung" in answer.text
+    spanish = check(service, report="html", headers={"Accept-Language": "nl, es;q=0.5"})
+    assert spanish.headers["content-language"] == "es"
+    assert "Comprobación de impresión" in spanish.text
 
 
 def test_a_report_is_about_the_model_after_operations(isolated: Running) -> None:

@@ -28,7 +28,7 @@ FOLDER = "translations"
 """Folder of the catalogs of a package."""
 
 MAX_BYTES = 262_144
-"""Maximum bytes of a catalog; the largest built-in one has 24,000."""
+"""Maximum bytes of a catalog; the largest built-in one has 23,000."""
 
 _SUFFIX = ".toml"
 
