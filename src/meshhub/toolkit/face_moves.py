@@ -26,18 +26,11 @@ of a slit, which pass through each other, would only touch."""
 MAX_COLLAPSE_ERROR_RATIO = 0.03
 """Maximum distance of a collapsed vertex from the moved planes of its faces, as a share of the offset."""
 
-MAX_VERTEX_ERROR_RATIO = 0.1
-"""The same for a single vertex. Its faces tilt by less, because their other corners are exact; with 0.03, sweeps take
-five times as long on meshes with facets along curved edges."""
-
 MITER_RATIO = 3.0
 """Maximum distance of a moved vertex from its place, as a share of the offset; edges sharper than 39° get a bevel."""
 
 RANK_RATIO = 1e-3
 """Eigenvalue, as a share of the largest, below which planes that meet at a vertex count as parallel: within 4°."""
-
-SLIVER_RATIO = 0.02
-"""Height of a face, as a share of the offset, below which its normal is less reliable than those of its neighbors."""
 
 FOLD_RATIO = 0.01
 """Height of a moved face, as a share of the offset, from which it has turned around."""
@@ -50,15 +43,14 @@ MAX_STILL_ROUNDS = 8
 
 
 class _Planes(NamedTuple):
-    """Moved planes of faces: normals (m, 3), offsets (m,), and weights of the corners (m, 3)."""
+    """Moved planes of faces: normals (m, 3) and offsets (m,)."""
 
     normals: Float64
     offsets: Float64
-    weights: Float64
 
     def chosen(self, mask: Mask) -> _Planes:
         """Return the planes of a mask (m,)."""
-        return _Planes(self.normals[mask], self.offsets[mask], self.weights[mask])
+        return _Planes(self.normals[mask], self.offsets[mask])
 
     def meet(self, corners: Index, centers: Float64) -> tuple[Float64, Float64]:
         """Return where the planes around points (k, 3) meet, nearest to them, and the distances (k,) that remain.
@@ -68,14 +60,14 @@ class _Planes(NamedTuple):
             centers: (k, 3) positions.
         """
         count, point = len(centers), corners.ravel()
-        normals, weights = np.repeat(self.normals, 3, axis=0), self.weights.ravel()
+        normals = np.repeat(self.normals, 3, axis=0)
         heights = np.repeat(self.offsets, 3) - np.einsum("ij,ij->i", normals, centers[point])
-        total = np.maximum(np.bincount(point, weights, count), np.finfo(np.float64).tiny)
+        total = np.maximum(np.bincount(point, minlength=count), 1)
         matrix, right = np.empty((count, 3, 3)), np.empty((count, 3))
         for i in range(3):
-            right[:, i] = np.bincount(point, weights * normals[:, i] * heights, count) / total
+            right[:, i] = np.bincount(point, normals[:, i] * heights, count) / total
             for j in range(i, 3):
-                matrix[:, i, j] = np.bincount(point, weights * normals[:, i] * normals[:, j], count) / total
+                matrix[:, i, j] = np.bincount(point, normals[:, i] * normals[:, j], count) / total
                 matrix[:, j, i] = matrix[:, i, j]
         values, axes = np.linalg.eigh(matrix)
         is_known = values > RANK_RATIO * np.maximum(values[:, 2:], np.finfo(np.float64).tiny)
@@ -115,18 +107,25 @@ class Moves(NamedTuple):
         return wide
 
     @classmethod
-    def find(cls, points: Float64, faces: Int32, distance: float) -> Moves:
-        """Find where the vertices move."""
+    def find(cls, points: Float64, faces: Int32, distance: float, max_error_ratio: float) -> Moves:
+        """Find where the vertices move.
+
+        Args:
+            points: (n, 3) positions, in millimeters.
+            faces: (m, 3) indices into `points`, closed and outward.
+            distance: Millimeters by which the planes move.
+            max_error_ratio: Maximum distance of a vertex from the moved planes of its faces, as a share of the offset.
+                Its faces tilt by less, because their other corners are exact.
+        """
         size = abs(distance)
         normals = unit_vectors(face_normals(points, faces))
         planes = _Planes(
             normals,
             np.einsum("ij,ij->i", normals, points[faces[:, 0]]) + distance,
-            _weigh_corners(points[faces], SLIVER_RATIO * size),
         )
         cluster, targets, errors = _collapse(points, faces, planes, size)
         far = np.linalg.norm(targets - points, axis=1)
-        is_split, is_far = errors > MAX_VERTEX_ERROR_RATIO * size, far > MITER_RATIO * size
+        is_split, is_far = errors > max_error_ratio * size, far > MITER_RATIO * size
         moves = cls(points, faces, normals, targets, cluster, is_split, is_far, np.zeros(len(faces), np.bool_))
         return moves._replace(is_turned=moves.find_turned(targets, cluster, size))
 
@@ -157,18 +156,6 @@ def _is_proper(corners: Index) -> Mask:
     a, b, c = corners.T
     proper: Mask = (a != b) & (b != c) & (c != a)
     return proper
-
-
-def _weigh_corners(corners: Float64, min_height: float) -> Float64:
-    """Return the angles (m, 3) of faces; those of slivers, whose normals are unreliable, are smaller."""
-    sides = np.roll(corners, -1, axis=1) - corners
-    lengths = np.sqrt(np.einsum("ijk,ijk->ij", sides, sides))
-    units = sides / np.maximum(lengths, np.finfo(np.float64).tiny)[..., None]
-    cosines = -np.einsum("ijk,ijk->ij", units, np.roll(units, 1, axis=1))
-    doubled = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
-    heights = doubled / np.maximum(lengths.max(axis=1), np.finfo(np.float64).tiny)
-    weights: Float64 = np.arccos(np.clip(cosines, -1, 1)) * (np.clip(heights / min_height, 1e-6, 1) ** 2)[:, None]
-    return weights
 
 
 def _collapse(points: Float64, faces: Int32, planes: _Planes, size: float) -> tuple[Index, Float64, Float64]:
@@ -215,13 +202,10 @@ def find_still(moves: Moves, size: float) -> Mask:
     for _ in range(MAX_STILL_ROUNDS):
         targets, cluster = keep_still(moves, still)
         proper = np.flatnonzero(_is_proper(cluster[moves.faces]))
-        corners = cluster[moves.faces[proper]]
-        table = edges(corners)
         steps = targets - moves.points
         skewed = targets + steps * (np.linalg.norm(SKEW) + unit_vectors(steps) @ SKEW)[:, None]
         crossed = find_crossings(skewed[moves.faces[proper]], CROSSING_RATIO * size)
-        several = table.order[np.repeat(table.size != 2, table.size)] // 3
-        faces = np.concatenate([crossed.first, crossed.second, several])
+        faces = np.concatenate([crossed.first, crossed.second])
         grown = still.copy()
         grown[moves.faces[proper[faces]]] = True
         grown[moves.faces[moves.find_turned(targets, cluster, size)]] = True

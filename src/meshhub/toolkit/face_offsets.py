@@ -25,10 +25,10 @@ from meshhub.toolkit.thickness import sample_evenly
 from meshhub.toolkit.topology import edges, following, remove_degenerate_faces, shells
 from meshhub.toolkit.validity import find_damage
 
-SIMPLIFY_RATIOS = {0.01: 4_000, 0.04: 12_000}
-"""Distances by which the surface may be simplified before, as shares of the offset, and the maximum number of swept
-volumes: a fifth of the accuracy of 5 % or, where that leaves more sweeps or no good surface, most of it. 6,800 sweeps
-take 11 s of a core."""
+ROUNDS = ((0.01, 0.3, 4_000), (0.04, 0.1, 12_000))
+"""Rounds: distance by which the surface may be simplified before, and maximum error of a vertex, as shares of the
+offset; maximum number of swept volumes, of which 6,800 take 11 s of a core. The second round runs where the first one
+does not suffice."""
 
 FINISH_RATIO = 0.01
 """Distance by which the new surface may be simplified, as a share of the offset."""
@@ -102,8 +102,8 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
     solid = to_solid(vertices, faces)
     nearness = SurfaceDistance(vertices, faces, max(float(np.sqrt(area(vertices, faces) / 100_000)), abs(distance) / 3))
     results: list[MovedFaces] = []
-    for ratio, max_sweeps in SIMPLIFY_RATIOS.items():
-        moves = Moves.find(*_arrays(solid.simplify(ratio * abs(distance))), distance)
+    for ratio, error_ratio, max_sweeps in ROUNDS:
+        moves = Moves.find(*_arrays(solid.simplify(ratio * abs(distance))), distance, error_ratio)
         still = find_still(moves, abs(distance))
         advance(0.2)
         hulls, prisms = list_sweeps(moves, still, distance)

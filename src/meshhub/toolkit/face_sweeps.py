@@ -9,7 +9,7 @@ from manifold3d import Manifold, Mesh64, OpType
 from meshhub.model.scene import Float64
 from meshhub.toolkit.crossings import morton_codes
 from meshhub.toolkit.face_moves import Mask, Moves, keep_still
-from meshhub.toolkit.geometry import IntIndex, unit_vectors
+from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import Index, components, edges, half_edges, preceding, remove_degenerate_faces
 
 FLAT_COSINE = 0.99
@@ -99,16 +99,16 @@ def _make_prism(moves: Moves, rows: IntIndex, is_inward: bool) -> Manifold:
 
 
 def _list_hulls(moves: Moves, chosen: Mask, distance: float) -> list[Float64]:
-    """Return the points of the convex volumes that chosen faces, and edges and vertices without targets, sweep."""
+    """Return the points of the convex volumes that chosen faces, and edges at vertices without targets, sweep."""
     rows = np.flatnonzero(chosen)
     corners = moves.faces[rows]
     tips = moves.find_tips(corners.ravel(), np.repeat(moves.normals[rows], 3, axis=0), distance)
     groups = list(np.concatenate([moves.points[corners], tips.reshape(-1, 3, 3)], axis=1))
-    return [*groups, *_list_edge_hulls(moves, distance), *_list_vertex_hulls(moves, distance)]
+    return [*groups, *_list_edge_hulls(moves, distance)]
 
 
 def _list_edge_hulls(moves: Moves, distance: float) -> Float64:
-    """Return the points (k, 8, 3) that bent edges at vertices without targets sweep: ends, and tips of both faces."""
+    """Return the points (k, 6, 3) that bent edges at vertices without targets sweep: ends, and tips of both faces."""
     half, other = edges(moves.faces).pairs()
     begin, end = (ends[half] for ends in half_edges(moves.faces))
     one, two = moves.normals[half // 3], moves.normals[other // 3]
@@ -116,24 +116,6 @@ def _list_edge_hulls(moves: Moves, distance: float) -> Float64:
     chosen = moves.is_wide[begin] | moves.is_wide[end]
     chosen &= (np.einsum("ij,ij->i", one, two) < FLAT_COSINE) & (rise * distance < 0)
     begin, end, one, two = begin[chosen], end[chosen], one[chosen], two[chosen]
-    middle = unit_vectors(one + two)
     columns = [moves.points[begin], moves.points[end]]
-    columns += [moves.find_tips(vertex, normals, distance) for vertex in (begin, end) for normals in (one, two, middle)]
+    columns += [moves.find_tips(vertex, normals, distance) for vertex in (begin, end) for normals in (one, two)]
     return np.stack(columns, axis=1)
-
-
-def _list_vertex_hulls(moves: Moves, distance: float) -> list[Float64]:
-    """Return the points that vertices without targets sweep: the vertex, its moves with each face, and their middle."""
-    corner = np.flatnonzero(moves.is_wide[moves.faces.ravel()])
-    corner = corner[np.argsort(moves.faces.ravel()[corner], kind="stable")]
-    wide, first = np.unique(moves.faces.ravel()[corner], return_index=True)
-    if len(wide) == 0:
-        return []
-    places = moves.points[wide]
-    normals = moves.normals[corner // 3]
-    tips = moves.find_tips(moves.faces.ravel()[corner], normals, distance)
-    middle = moves.find_tips(wide, unit_vectors(np.add.reduceat(normals, first)), distance)
-    return [
-        np.concatenate([[place], [tip], group])
-        for place, tip, group in zip(places, middle, np.split(tips, first[1:]), strict=True)
-    ]
