@@ -35,6 +35,8 @@ _COMPUTED = {
     "f'{kind}_ignored'": {"lines_ignored", "points_ignored"},
     # 3MF keeps the codes of slicers' paint in a table
     "paint_code": {"seam_paint_dropped", "support_paint_dropped", "fuzzy_skin_paint_dropped"},
+    # offset_mm: one sentence for each change
+    "change_code": {"wall_vanished", "bodies_joined", "gap_closed"},
     # forwarded; the callers are searched
     "code": set(),
     "remark.code": set(),

@@ -73,15 +73,18 @@ def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> N
     name, size = name_of(mesh, parts), format_number(change.width, 3)
     where = f"at {', '.join(map(format_number, (x, y, z)))} mm"
     if distance < 0:
-        code, text = "wall_vanished", f"{name} was {size} mm thick; nothing is left there after {{offset_mm}}"
+        change_code, text = "wall_vanished", f"{name} was {size} mm thick; nothing is left there after {{offset_mm}}"
     elif change.joins:
-        code, text = (
+        change_code, text = (
             "bodies_joined",
             f"two bodies of {name} were {size} mm apart; they are joined there after {{offset_mm}}",
         )
     else:
-        code, text = "gap_closed", f"a hole or gap of {name} was {size} mm wide; it is closed there after {{offset_mm}}"
-    note(code, f"{where}, {text}", options=("offset_mm",), x=x, y=y, z=z, name=name, size=change.width)
+        change_code, text = (
+            "gap_closed",
+            f"a hole or gap of {name} was {size} mm wide; it is closed there after {{offset_mm}}",
+        )
+    note(change_code, f"{where}, {text}", options=("offset_mm",), x=x, y=y, z=z, name=name, size=change.width)
 
 
 def _report_uneven(uneven: Float64, mesh: Mesh, parts: list[Part]) -> None:
