@@ -102,7 +102,7 @@ def test_every_stage_has_a_translation() -> None:
                 "nicht druckbar",
                 "Fehler: 16 Kanten sind offen; Slicer schließen das Loch nach Belieben oder lassen das Teil weg; "
                 "--repair behebt es, oder eine Korrektur im Programm,",
-                "bei 62,2 / 1,2 / 1 (9);",
+                "bei 9,205 / 3,315 / 0 (3);",
                 "Abhilfe: meshhub convert",
                 "braucht 17,5 g pla; etwa 2 h 19 min (± 12 %)",
             ),

@@ -74,7 +74,7 @@ def find_emissions() -> dict[str, Emission]:
                 emission.emitters.add(_emitter(path))
                 if emission.values is not None and is_literal and set(emission.values) != set(values):
                     raise ValueError(f"{path}: a note {name!r} has the values {values}, another one {emission.values}")
-                if is_literal:
+                if is_literal or values:
                     emission.values = emission.values or values
     return emissions
 
