@@ -85,6 +85,9 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     needs: tuple[str, ...] = ()
     """Top-level modules of libraries that the code needs."""
 
+    missing: str = ""
+    """Why a check cannot run: a package that is not installed, and the command that installs it; "" if it can."""
+
     origin: str = ""
     """Distribution and version of the plug-in, or "built-in"."""
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -99,9 +99,18 @@ def _convert_plain(hint: Any, value: Any, path: str) -> Any:
         raise InvalidDeclaration(f"{path}{place}{reason}") from None
     except UnicodeEncodeError:
         raise InvalidDeclaration(f"{path} must be text that UTF-8 can hold, got {show_value(value)}") from None
-    if isinstance(result, float) and not math.isfinite(result):
-        raise InvalidDeclaration(f"{path} must be a finite number, got {result}")
+    if not _is_finite(result):
+        raise InvalidDeclaration(f"{path} must be finite, got {show_value(result)}")
     return result
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether a value, or each item of a container, is not infinite and not NaN."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _take_class(_: type, value: object) -> object:
@@ -112,8 +121,10 @@ def _take_class(_: type, value: object) -> object:
 
 
 def _list_titles(hint: Any) -> Iterator[str]:
-    """Yield the titles of a type, but not those of its items."""
+    """Yield the titles of a type, or its choices, but not those of its items."""
     for member in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        if get_origin(member) is Literal:
+            yield f"one of {', '.join(map(repr, get_args(member)))}"
         if get_origin(member) is Annotated:
             yield from (meta.title for meta in get_args(member)[1:] if isinstance(meta, Meta) and meta.title)
 

@@ -10,17 +10,18 @@ from itertools import count, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-import msgspec
 from msgspec import structs
 
-from meshhub.errors import ConversionFailed, EngineError, MeshhubError, PluginError
+from meshhub.errors import ConversionFailed, EngineError, MeshhubError, MissingDependency, PluginError
 from meshhub.model import progress
 from meshhub.model.chain import Position, Step
 from meshhub.model.estimate import Estimate
 from meshhub.model.notes import quote_options, spell_message
 from meshhub.model.scene import Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
+from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import load
+from meshhub.pipeline.plugin_errors import InvalidDeclaration
 from meshhub.pipeline.running import Measured, Run, attributing, build_step_options, wrong_result
 from meshhub.toolkit.threads import count_cores
 
@@ -116,6 +117,8 @@ def _examine_silently(run: Run, position: Position, scene: Scene) -> _Outcome:
 def list_results(position: Position, scene: Scene) -> Iterator[Finding | Estimate]:
     """Yield the findings of a check, each message as one printable line, and its estimate. Raises MeshhubError."""
     step = position.step
+    if step.missing:
+        raise MissingDependency(step.missing)
     with attributing(str(step), position):
         results = iter(load(step.run)(scene, build_step_options(step)))
     for number in count():
@@ -138,18 +141,12 @@ def list_results(position: Position, scene: Scene) -> Iterator[Finding | Estimat
 
 
 def _check_values(result: Finding | Estimate, expected: type[Finding | Estimate], position: Position) -> None:
-    """Raise PluginError if a value has another type than declared, or is not finite: no other process could read it."""
+    """Raise PluginError, which names each field with a value that another process could not read."""
     try:
-        text = msgspec.json.encode(result)
-        # JSON has no numbers that are not finite, so they become null, which is another type
-        is_whole = msgspec.json.decode(text, type=expected) == result
-    except (msgspec.MsgspecError, TypeError, ValueError):
-        is_whole = False
-    if not is_whole:
-        raise PluginError(
-            f"{position.step} returned a {expected.__name__.lower()} with a value of a wrong type, or one that is not "
-            f"finite; {position.remedy}"
-        )
+        check_declaration(expected, result)
+    except InvalidDeclaration as error:
+        kind = expected.__name__.lower()
+        raise PluginError(f"{position.step} returned an invalid {kind}: {error}; {position.remedy}") from None
 
 
 def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
@@ -158,7 +155,7 @@ def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
     return Finding(
         code="check_failed",
         severity="warning",
-        message=f"the check {step.label} did not run: {quote_options(template, error.options)}",
+        message=f"{step.label} could not be checked: {quote_options(template, error.options)}",
         options=error.options,
         check=step.id,
     )

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from msgspec import Struct
 
-from meshhub.errors import MAX_QUOTED_CHARS, UnsupportedTarget, quote
+from meshhub.errors import MAX_QUOTED_CHARS, UnsupportedTarget, describe_missing, quote
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Check, Feature, Frame, Operation, Reader, Up, Writer
 from meshhub.model.chain import Step, Write
@@ -73,6 +73,7 @@ def make_step(
         keeps_state=capability.keeps_state,
         concurrent=isinstance(capability, Check) and capability.concurrent,
         needs=capability.needs,
+        missing=describe_missing("it", declared.missing, declared.remedy) if declared.missing else "",
         origin=declared.origin,
     )
 

@@ -12,7 +12,7 @@ from meshhub.model.chain import BUILT_IN, Judge, Step
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import Declarations
-from meshhub.pipeline.entitlement import check_entitlement, check_installed
+from meshhub.pipeline.entitlement import check_entitlement
 from meshhub.pipeline.purpose import CheckedRequest, Checks, End, Options, Purpose, Writers
 from meshhub.pipeline.steps import find_writer, make_step
 
@@ -68,27 +68,24 @@ class CheckPurpose(Purpose):
         return writer, None
 
     def choose_checks(self, declarations: Declarations, options: Options, caller: Caller) -> Checks:
-        """Return the checks that are named, or all that the caller may use and that are installed.
+        """Return the checks that are named, or all that the caller may use; those that are not installed, too.
 
         A slicer, which takes long, runs only on request.
 
         Raises:
             InvalidOption: A named check is unknown, or no check is left.
-            PremiumRequired, MissingDependency: The plan does not grant a named check, or a package of it is missing.
+            PremiumRequired: The plan does not grant a named check.
         """
         ids = _choose_ids(frozenset(check.capability.id for check in declarations.checks), options)
         chosen = [check for check in declarations.checks if check.capability.id in ids]
         if options.get("checks") is not None:
             for check in chosen:
                 check_entitlement(check, caller)
-                check_installed(check)
             return tuple(chosen)
         return tuple(
             check
             for check in chosen
-            if not check.missing
-            and caller.plan.allows(check.capability.requires)
-            and check.capability.estimates != "slicer"
+            if caller.plan.allows(check.capability.requires) and check.capability.estimates != "slicer"
         )
 
     def make_end(self, checked: CheckedRequest, options: Options) -> End:
