@@ -151,7 +151,7 @@ def test_the_readme_names_the_extras_and_the_free_limits() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     extras = set(re.findall(r"`(\w+)`", text.partition("## Extras")[2].partition("\n## ")[0]))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["optional-dependencies"].keys() - {"testing"} <= extras
+    assert project["optional-dependencies"].keys() <= extras
     limits = FREE.limits
     megabytes = (limits.max_file_bytes or 0) >> 20
     assert (

@@ -22,10 +22,37 @@ KINDS = {
     "writer": ["acme-writer", "--writer", ".TRIO"],
     "both": ["meshhub-acme-both", "--reader", "duo", "--writer", "duo"],
     "operation": ["acme-operation", "--operation", "lift-up"],
+    "check": ["acme-check", "--check", "too-tall"],
     "recipe": ["acme-recipe", "--recipe", "tall-print"],
     "policy": ["acme-policy", "--policy"],
-    "all": ["acme", "--reader", "quad", "--writer", "quads", "--operation", "lift", "--recipe", "tall", "--policy"],
-    "shortest": ["q", "--reader", "v", "--writer", "w", "--operation", "z", "--recipe", "y", "--policy"],
+    "all": [
+        "acme",
+        "--reader",
+        "quad",
+        "--writer",
+        "quads",
+        "--operation",
+        "lift",
+        "--check",
+        "lift",
+        "--recipe",
+        "tall",
+        "--policy",
+    ],
+    "shortest": [
+        "q",
+        "--reader",
+        "v",
+        "--writer",
+        "w",
+        "--operation",
+        "z",
+        "--check",
+        "x",
+        "--recipe",
+        "y",
+        "--policy",
+    ],
     "longest": [LONG, "--reader", "abcdefghijklmnop", "--writer", "abcdefghijklmnop", "--operation", LONG, "--policy"],
 }
 
@@ -38,7 +65,11 @@ def run(folder: Path, *arguments: str, path: str = "") -> subprocess.CompletedPr
         text=True,
         timeout=600,
         check=False,
-        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")])),
+            "COLUMNS": "200",
+        },
     )
 
 
@@ -122,7 +153,9 @@ def test_a_new_plugin_has_all_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["acme"], "--reader, --writer, --operation, --recipe or --policy"),
+        (["acme"], "--reader, --writer, --operation, --check, --recipe or --policy"),
+        (["acme", "--check", "Tall"], "must be lower-case words"),
+        (["acme", "--check", "walls"], "the check 'walls' exists already"),
         (["acme", "--recipe", "print"], "the recipe 'print' exists already"),
         (["acme", "--recipe", "Tall"], "must be lower-case words"),
         (["Acme", "--policy"], "'Acme' must be lower-case words"),
@@ -159,3 +192,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     done = meshhub_cli("plugin", "new", "acme", "--policy", "--folder", "no/such/folder", cwd=tmp_path)
     assert done.returncode == 6
     assert b"no/such: is not a folder; create it first" in done.stderr
+
+
+def test_installed_plugins_are_listed_first(tmp_path: Path) -> None:
+    path = install(create(tmp_path, "zebra", "--recipe", "tall-print"))
+    listed = run(tmp_path, "meshhub", "plugins", path=path)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert listed.stdout.splitlines()[1].split() == ["zebra", "meshhub-zebra", "0.1.0"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 import faulty_plugins
@@ -28,19 +29,30 @@ from faulty_plugins import (
     UndescribedOption,
     UntitledOption,
 )
-from meshhub import Frame, PluginError, Reader, Source, hookimpl, hookspecs
+from meshhub import Frame, Part, PluginError, Reader, Scene, Source, hookimpl, hookspecs
 from meshhub.hookspecs import hookspec
 from meshhub.model.capabilities import FEATURES
-from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, child_process, guards
+from meshhub.testing import (
+    CheckContract,
+    Contract,
+    OperationContract,
+    ReaderContract,
+    WriterContract,
+    child_process,
+    guards,
+)
 from meshhub.testing.comparison import describe_difference
 from meshhub.testing.sample_scenes import FEATURE_SCENES, brick, full, unusual
 
 pytestmark = pytest.mark.once
 
+TOWER = Scene(brick().meshes, (Part(0, np.diag([1.0, 1.0, 5.0, 1.0])),))
+
 CONTRACTS: dict[str, tuple[type[Contract[Any]], dict[str, Any]]] = {
     "reader": (ReaderContract, {"format_id": "demo"}),
     "writer": (WriterContract, {"format_id": "demo"}),
     "operation": (OperationContract, {"operation_id": "lift"}),
+    "check": (CheckContract, {"check_id": "tall", "finds": {"too_tall": TOWER}}),
 }
 
 
@@ -153,6 +165,23 @@ FAULTY_DECLARATIONS: list[tuple[str, str, Any, str]] = [
     ("operation", "test_the_scene_stays_untouched", run("lift_in_place"), "changes its input scene"),
     ("operation", "test_it_does_nothing_but_work", run("lift_warning"), "warns: lifting"),
     ("operation", "test_an_odd_scene_gives_a_scene_or_a_coded_error", run("lift_no_open_meshes"), "AssertionError"),
+    # check
+    ("check", "test_the_plugin_has_no_faults", {"run": "nowhere:measure"}, "nowhere"),
+    ("check", "test_options_are_declared_well", {"options": UndescribedOption}, "no description"),
+    ("check", "test_options_are_named_after_their_owner", {"options": MisnamedOption}, "must start with"),
+    ("check", "test_it_finds_what_it_is_for", run("find_nothing"), "reports nothing instead of too_tall"),
+    ("check", "test_it_passes_good_models", run("find_always"), "objects to a good model"),
+    ("check", "test_findings_are_complete", run("find_by_wrong_code"), "the code 'Too tall'"),
+    ("check", "test_findings_are_complete", run("find_uncounted"), "lists 1 places of 0"),
+    ("check", "test_places_lie_on_the_model", run("find_elsewhere"), "beside the model"),
+    ("check", "test_mentioned_options_exist", run("advise_unknown"), "unknown options: shrink_mm"),
+    ("check", "test_mentioned_options_exist", run("advise_out_of_bounds"), "is invalid"),
+    ("check", "test_remedies_help", run("advise_vainly"), "does not help"),
+    ("check", "test_findings_are_the_same_each_time", run("find_by_hash"), "in another process"),
+    ("check", "test_the_scene_stays_untouched", run("check_in_place"), "changes its scene"),
+    ("check", "test_it_does_nothing_but_check", run("check_loudly"), "prints 'tall"),
+    ("check", "test_it_does_nothing_but_check", run("check_and_exit"), "ends its process (exit status 0)"),
+    ("check", "test_an_odd_scene_gives_findings_or_a_coded_error", run("check_no_open_meshes"), "AssertionError"),
 ]  # fmt: skip
 
 
@@ -207,6 +236,17 @@ def test_a_lost_unit_fails_the_contract() -> None:
     faulty = FaultyPlugin(writer={"frame": Frame("cm", "z")})
     with pytest.raises(AssertionError):
         build_contract("writer", faulty).test_a_carried_feature_survives("units")
+
+
+def test_an_invalid_severity_fails_the_contract() -> None:
+    contract = build_contract("check", FaultyPlugin(check=run("find_fatal")))
+    with pytest.raises(PluginError, match="severity must be one of 'error', 'warning', 'info', got 'fatal'"):
+        contract.test_findings_are_complete()
+
+
+def test_a_check_that_is_never_seen_to_find_anything_fails_the_contract() -> None:
+    with pytest.raises(AssertionError, match="set `finds`"):
+        build_contract("check", CORRECT, finds={}).test_it_finds_what_it_is_for()
 
 
 def test_an_operation_that_its_options_do_not_select_fails_the_contract() -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,10 +20,13 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from meshhub import (
+    Check,
+    Finding,
     Format,
     Frame,
     Magic,
     Operation,
+    Place,
     Reader,
     Source,
     Stage,
@@ -34,7 +37,7 @@ from meshhub import (
 )
 from meshhub.model.capabilities import FEATURES
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
-from meshhub.toolkit.geometry import baked, moved, transformed
+from meshhub.toolkit.geometry import baked, moved, soup, transformed
 
 MAGIC = b"demo!"
 FORMAT = Format(id="demo", label="Demo", extensions=(".demo",), magic=(Magic(MAGIC),))
@@ -46,6 +49,10 @@ class DemoOptions(Struct, frozen=True, kw_only=True):
 
 class LiftOptions(Struct, frozen=True, kw_only=True):
     lift_mm: Annotated[float, Meta(title="Lift", description="Move up.", ge=0, le=1000)] | None = None
+
+
+class TallOptions(Struct, frozen=True, kw_only=True):
+    tall_mm: Annotated[float, Meta(title="Height", description="Most height.", ge=1)] = 100.0
 
 
 class UntitledOption(Struct, frozen=True, kw_only=True):
@@ -509,6 +516,79 @@ def lift_no_open_meshes(scene: Scene, options: LiftOptions) -> Scene:
     return lift(scene, options)
 
 
+# ---------------------------------------------------------------- faulty checks
+
+
+def measure(scene: Scene, options: TallOptions) -> Iterator[Finding]:
+    corners = soup(scene)[0]
+    top = corners[corners[:, 2].argmax()]
+    height = float(np.ptp(corners[:, 2]))
+    if height > options.tall_mm:
+        yield Finding(
+            code="too_tall",
+            severity="warning",
+            message=f"the model is {height:g} mm tall; use {{target_height_mm}}",
+            options=("target_height_mm",),
+            amount=height,
+            limit=options.tall_mm,
+            unit="mm",
+            places=(Place(position_mm=tuple(top.tolist())),),
+            places_found=1,
+            remedy={"target_height_mm": options.tall_mm},
+        )
+
+
+def _change_findings(**changes: Any) -> Callable[[Scene, TallOptions], list[Finding]]:
+    """Return a check whose findings have other members."""
+
+    def run(scene: Scene, options: TallOptions) -> list[Finding]:
+        return [msgspec.structs.replace(finding, **changes) for finding in measure(scene, options)]
+
+    return run
+
+
+find_by_wrong_code = _change_findings(code="Too tall")
+find_fatal = _change_findings(severity="fatal")
+find_elsewhere = _change_findings(places=(Place(position_mm=(0.0, 0.0, -500.0)),))
+find_uncounted = _change_findings(places_found=0)
+advise_unknown = _change_findings(options=("shrink_mm",))
+advise_vainly = _change_findings(remedy={"rotate_z_deg": 90.0})
+advise_out_of_bounds = _change_findings(remedy={"target_height_mm": -1.0})
+
+
+def find_nothing(scene: Scene, options: TallOptions) -> list[Finding]:
+    return []
+
+
+def find_always(scene: Scene, options: TallOptions) -> list[Finding]:
+    return [Finding(code="too_tall", severity="error", message="the model is tall")]
+
+
+def find_by_hash(scene: Scene, options: TallOptions) -> list[Finding]:
+    return [Finding(code="too_tall", severity="info", message=f"{hash('height')}")]
+
+
+def check_in_place(scene: Scene, options: TallOptions) -> list[Finding]:
+    for mesh in scene.meshes:
+        mesh.vertices.setflags(write=True)
+        mesh.vertices[:] += 1
+    return []
+
+
+def check_loudly(scene: Scene, options: TallOptions) -> list[Finding]:
+    print("tall")  # noqa: T201
+    return []
+
+
+def check_no_open_meshes(scene: Scene, options: TallOptions) -> list[Finding]:
+    assert all(len(mesh.faces) > 2 for mesh in scene.meshes)
+    return []
+
+
+def check_and_exit(scene: Scene, options: TallOptions) -> list[Finding]:
+    os._exit(0)
+
+
 # ---------------------------------------------------------------- the plug-ins
 
 
@@ -517,9 +597,10 @@ class FaultyPlugin:
 
     MESHHUB_API: str | None = "1.0"
 
-    def __init__(self, name: str = "demo", reader: Any = None, writer: Any = None, operation: Any = None) -> None:
+    def __init__(self, name: str = "demo", **changes: Any) -> None:
+        """Take the changed members of the declarations `reader`, `writer`, `operation` and `check`."""
         self.__name__ = name
-        self.changes = {"reader": reader or {}, "writer": writer or {}, "operation": operation or {}}
+        self.changes = {"reader": {}, "writer": {}, "operation": {}, "check": {}, **changes}
 
     @hookimpl
     def meshhub_readers(self) -> list[Reader]:
@@ -543,3 +624,10 @@ class FaultyPlugin:
             id="lift", label="Lift", run="faulty_plugins:lift", stage=Stage.PLACE, options=LiftOptions
         )
         return [msgspec.structs.replace(declaration, **self.changes["operation"])]
+
+    @hookimpl
+    def meshhub_checks(self) -> list[Check]:
+        declaration = Check(
+            id="tall", label="Height", description="Height.", run="faulty_plugins:measure", options=TallOptions
+        )
+        return [msgspec.structs.replace(declaration, **self.changes["check"])]

@@ -14,6 +14,7 @@ from meshhub.cli.loading import load_registry
 from meshhub.cli.locale import ENGLISH, headings, labeled, language, tr
 from meshhub.cli.report_text import FEATURES
 from meshhub.cli.verbosity import verbosity
+from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import flag_of
 from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
@@ -113,7 +114,7 @@ def recipes(as_json: bool) -> None:
 @verbosity
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
-    """List the loaded plug-ins and their faults, or disable some.
+    """List the loaded plug-ins and their faults, or disable some. Installed ones come before the built-in ones.
 
     \b
     meshhub plugins                 list
@@ -125,6 +126,8 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     with contextlib.closing(load_registry()) as registry:
         listed: dict[str, Any] = dict(supported(registry, LOCAL))
         disabled = [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.disabled_plugins]
+    # a person looks for those that somebody installed; sorting keeps the order within both groups
+    listed["plugins"] = sorted(listed["plugins"], key=lambda plugin: plugin["origin"] == BUILT_IN)
     if as_json:
         terminal.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
     else:

@@ -34,17 +34,19 @@ def plugin() -> None:
 @click.option("--reader", metavar="EXT", help="Read files with this extension.")
 @click.option("--writer", metavar="EXT", help="Write files with this extension.")
 @click.option("--operation", metavar="NAME", help="Add an operation.")
+@click.option("--check", metavar="NAME", help="Add a check of models.")
 @click.option("--recipe", metavar="NAME", help="Add a recipe.")
 @click.option("--policy", is_flag=True, help="Add a plan, a review of requests and a listener.")
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Folder to create (default: meshhub-NAME in this folder)."
 )
 @verbosity
-def new(
+def new(  # noqa: PLR0913 - click passes each flag as a keyword
     name: str,
     reader: str | None,
     writer: str | None,
     operation: str | None,
+    check: str | None,
     recipe: str | None,
     policy: bool,
     folder: Path | None,
@@ -60,9 +62,11 @@ def new(
     """
     name = name.removeprefix("meshhub-")
     reader, writer = (None if text is None else text.lower().removeprefix(".") for text in (reader, writer))
-    parts = NewPlugin(name, reader, writer, operation, recipe, policy)
-    if not (reader or writer or operation or recipe or policy):
-        raise click.UsageError("choose what the plug-in adds: --reader, --writer, --operation, --recipe or --policy")
+    parts = NewPlugin(name, reader, writer, operation, check, recipe, policy)
+    if not any((reader, writer, operation, check, recipe, policy)):
+        raise click.UsageError(
+            "choose what the plug-in adds: --reader, --writer, --operation, --check, --recipe or --policy"
+        )
     _check_names(parts)
     _check_conflicts(load_registry(), parts)
     place = folder or Path(f"meshhub-{name}")
@@ -75,6 +79,7 @@ def _check_names(parts: NewPlugin) -> None:
     for text, pattern, parameter, rule in (
         (parts.name, _NAME, "NAME", "lower-case words of letters and digits, joined by -"),
         (parts.operation, _NAME, "--operation", "lower-case words of letters and digits, joined by -"),
+        (parts.check, _NAME, "--check", "lower-case words of letters and digits, joined by -"),
         (parts.recipe, _NAME, "--recipe", "lower-case words of letters and digits, joined by -"),
         (parts.reader, _FORMAT, "--reader", "at most 16 lower-case letters and digits"),
         (parts.writer, _FORMAT, "--writer", "at most 16 lower-case letters and digits"),
@@ -92,13 +97,17 @@ def _check_conflicts(registry: Registry, parts: NewPlugin) -> None:
             raise click.BadParameter(f"the format {format_id!r} exists already", param_hint=parameter)
     if parts.operation is not None and parts.operation in registry.operations:
         raise click.BadParameter(f"the operation {parts.operation!r} exists already", param_hint="--operation")
+    if parts.check in {check.capability.id for check in registry.declarations.checks}:
+        raise click.BadParameter(f"the check {parts.check!r} exists already", param_hint="--check")
     if parts.recipe is not None and parts.recipe in registry.recipes:
         raise click.BadParameter(f"the recipe {parts.recipe!r} exists already", param_hint="--recipe")
     if parts.policy and parts.name in registry.plans:
         raise click.BadParameter(f"a plan {parts.name!r} exists already; choose another name", param_hint="NAME")
     options = {f"{parts.writer}_decimals"} if parts.writer else set()
     options |= {parts.option} if parts.operation else set()
-    for option in sorted(options & registry.options.keys()):
+    options |= {parts.check_option} if parts.check else set()
+    known = registry.options.keys() | registry.declarations.check_fields().keys()
+    for option in sorted(options & known):
         raise click.UsageError(f"the option {option!r} exists already; choose other names")
 
 

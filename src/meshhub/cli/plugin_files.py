@@ -16,6 +16,7 @@ class NewPlugin(NamedTuple):
     reader:    extension without dot, which is also the id of the format; None for no reader
     writer:    the same for a writer
     operation: id of an operation; None for no operation
+    check:     id of a check; None for no check
     recipe:    id of a recipe; None for no recipe
     policy:    whether it has a plan, a review and a listener
     """
@@ -24,6 +25,7 @@ class NewPlugin(NamedTuple):
     reader: str | None
     writer: str | None
     operation: str | None
+    check: str | None
     recipe: str | None
     policy: bool
 
@@ -46,6 +48,11 @@ class NewPlugin(NamedTuple):
     def option(self) -> str:
         """The option of the operation."""
         return f"{(self.operation or '').replace('-', '_')}_mm"
+
+    @property
+    def check_option(self) -> str:
+        """The option of the check."""
+        return f"{(self.check or '').replace('-', '_')}_limit_mm"
 
 
 def list_files(plugin: NewPlugin) -> dict[str, str]:
@@ -71,6 +78,9 @@ def list_files(plugin: NewPlugin) -> dict[str, str]:
     if plugin.operation:
         texts[f"{package}/operation.py"] = _fill("operation.py", plugin)
         tests.append(_fill("test_operation.py", plugin))
+    if plugin.check:
+        texts[f"{package}/check.py"] = _fill("check.py", plugin)
+        tests.append(_fill("test_check.py", plugin))
     if tests:
         texts["tests/test_conformance.py"] = _test_conformance(plugin, tests)
     if plugin.recipe:
@@ -93,24 +103,37 @@ def _fill(template: str, plugin: NewPlugin, format_id: str = "") -> str:
         "FORMAT": format_id.upper(),
         "Format": format_id.capitalize(),
         "operation": plugin.operation or "",
-        "Operation": (plugin.operation or "").replace("-", " ").capitalize(),
-        "OperationClass": "".join(word.capitalize() for word in (plugin.operation or "").split("-")),
+        "Operation": _label(plugin.operation),
+        "OperationClass": _name_class(plugin.operation),
         "option": plugin.option,
+        "check": plugin.check or "",
+        "Check": _label(plugin.check),
+        "CheckClass": _name_class(plugin.check),
+        "check_option": plugin.check_option,
         "recipe": plugin.recipe or "",
-        "Recipe": (plugin.recipe or "").replace("-", " ").capitalize(),
+        "Recipe": _label(plugin.recipe),
     }
     return re.sub(r"@(\w+)@", lambda match: values[match[1]], text)
 
 
+def _label(id_: str | None) -> str:
+    return (id_ or "").replace("-", " ").capitalize()
+
+
+def _name_class(id_: str | None) -> str:
+    return "".join(word.capitalize() for word in (id_ or "").split("-"))
+
+
 def _declare(plugin: NewPlugin) -> str:
     """Return the module that declares the capabilities."""
-    names = ["hookimpl"] if plugin.formats or plugin.operation or plugin.recipe else []
+    names = ["hookimpl"] if plugin.formats or plugin.operation or plugin.check or plugin.recipe else []
     names += ["Format", "Frame"] if plugin.formats else []
     names += ["Reader"] if plugin.reader else []
     names += ["Writer"] if plugin.writer else []
     names += ["Operation", "Stage"] if plugin.operation else []
+    names += ["Check"] if plugin.check else []
     names += ["Recipe"] if plugin.recipe else []
-    has_options = bool(plugin.writer or plugin.operation)
+    has_options = bool(plugin.writer or plugin.operation or plugin.check)
     blocks = [f'"""{plugin.title} for meshhub: declarations. Keep this module light: import no numpy here."""']
     imports = ["from __future__ import annotations", ""]
     imports += ["from importlib.resources import files"] if plugin.recipe else []
@@ -130,9 +153,11 @@ def _declare(plugin: NewPlugin) -> str:
     text = "\n\n".join(blocks) + "\n"
     definitions = [_fill("writer_options.py", plugin, plugin.writer)] if plugin.writer else []
     definitions += [_fill("operation_options.py", plugin)] if plugin.operation else []
+    definitions += [_fill("check_options.py", plugin)] if plugin.check else []
     definitions += [_fill("reader_hook.py", plugin, plugin.reader)] if plugin.reader else []
     definitions += [_fill("writer_hook.py", plugin, plugin.writer)] if plugin.writer else []
     definitions += [_fill("operation_hook.py", plugin)] if plugin.operation else []
+    definitions += [_fill("check_hook.py", plugin)] if plugin.check else []
     definitions += [_fill("recipe_hook.py", plugin)] if plugin.recipe else []
     return "".join([text, *(f"\n\n{definition}" for definition in definitions)])
 
@@ -141,16 +166,21 @@ def _test_conformance(plugin: NewPlugin, tests: list[str]) -> str:
     """Return the module of tests that inherits the contracts."""
     has_brick = plugin.reader is not None
     reads_back = plugin.writer is not None and plugin.writer != plugin.reader
-    contracts = ["OperationContract"] if plugin.operation else []
+    contracts = ["CheckContract"] if plugin.check else []
+    contracts += ["OperationContract"] if plugin.operation else []
     contracts += ["ReaderContract"] if plugin.reader else []
     contracts += ["WriterContract"] if plugin.writer else []
     lines = ['"""The contracts of meshhub, run against the installed plug-in."""', ""]
     lines += ["from __future__ import annotations", ""]
-    lines += ["import numpy as np"] if reads_back else []
-    names = (["Mesh", "Part", "Scene"] if reads_back else []) + (["Source"] if has_brick else [])
+    lines += ["from typing import ClassVar", ""] if plugin.check else []
+    needs_scenes = reads_back or plugin.check is not None
+    lines += ["import numpy as np"] if needs_scenes else []
+    names = (["Mesh"] if reads_back else []) + (["Part", "Scene"] if needs_scenes else [])
+    names += ["Source"] if has_brick else []
     names += ["Target"] if reads_back else []
     lines += [f"from meshhub import {', '.join(names)}"] if names else []
     lines += [f"from meshhub.testing import {', '.join(contracts)}"]
+    lines += ["from meshhub.testing.sample_scenes import brick"] if plugin.check else []
     lines += ["from meshhub.toolkit.geometry import weld"] if reads_back else []
     lines += ["", _fill("brick.py", plugin).rstrip()] if has_brick else []
     text = "\n".join(lines) + "\n"
@@ -162,6 +192,7 @@ def _list_usage(plugin: NewPlugin) -> str:
     rows = [f"| reads | `.{plugin.reader}` |"] if plugin.reader else []
     rows += [f"| writes | `.{plugin.writer}`, with the option `{plugin.writer}_decimals` |"] if plugin.writer else []
     rows += [f"| operation | `{plugin.operation}`, with the option `{plugin.option}` |"] if plugin.operation else []
+    rows += [f"| check | `{plugin.check}`, with the option `{plugin.check_option}` |"] if plugin.check else []
     rows += [f"| recipe | `{plugin.recipe}` |"] if plugin.recipe else []
     rows += [f"| plan | `{plugin.name}` |"] if plugin.policy else []
     return "\n".join(["", "| | |", "| --- | --- |", *rows, ""])

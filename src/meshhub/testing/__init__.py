@@ -1,4 +1,4 @@
-"""Conformance kit: contracts for readers, writers and operations, as test classes to inherit.
+"""Conformance kit: contracts for readers, writers, operations and checks, as test classes to inherit.
 
     from meshhub.testing import ReaderContract, WriterContract
 
@@ -18,14 +18,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from meshhub.testing.checks import CheckContract
     from meshhub.testing.contract import Contract
     from meshhub.testing.operations import OperationContract
     from meshhub.testing.readers import ReaderContract
     from meshhub.testing.writers import WriterContract
 
-__all__ = ["Contract", "OperationContract", "ReaderContract", "WriterContract"]
+__all__ = ["CheckContract", "Contract", "OperationContract", "ReaderContract", "WriterContract"]
 
 _MODULES = {
+    "CheckContract": "meshhub.testing.checks",
     "Contract": "meshhub.testing.contract",
     "OperationContract": "meshhub.testing.operations",
     "ReaderContract": "meshhub.testing.readers",

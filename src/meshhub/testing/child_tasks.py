@@ -13,6 +13,7 @@ from meshhub.errors import MeshhubError, MissingDependency, SourceError
 from meshhub.model.capabilities import checked_score
 from meshhub.model.chain import Chain
 from meshhub.model.source import Source, Target
+from meshhub.model.verdict import Verdict
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.execute import execute
 from meshhub.testing.guards import forbid_side_effects
@@ -32,10 +33,12 @@ def fingerprint(target: Target) -> str:
 
 
 def fingerprint_result(chain_run: ChainRun) -> str:
-    """Run a chain and return the fingerprint of the files that it writes."""
+    """Run a chain and return the fingerprint of the files that it writes, or of its findings."""
     chain, source = chain_run
     target = Target()
-    execute(chain, source, target)
+    result = execute(chain, source, target)
+    if isinstance(result, Verdict):
+        return hashlib.sha256(repr((result.findings, result.estimate)).encode()).hexdigest()
     return fingerprint(target)
 
 

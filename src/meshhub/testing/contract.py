@@ -12,7 +12,7 @@ import pytest
 
 from meshhub.errors import describe_missing
 from meshhub.model.api_version import API_VERSION, DECLARATION
-from meshhub.model.capabilities import Operation, Reader, Writer
+from meshhub.model.capabilities import Check, Operation, Reader, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import OptionField, option_fields
 from meshhub.pipeline.declarations import Declared
@@ -20,7 +20,7 @@ from meshhub.registry import Registry
 from meshhub.testing import memory_format
 from meshhub.testing.guards import fail_on_exit_or_timeout, require
 
-C = TypeVar("C", Reader, Writer, Operation)
+C = TypeVar("C", Reader, Writer, Operation, Check)
 
 
 @cache
@@ -30,7 +30,7 @@ def _build_registry(plugins: tuple[object, ...]) -> Registry:
 
 
 class Contract(Generic[C]):
-    """Tests of the declaration of a capability. Inherit one of its three subclasses instead.
+    """Tests of the declaration of a capability. Inherit one of its four subclasses instead.
 
     Attributes:
         plugins: Modules or objects with hooks to test without installing them; installed plug-ins are found by
