@@ -34,9 +34,9 @@ PAGES = sorted(
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 """The line above a block that no test runs; it states the reason."""
 
-PLAIN = {"text", "nginx", "ini", "html", "js", "ts", "yaml"}
+PLAIN = {"text", "nginx", "ini", "html", "js", "py", "ts", "yaml"}
 """Languages of blocks that are not run here. Other tests check nginx (test_deploy.py) and html (tests/page).
-The js is code of a page of another origin, and yaml is for other programs."""
+The js is code of a page of another origin, py are signatures, and yaml is for other programs."""
 
 FILES = {"docs/tutorial/first-plugin.md", "docs/how-to/write-a-plugin.md", "docs/how-to/frameworks.md"}
 """Pages whose blocks are the files that tests/test_docs_plugins.py and tests/guides write and run."""

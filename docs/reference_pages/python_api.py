@@ -80,14 +80,14 @@ def _describe(module: ModuleType, name: str) -> Iterator[str]:
         elif isinstance(node, _FUNCTIONS):
             yield from _describe_function(node, node.name)
         else:
-            yield f"```python\n{_fold(ast.unparse(node))}\n```"
+            yield f"```py\n{_fold(ast.unparse(node))}\n```"
             yield _text_of(below)
         return
 
 
 def _describe_class(kind: type, node: ast.ClassDef) -> Iterator[str]:
     bases = ", ".join(map(ast.unparse, node.bases))
-    yield f"```python\nclass {node.name}" + (f"({bases})" if bases else "") + "\n```"
+    yield f"```py\nclass {node.name}" + (f"({bases})" if bases else "") + "\n```"
     yield _to_markdown(node)
     fields = [(each, below) for owner in _owners(kind) for each, below in _pairs(owner.body)]
     yield "\n".join(_describe_fields(fields))
@@ -138,7 +138,7 @@ def _describe_function(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) 
     line = f"{prefix}{name}{listed}{returns}"
     if len(line) > _WIDTH:
         line = f"{prefix}{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){returns}"
-    yield f"```python\n{line}\n```"
+    yield f"```py\n{line}\n```"
     yield _to_markdown(node)
 
 
