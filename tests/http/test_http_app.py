@@ -129,6 +129,26 @@ def test_a_result_is_saved_beside_its_input_and_replaces_nothing(app: App, tmp_p
     assert app.read_events(1, after=event["id"])[0]["name"] == "part.3mf"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the slicer is a script of the shell")
+def test_a_saved_result_opens_in_an_installed_slicer(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slicer, opened = tmp_path / "bin/orca-slicer", tmp_path / "opened"
+    slicer.parent.mkdir()
+    slicer.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    slicer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slicer.parent}:{os.environ['PATH']}")
+    assert app.get("/local/slicers").json()["orca"] == "OrcaSlicer"
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    event = app.open(tmp_path / "part.stl")
+    # a file that the app has not saved is not passed to a program
+    refused = app.post("/local/slicers/orca", b"", params={"path": str(tmp_path / "part.stl")})
+    check_error(refused, 404, "not_found")
+    saved = app.post(f"{FILES}/{event['id']}/results", b"x", params={"name": "part.3mf"}).json()
+    check_error(app.post("/local/slicers/none", b"", params=saved), 404, "not_found")
+    assert app.post("/local/slicers/orca", b"", params=saved).status_code == 204
+    wait_until(opened.exists)
+    assert opened.read_text() == f"{tmp_path / 'part.3mf'}\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root writes into any folder")
 def test_a_folder_that_is_not_writable_is_an_error(app: App, tmp_path: Path) -> None:
     (tmp_path / "part.stl").write_bytes(b"solid")

@@ -6,7 +6,7 @@ import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
 import { isApp } from "./app-token";
 import { isUploading } from "./state/items";
-import { followFiles } from "./state/local-files";
+import { followFiles, loadSlicers } from "./state/local-files";
 import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
 import { watchPictures } from "./state/pictures";
@@ -29,7 +29,10 @@ async function open(): Promise<void> {
   const root = document.getElementById("app");
   if (root) render(<App isEmbedded={isEmbedded()} />, root);
   await start();
-  if (isApp) void followFiles();
+  if (isApp) {
+    void followFiles();
+    void loadSlicers();
+  }
   startEmbedding();
   watchOptions();
   heatMaps.watch();

@@ -14,6 +14,16 @@ export function saveFile(file: File): void {
   setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_START_MS);
 }
 
+/** Let a drag take a file out of the window, in browsers that can (Chromium). */
+export function dragFile(event: DragEvent, file: File): void {
+  const address = URL.createObjectURL(file);
+  const type = file.type || "application/octet-stream";
+  event.dataTransfer?.setData("DownloadURL", `${type}:${file.name}:${address}`);
+  event.target?.addEventListener("dragend", () => setTimeout(() => URL.revokeObjectURL(address), DOWNLOAD_START_MS), {
+    once: true,
+  });
+}
+
 /** Save a model, with its companions in a ZIP. */
 export async function saveModel({ name, file, companions }: Model): Promise<void> {
   if (companions.length === 0) saveFile(file);

@@ -123,6 +123,11 @@ class LocalApp:
                 raise ServiceError(f"{path} cannot be written: {error.strerror}", code="save_failed") from error
             raise
 
+    def check_saved(self, path: Path) -> None:
+        """Raise ServiceError for a file that the app has not saved: a page must not pass any file to a program."""
+        if path not in self._saved:
+            raise ServiceError("only a result that was saved can be opened; save it first", code="not_found")
+
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Yield lists of the files after one as server-sent events to a tab, which is open while it receives them."""
         loop = asyncio.get_running_loop()

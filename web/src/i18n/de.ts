@@ -371,6 +371,7 @@ export const de: Catalog = {
     saveBeside: "Neben dem Original speichern",
     saveAllBeside: "Neben den Originalen speichern",
     savedAs: "Gespeichert als {path}",
+    openIn: "In {name} öffnen",
     appEnded: "Die App ist beendet. Starten Sie meshhub app erneut, um weiterzuarbeiten.",
     settingsOfAll: "Für alle Dateien. Markieren Sie einige in der Tabelle, um sie einzeln einzustellen.",
     settingsOfMarked: ["Für die markierte Datei", "Für die {n} markierten Dateien"],

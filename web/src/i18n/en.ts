@@ -366,6 +366,7 @@ export const en = {
     saveBeside: "Save beside the original",
     saveAllBeside: "Save beside the originals",
     savedAs: "Saved as {path}",
+    openIn: "Open in {name}",
     appEnded: "The app has ended. Start meshhub app again to go on.",
     settingsOfAll: "For all files. Mark some in the table to set them on their own.",
     settingsOfMarked: ["For the marked file", "For the {n} marked files"],

@@ -369,6 +369,7 @@ export const es: Catalog = {
     saveBeside: "Guardar junto al original",
     saveAllBeside: "Guardar junto a los originales",
     savedAs: "Guardado como {path}",
+    openIn: "Abrir en {name}",
     appEnded: "La aplicación ha terminado. Inicie meshhub app de nuevo para continuar.",
     settingsOfAll: "Para todos los archivos. Marque algunos en la tabla para ajustarlos por separado.",
     settingsOfMarked: ["Para el archivo marcado", "Para los {n} archivos marcados"],

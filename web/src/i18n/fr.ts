@@ -371,6 +371,7 @@ export const fr: Catalog = {
     saveBeside: "Enregistrer à côté de l’original",
     saveAllBeside: "Enregistrer à côté des originaux",
     savedAs: "Enregistré sous {path}",
+    openIn: "Ouvrir dans {name}",
     appEnded: "L’application est terminée. Relancez meshhub app pour continuer.",
     settingsOfAll: "Pour tous les fichiers. Sélectionnez-en dans le tableau pour les régler à part.",
     settingsOfMarked: ["Pour le fichier sélectionné", "Pour les {n} fichiers sélectionnés"],

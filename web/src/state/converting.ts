@@ -1,6 +1,7 @@
 /** Conversions of the models, and what their results show. */
 
 import { convert, preview, type Output } from "../api";
+import { isApp } from "../app-token";
 import { t } from "../i18n";
 import type { Model } from "../intake";
 import { announcement, isCanceled, toFailure, type Failure } from "./failures";
@@ -60,7 +61,8 @@ async function convertOne(id: number, settings: Settings): Promise<boolean> {
     update(id, { work: null, output: { ...output, job }, outputPicture: null, outputFacts: null });
     announcement.value = t("done", { name: output.file.name });
     notify({ output });
-    if (id === active.value?.id && !isTableShown.value) void readOutput(id, output);
+    // In the table, the facts of each result would cost a caller a request.
+    if (isTableShown.value ? isApp : id === active.value?.id) void readOutput(id, output);
     return true;
   } catch (error) {
     const failure = isCanceled(error) ? null : toFailure(error);

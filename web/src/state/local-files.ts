@@ -82,6 +82,25 @@ export async function saveBeside(items: readonly Item[]): Promise<void> {
   }
 }
 
+/** Installed slicers: names by id. */
+export const slicers = signal<Readonly<Record<string, string>>>({});
+
+export async function loadSlicers(): Promise<void> {
+  slicers.value = await getJson<Record<string, string>>("local/slicers");
+}
+
+/** Save the result of a model beside it, and open it in a slicer. */
+export async function openInSlicer(item: Item, slicer: string): Promise<void> {
+  if (!item.output?.savedAs) await saveBeside([item]);
+  const path = find(item.id)?.output?.savedAs;
+  if (path === undefined) return;
+  try {
+    await send("POST", `local/slicers/${slicer}?path=${encodeURIComponent(path)}`);
+  } catch (error) {
+    banner.value = toFailure(error);
+  }
+}
+
 /** Return whether the result of a model can be saved beside it. */
 export function hasFolder({ model, output }: Item): boolean {
   return model.origin !== undefined && output !== null;

@@ -92,8 +92,9 @@ function MarkAll() {
 }
 
 function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; hasPrices: boolean }) {
-  const { id, model, thumbnail, facts } = item;
-  const inspection = facts?.inspection;
+  const { id, model, thumbnail, facts, outputFacts } = item;
+  // After its conversion, a file is what became of it.
+  const inspection = (hasFreshOutput(item) ? outputFacts : null)?.inspection ?? facts?.inspection;
   const isMarked = marked.value.has(id);
   const open = (): void => {
     activeId.value = id;

@@ -8,11 +8,12 @@ import type { Bed } from "../beds";
 import { base } from "../requests";
 import { copyText } from "../clipboard";
 import { formatBytes, formatNumber, formatSize, formatVolume, t, tOptional } from "../i18n";
-import type { Model } from "../intake";
-import { saveModel } from "../save";
+import { extensionOf, type Model } from "../intake";
+import { dragFile, saveModel } from "../save";
 import { showBed } from "../state/converting";
 import { isFresh, settings, shareLink } from "../state/form";
 import type { Item } from "../state/items";
+import { hasFolder, openInSlicer, slicers } from "../state/local-files";
 import { hasKey } from "../state/service";
 import { toCurl, toPython } from "../settings";
 import type { FileReport, PreviewFacts, Report } from "../types";
@@ -25,7 +26,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
   const { report } = output;
   return (
     <section class="block result" aria-label={t("result")}>
-      <div class="verdict good">
+      <div class="verdict good" draggable onDragStart={(event) => dragFile(event, output.file)}>
         <Icon name="check" />
         <div>
           <h2>{t("done", { name: output.file.name })}</h2>
@@ -38,6 +39,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
+      <Slicers item={item} output={output} />
       {/* The address of the app ends with it. */}
       {!isApp && (
         <>
@@ -48,6 +50,24 @@ export function Result({ item, output }: { item: Item; output: Output }) {
         </>
       )}
     </section>
+  );
+}
+
+/** Extensions that every slicer opens. */
+const SLICER_EXTENSIONS = new Set(["3mf", "stl", "obj", "step"]);
+
+/** In the app: buttons that open the result in the slicers of this machine. */
+function Slicers({ item, output }: { item: Item; output: Output }) {
+  const found = Object.entries(slicers.value);
+  if (found.length === 0 || !hasFolder(item) || !SLICER_EXTENSIONS.has(extensionOf(output.file.name))) return null;
+  return (
+    <div class="row">
+      {found.map(([id, name]) => (
+        <button key={id} class="button small" onClick={() => void openInSlicer(item, id)}>
+          {t("openIn", { name })}
+        </button>
+      ))}
+    </div>
   );
 }
 

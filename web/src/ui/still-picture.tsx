@@ -14,7 +14,7 @@ export function StillPicture({ item }: { item: Item }) {
   const [address, setAddress] = useState("");
   const [view, setView] = useState<ViewName>("iso");
   const [hasDefects, setHasDefects] = useState(true);
-  const [isComparing, setComparing] = useState(false);
+  const [isComparing, setComparing] = useState(true);
   const canCompare = item.output !== null && isFresh.value;
   const fields: [string, string][] = [
     ["view", view],

@@ -304,10 +304,10 @@ export class Picture {
       const geometry = (child as Mesh).geometry as BufferGeometry | undefined;
       const positions = geometry?.getAttribute("position");
       if (!positions) return;
-      if (child instanceof LineSegments) this.defects.add(...drawLines(positions.array as Float32Array, color));
+      if (child instanceof LineSegments) addAll(this.defects, drawLines(positions.array as Float32Array, color));
       else if (child instanceof Mesh) {
         this.defects.add(new Mesh(geometry, toOverlay(color)));
-        this.defects.add(...outline(positions.array as Float32Array, color));
+        addAll(this.defects, outline(positions.array as Float32Array, color));
       }
     });
   }
@@ -402,4 +402,9 @@ export async function parsePicture(data: ArrayBuffer): Promise<Picture> {
 export function isInside(object: Object3D, other: Object3D): boolean {
   for (let each: Object3D | null = object; each; each = each.parent) if (each === other) return true;
   return false;
+}
+
+/** Add objects to another one; three.js rejects a call without any. */
+function addAll(parent: Object3D, children: readonly Object3D[]): void {
+  for (const child of children) parent.add(child);
 }

@@ -1,4 +1,4 @@
-"""Endpoints that only `meshhub app` has, for its own page: files that were opened, and results in their folders."""
+"""Endpoints that only `meshhub app` has, for its own page: opened files, results in their folders, and slicers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from meshhub.http.errors import ServiceError
 from meshhub.http.intake.names import label
 from meshhub.http.local_app import LocalApp
 from meshhub.http.responses.results import FileResponse, file_response
+from meshhub.http.slicers import find_slicers, open_in_slicer
 from meshhub.http.state import AnyRequest, state_of
 
 
@@ -74,7 +75,24 @@ async def save_result(request: AnyRequest) -> Response[bytes]:
     return Response(body, status_code=201, media_type="application/json")
 
 
-HANDLERS = (open_files, follow_files, read_file, close_file, save_result)
+@get("/local/slicers")
+async def list_slicers() -> dict[str, str]:
+    """Return the names of the installed slicers by id."""
+    return {id_: label for id_, (label, _) in find_slicers().items()}
+
+
+@post("/local/slicers/{slicer:str}", status_code=204)
+async def open_result(request: AnyRequest) -> None:
+    """Open a saved result in a slicer; its `path` is in the query."""
+    slicer, path = request.path_params["slicer"], Path(request.query_params.get("path", ""))
+    app_of(request).check_saved(path)
+    _, program = find_slicers().get(slicer, ("", ""))
+    if not program:
+        raise ServiceError(f"the slicer {quote(slicer)} is not installed", code="not_found")
+    open_in_slicer(program, path)
+
+
+HANDLERS = (open_files, follow_files, read_file, close_file, save_result, list_slicers, open_result)
 """Handlers of the app."""
 
 
