@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
+from pathlib import Path
 
 import pytest
 
 import models
 import toys
-from meshhub import MeshhubError, Reader, Registry, Source, hookimpl
+from meshhub import MeshhubError, Reader, Registry, Source, UnsupportedFormat, hookimpl
 from meshhub.model.capabilities import Format
+from meshhub.pipeline.further_formats import DISTRIBUTIONS
 
 pytestmark = pytest.mark.once
 
@@ -81,3 +83,17 @@ def test_an_unusual_size_is_noted_by_every_way_to_look(size: float, extension: s
         advice = [note for note in report.notes if "input_unit" in note.options]
         assert bool(advice) == (not 2 <= size <= 2000), [note.code for note in report.notes]
         assert all(note.message.startswith("the longest side measures ") for note in advice)
+
+
+def test_the_error_names_the_distribution_that_reads_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "robot.FBX"
+    path.write_bytes(b"Kaydara FBX Binary  \0")
+    with pytest.raises(UnsupportedFormat, match=r"pip install \./plugins/meshhub-assimp") as raised:
+        Registry(entry_points=False).inspect(path)
+    assert raised.value.values["distribution"] == "meshhub-assimp"
+
+
+def test_each_distribution_reads_the_extensions_that_errors_name() -> None:
+    for extension, name in DISTRIBUTIONS.items():
+        package = Path(__file__).parents[1] / "plugins" / name / "src" / name.replace("-", "_")
+        assert any(extension in path.read_text(encoding="utf-8") for path in package.glob("*.py")), (name, extension)

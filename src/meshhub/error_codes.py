@@ -103,7 +103,10 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         is_rare=True,
     ),
     "unsupported_format": ErrorCode(
-        415, 2, "Neither the content nor the extension matches a format that can be read here.", values=("name",)
+        415,
+        2,
+        "Neither the content nor the extension matches a format that can be read here.",
+        values=("name", "distribution"),
     ),
     "unsupported_encoding": ErrorCode(
         415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from typing import NamedTuple
 
 from meshhub.errors import OTHER_KIND, EmptyModel, InvalidOption, UnreadableFile, UnsupportedFormat, quote
@@ -14,6 +15,7 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
 from meshhub.pipeline.foreign_files import name_foreign_file
+from meshhub.pipeline.further_formats import DISTRIBUTIONS
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
 from meshhub.pipeline.program_scenes import SCENE_READER, SceneSource
 from meshhub.pipeline.questions import Question, Reply, answer
@@ -151,6 +153,12 @@ def identify(
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)
     hint = "".join(f"; {note.message}" for note in notes)
+    distribution = DISTRIBUTIONS.get(PurePath(source.name).suffix.lower())
+    if distribution is not None:
+        raise UnsupportedFormat(
+            f"{name} needs a distribution that is not installed; in a clone: pip install ./plugins/{distribution}",
+            values={"name": source.name[-MAX_NAME_LENGTH:], "distribution": distribution},
+        )
     raise UnsupportedFormat(
         f"{name}: neither content nor extension names a format that can be read ({declarations.list_readable()}){hint}",
         values={"name": source.name[-MAX_NAME_LENGTH:]},

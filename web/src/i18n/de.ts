@@ -493,6 +493,7 @@ export const de: Catalog = {
       "Das Archiv ist größer, als Ihr Tarif erlaubt.",
     ],
     unsupported_format: [
+      "{name} braucht eine Erweiterung: pip install ./plugins/{distribution}, in einem Klon von meshhub.",
       "{name} ist keine 3D-Datei, die der Dienst lesen kann.",
       "Das ist keine 3D-Datei, die der Dienst lesen kann.",
     ],

@@ -483,6 +483,7 @@ export const en = {
       "The archive is larger than your plan allows.",
     ],
     unsupported_format: [
+      "{name} needs an addition: pip install ./plugins/{distribution}, in a clone of meshhub.",
       "{name} is not a 3D file that the service can read.",
       "This is not a 3D file that the service can read.",
     ],

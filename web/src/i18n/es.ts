@@ -486,6 +486,7 @@ export const es: Catalog = {
       "El archivo comprimido es mayor de lo que permite su plan.",
     ],
     unsupported_format: [
+      "{name} necesita una ampliación: pip install ./plugins/{distribution}, en un clon de meshhub.",
       "{name} no es un archivo 3D que el servicio pueda leer.",
       "No es un archivo 3D que el servicio pueda leer.",
     ],

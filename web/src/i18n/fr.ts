@@ -488,6 +488,7 @@ export const fr: Catalog = {
       "L’archive est plus grande que votre offre ne le permet.",
     ],
     unsupported_format: [
+      "{name} demande une extension : pip install ./plugins/{distribution}, dans un clone de meshhub.",
       "{name} n’est pas un fichier 3D que le service peut lire.",
       "Ce n’est pas un fichier 3D que le service peut lire.",
     ],

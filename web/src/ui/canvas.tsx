@@ -11,6 +11,7 @@ import type { Item } from "../state/items";
 import { keepThumbnail } from "../state/results";
 import { isDark } from "../theme";
 import type { Tool } from "../viewer/measure";
+import type { Section } from "../viewer/options";
 import { shownCuts } from "./cuts";
 import { standIns } from "./drafts";
 import { parts, pressPartKey, select, selected } from "./parts-state";
@@ -30,6 +31,10 @@ import {
 const THUMBNAIL_DELAY_MS = 400;
 
 /** @param measured Text of the last measurement, which the view changes. */
+/** Operations whose effect only a section shows: it is inside, or thinner than what the eye sees outside. */
+const INNER_OPERATIONS = new Set(["hollow", "drain", "offset", "thicken"]);
+const MIDDLE: Section = { axis: "y", position: 0.5, isFlipped: false };
+
 export function Canvas({ item, measured }: { item: Item; measured: Signal<string> }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const container = useRef<HTMLDivElement>(null);
@@ -82,6 +87,12 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
     current?.setPictures(item.picture, item.outputPicture, others, beds);
   }, [current, item.picture, item.outputPicture, others]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
+  const isCut = hasOutput && (item.output?.report?.steps ?? []).some(({ step }) => INNER_OPERATIONS.has(step));
+  useEffect(() => {
+    if (!isCut) return;
+    changeView({ section: MIDDLE });
+    return () => changeView({ section: null });
+  }, [isCut, item.id]);
   useEffect(() => {
     shownPlace.value = null;
   }, [item.id, item.picture, item.outputPicture]);
