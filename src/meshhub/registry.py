@@ -388,27 +388,15 @@ class Registry(PluginIndex):
     def _run_to_output(
         self, source: Inputs, request: Request, run: RunSettings, output: Output, *, overwrite: Overwrite
     ) -> Result:
-        """Run a request, and write its result to an output."""
+        """Run a request, and write its result, if it has one, to an output that is none of the files of `source`."""
         with self._resolved(source, request, run) as task:
             if isinstance(task.chain.ending, Write) and task.chain.ending.each_bed:
                 output = place_first_bed(output)
-            return self._run_to(task, source, output, overwrite, run.timeout, run.cancel)
-
-    def _run_to(
-        self,
-        task: Task,
-        source: Inputs,
-        output: Output,
-        overwrite: Overwrite,
-        timeout: float | None,
-        cancel: Cancel | None,
-    ) -> Result:
-        """Run a task, and write its result, if it has one, to an output that is none of the files of `source`."""
-        if not task.chain.ending.writes:
-            return self._run(task, timeout, cancel)
-        replacing = Replacing(overwrite, source, self.declarations.formats.values)
-        with open_output(output, self.declarations.storages, replacing) as target:
-            return self._run(structs.replace(task, target=target), timeout, cancel)
+            if not task.chain.ending.writes:
+                return self._run(task, run.timeout, run.cancel)
+            replacing = Replacing(overwrite, source, self.declarations.formats.values)
+            with open_output(output, self.declarations.storages, replacing) as target:
+                return self._run(structs.replace(task, target=target), run.timeout, run.cancel)
 
     def _run(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Result:
         return run_task(self._engine, self._hooks, task, self.options, timeout, cancel)

@@ -18,7 +18,7 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, describe_error
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import labeled, tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
 from meshhub.cli.report_text import translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
@@ -60,9 +60,7 @@ _VERDICTS: dict[VerdictWord, str] = {
     show_default=True,
     help="End with status 1 if a finding is as bad as this.",
 )
-@click.option(
-    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
-)
+@timeout_option
 @click.option(
     "--report",
     metavar="FILE",

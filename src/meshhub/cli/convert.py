@@ -14,7 +14,7 @@ from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_combined, choose_output, ends_with_folder
 from meshhub.cli.paths import STREAM
-from meshhub.cli.processes import parse_timeout
+from meshhub.cli.processes import parse_timeout, timeout_option
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
@@ -67,9 +67,7 @@ from meshhub.registry import Registry
 @server_option
 @click.option("--dry-run", is_flag=True, help="Print the outputs and the steps; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Parallel conversions (default: number of CPU cores).")
-@click.option(
-    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
-)
+@timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @verbosity
 @click.pass_context

@@ -15,7 +15,7 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.texts import count, localize, show_number
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.errors import MeshhubError, printable
@@ -36,9 +36,7 @@ _PICTURE_SIZE = "480x360"
 @click.command(cls=ReadingCommand, purpose="inspect", epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
-@click.option(
-    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
-)
+@timeout_option
 @click.option(
     "--picture",
     type=click.Choice(["auto", "no", "kitty", "iterm2"]),

@@ -27,6 +27,11 @@ def parse_timeout(seconds: float) -> float | None:
     return seconds or None
 
 
+timeout_option = click.option(
+    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
+)
+
+
 def worker_log() -> Kind | None:
     """Return how workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
     return "text" if is_verbose() else None

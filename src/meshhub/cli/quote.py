@@ -16,7 +16,7 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import tr
 from meshhub.cli.paths import is_folder, list_inputs, read_from
-from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
+from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
 from meshhub.cli.report_text import format_size, translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
@@ -37,9 +37,7 @@ from meshhub.registry import Registry
     help="Rate card (TOML); without one, the quote has no price.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
-@click.option(
-    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
-)
+@timeout_option
 @server_option
 @verbosity
 @click.pass_context

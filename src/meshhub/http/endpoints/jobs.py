@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -329,6 +330,8 @@ _JOB_ID: Json = {
 
 _JOB_CODES = ("job_not_found", "not_found")
 
+_endpoint = partial(Endpoint, tag="jobs", codes=_JOB_CODES, parameters=(_JOB_ID,))
+
 _SUBMIT_JOB = Endpoint(
     handler=submit_job,
     summary="Submit a job",
@@ -380,30 +383,23 @@ _LIST_JOBS = Endpoint(
     ),
 )
 
-_SHOW_JOB = Endpoint(
+_SHOW_JOB = _endpoint(
     handler=show_job,
     summary="State of a job",
-    tag="jobs",
     answer=_describe_job("The job."),
     types=(JobDescription,),
-    codes=_JOB_CODES,
-    parameters=(_JOB_ID,),
 )
 
-_CANCEL_JOB = Endpoint(
+_CANCEL_JOB = _endpoint(
     handler=cancel_job,
     summary="Cancel a job, or delete its result",
-    tag="jobs",
     answer=_describe_job("The job: canceled, or expired if it had ended."),
     types=(JobDescription,),
-    codes=_JOB_CODES,
-    parameters=(_JOB_ID,),
 )
 
-_FOLLOW_JOB = Endpoint(
+_FOLLOW_JOB = _endpoint(
     handler=follow_job,
     summary="States of a job as they change",
-    tag="jobs",
     answer=lambda _: {
         "description": "Server-sent events until the job has ended: each has the JSON of the job as its data.",
         "content": {
@@ -413,8 +409,6 @@ _FOLLOW_JOB = Endpoint(
             }
         },
     },
-    codes=_JOB_CODES,
-    parameters=(_JOB_ID,),
 )
 
 _DOWNLOAD_RESULT = Endpoint(
