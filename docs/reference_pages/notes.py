@@ -35,8 +35,6 @@ _COMPUTED = {
     "f'{kind}_ignored'": {"lines_ignored", "points_ignored"},
     # 3MF keeps the codes of slicers' paint in a table
     "paint_code": {"seam_paint_dropped", "support_paint_dropped", "fuzzy_skin_paint_dropped"},
-    # offset_mm: one sentence for each change
-    "change_code": {"wall_vanished", "bodies_joined", "gap_closed"},
     # forwarded; the callers are searched
     "code": set(),
     "remark.code": set(),
@@ -74,7 +72,7 @@ def find_emissions() -> dict[str, Emission]:
                 emission.emitters.add(_emitter(path))
                 if emission.values is not None and is_literal and set(emission.values) != set(values):
                     raise ValueError(f"{path}: a note {name!r} has the values {values}, another one {emission.values}")
-                if is_literal or values:
+                if is_literal:
                     emission.values = emission.values or values
     return emissions
 

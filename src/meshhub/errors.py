@@ -290,6 +290,8 @@ class SourceError(MeshhubError):
 class UnreadableFile(SourceError):
     """The file does not follow its format."""
 
+    code = "unreadable_file"
+
 
 class EmptyModel(SourceError):
     """The file is empty, or has no triangles."""
@@ -343,6 +345,8 @@ class ConversionTimeout(EngineError):
 
 class WorkerCrashed(EngineError):
     """The worker process ended without a result."""
+
+    code = "worker_crashed"
 
 
 class Canceled(EngineError):

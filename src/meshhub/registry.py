@@ -358,7 +358,7 @@ class Registry(PluginIndex):
         A chain that writes needs a target; `overwrite` is as for `convert`. The target is filled directly, so a run
         that fails may leave files in its folder. Listeners receive the report of a conversion.
         """
-        if target is not None and target.folder is not None and chain.ending.writes:
+        if target is not None and target.folder is not None and chain.writes:
             replacing = Replacing(overwrite, source, self.declarations.formats.values)
             replacing.check(target.folder / target.name)
         task = Task(chain=chain, source=source, target=target or Target(), progress=progress)
@@ -392,7 +392,7 @@ class Registry(PluginIndex):
         with self._resolved(source, request, run) as task:
             if isinstance(task.chain.ending, Write) and task.chain.ending.each_bed:
                 output = place_first_bed(output)
-            if not task.chain.ending.writes:
+            if not task.chain.writes:
                 return self._run(task, run.timeout, run.cancel)
             replacing = Replacing(overwrite, source, self.declarations.formats.values)
             with open_output(output, self.declarations.storages, replacing) as target:

@@ -35,7 +35,7 @@ def take_result(answer: Answer, task: Task, target: Target) -> Result:
     result: Result | None = answer.report or answer.inspection or answer.verdict
     if not isinstance(result, task.chain.ending.result):
         raise _build_error(answer)
-    if task.chain.ending.writes:
+    if task.chain.writes:
         _move_files(task.target, answer, target)
     return result
 

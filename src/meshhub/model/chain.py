@@ -120,11 +120,6 @@ class _End(Struct, frozen=True):
     informs: ClassVar[bool] = False
     """Whether the listeners of plug-ins receive the report."""
 
-    @property
-    def writes(self) -> bool:
-        """Whether a run writes files."""
-        return True
-
 
 class Write(_End, frozen=True, kw_only=True, tag="write"):
     """Ending of a conversion: the last step writes the scene."""
@@ -165,11 +160,6 @@ class Inspect(_End, frozen=True, tag="inspect"):
 
     result = Inspection
 
-    @property
-    def writes(self) -> bool:
-        """Whether a run writes files."""
-        return False
-
 
 class Judge(_End, frozen=True, tag="judge"):
     """Ending: the last steps check the scene, each for itself."""
@@ -184,11 +174,6 @@ class Judge(_End, frozen=True, tag="judge"):
 
     remedies: tuple[Step, ...] = ()
     """Operations in stage order, without options, with which remedies of findings are tried."""
-
-    @property
-    def writes(self) -> bool:
-        """Whether a run writes files."""
-        return self.marks
 
 
 Ending: TypeAlias = Write | Render | Preview | Inspect | Judge
@@ -238,6 +223,17 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def target_format(self) -> str:
         """The id of the target format; "" if the chain inspects, checks or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the chain writes files."""
+        match self.ending:
+            case Inspect():
+                return False
+            case Judge():
+                return self.ending.marks
+            case _:
+                return True
 
 
 class Position:

@@ -211,33 +211,62 @@ def _report(
             "export it again",
             count=file.unresolved_count,
         )
-    lost, empty, products = declared - faces, len(tessellations) - len(used), len(tessellations)
-    solids, opened = sum(item.solid_count for item in used), sum(item.open_solid_count for item in used)
-    inexact, unchecked = sum(item.inexact_face_count for item in used), sum(item.unchecked_face_count for item in used)
-    lost_text = f"{lost} of {declared} faces of the STEP file belong to no readable shape; export it again"
-    failed_text = f"{failed} of {faces} faces could not be meshed and were left out; use {{repair}}"
-    opened_text = f"{opened} of {solids} solids are not closed as meshes; {{repair}} closes holes"
-    inexact_text = (
-        f"the triangles of {inexact} of {faces} faces do not have the area of their surface; "
-        "inspect the model or set a smaller {step_deviation_mm}"
-    )
-    unchecked_text = (
-        f"the CAD kernel cannot measure the area of {unchecked} of {faces} faces, to which their triangles are "
-        "compared; inspect the model"
-    )
-    loose_text = f"{loose} of {faces} faces belong to no solid: the model may be open; {{repair}} closes holes"
-    empty_text = f"{empty} of {products} products have only curves, which were left out"
-    for code, count, total, text, *named in (
-        ("faces_lost", lost, declared, lost_text),
-        ("faces_not_meshed", failed, faces, failed_text, "repair"),
-        ("open_solid", opened, solids, opened_text, "repair"),
-        ("inexact_faces", inexact, faces, inexact_text, "step_deviation_mm"),
-        ("faces_unchecked", unchecked, faces, unchecked_text),
-        ("surface_model", loose, faces, loose_text, "repair"),
-        ("curves_left_out", empty, products, empty_text),
-    ):
-        if count > 0:
-            note(code, text, options=tuple(named), count=count, total=total)
+    if faces < declared:
+        note(
+            "faces_lost",
+            f"{declared - faces} of {declared} faces of the STEP file belong to no readable shape; export it again",
+            count=declared - faces,
+            total=declared,
+        )
+    if failed:
+        note(
+            "faces_not_meshed",
+            f"{failed} of {faces} faces could not be meshed and were left out; use {{repair}}",
+            options=("repair",),
+            count=failed,
+            total=faces,
+        )
+    if open_count := sum(item.open_solid_count for item in used):
+        solid_count = sum(item.solid_count for item in used)
+        note(
+            "open_solid",
+            f"{open_count} of {solid_count} solids are not closed as meshes; {{repair}} closes holes",
+            options=("repair",),
+            count=open_count,
+            total=solid_count,
+        )
+    if inexact := sum(item.inexact_face_count for item in used):
+        note(
+            "inexact_faces",
+            f"the triangles of {inexact} of {faces} faces do not have the area of their surface; "
+            "inspect the model or set a smaller {step_deviation_mm}",
+            options=("step_deviation_mm",),
+            count=inexact,
+            total=faces,
+        )
+    if unchecked := sum(item.unchecked_face_count for item in used):
+        note(
+            "faces_unchecked",
+            f"the CAD kernel cannot measure the area of {unchecked} of {faces} faces, to which their triangles are "
+            "compared; inspect the model",
+            count=unchecked,
+            total=faces,
+        )
+    if loose:
+        note(
+            "surface_model",
+            f"{loose} of {faces} faces belong to no solid: the model may be open; {{repair}} closes holes",
+            options=("repair",),
+            count=loose,
+            total=faces,
+        )
+    if len(used) < len(tessellations):
+        note(
+            "curves_left_out",
+            f"{len(tessellations) - len(used)} of {len(tessellations)} products have only curves, which were left out",
+            count=len(tessellations) - len(used),
+            total=len(tessellations),
+        )
     _report_deviation(used, options.step_deviation_mm)
 
 
