@@ -77,7 +77,7 @@ class Monitor:
         except PluginError as error:
             kind = signature(error.__cause__ or error)
         except MeshhubError as error:
-            if error.code == "internal_error":
+            if error.error_code == "internal_error":
                 kind = signature(error)
             else:
                 try:

@@ -46,7 +46,7 @@ def _convert(data: bytes, extension: str, companions: dict[str, bytes] | None = 
     from meshhub import Target as Output
 
     source = Source.from_bytes(data, "upload" + extension, companions)
-    report = _registry().convert(source, Output(), to=MESH_TARGETS[zlib.crc32(data) % len(MESH_TARGETS)])
+    report = _registry().convert(source, Output(), target=MESH_TARGETS[zlib.crc32(data) % len(MESH_TARGETS)])
     check_messages([note.message for note in report.notes])
 
 
@@ -309,8 +309,8 @@ def _multipart(data: bytes) -> None:
                     parser.feed(body[start : start + step])
                 form = parser.finish()
         except ServiceError as error:
-            if STATUS[error.code] >= 500:
-                raise AssertionError(f"{error.code} for input of the caller") from error
+            if STATUS[error.error_code] >= 500:
+                raise AssertionError(f"{error.error_code} for input of the caller") from error
             raise
         for file in form.files:
             assert file.path.stat().st_size == file.size

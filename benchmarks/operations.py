@@ -241,7 +241,7 @@ def _convert_and_judge(row: Row, folder: Path, sender: Connection) -> None:
             outcome = {}
         except MeshhubError as error:
             is_fault = isinstance(error, EngineError | PluginError)
-            outcome = {"outcome": "failed" if is_fault else "said", "detail": f"{error.code}: {error}"}
+            outcome = {"outcome": "failed" if is_fault else "said", "detail": f"{error.error_code}: {error}"}
         except Exception as error:
             outcome = {"outcome": "failed", "detail": f"{type(error).__name__}: {error}"}
         sender.send({"seconds": time.process_time() - start, **outcome})

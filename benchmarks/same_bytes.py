@@ -81,7 +81,7 @@ for line in sys.stdin:
                 for path in Path(folder).iterdir():
                     path.replace(Path(job["keep"]) / path.name.replace("out.", job["stem"] + "."))
         except MeshhubError as error:
-            answer = [error.code, []]
+            answer = [error.error_code, []]
     print(json.dumps(answer), flush=True)
 """
 

@@ -160,7 +160,7 @@ def round_trip(paths: list[Path], most_faces: int) -> int:
                 convert(path, mesh)
                 seconds, _ = convert(mesh, step_file)
             except MeshhubError as error:
-                print(f"{path.name[-44:]:44} {error.code}: {error.message[:60]}")
+                print(f"{path.name[-44:]:44} {error.error_code}: {error.message[:60]}")
                 continue
             after = in_process("judge", str(step_file))
             size = step_file.stat().st_size
@@ -288,7 +288,7 @@ def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> 
             try:
                 seconds, figures = convert(path, step_file, step_surfaces=surfaces)
             except MeshhubError as error:
-                print(f"{path.name[-50:]:50} {error.code}: {error.message[:60]}")
+                print(f"{path.name[-50:]:50} {error.error_code}: {error.message[:60]}")
                 counts["bad"] += 1
                 continue
             if figures["faces"] > most_faces:

@@ -65,7 +65,7 @@ def convert_part(number: int, folder: Path, surfaces: str) -> dict[str, Any]:
     try:
         report = Registry().convert(part, back, step_surfaces=surfaces)
     except MeshhubError as error:
-        return row | {"seconds": time.process_time() - began, "figures": {}, "notes": [], "fault": error.code}
+        return row | {"seconds": time.process_time() - began, "figures": {}, "notes": [], "fault": error.error_code}
     row["seconds"] = time.process_time() - began
     figures: dict[str, Any] = {}
     for step in report.steps:

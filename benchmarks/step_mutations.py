@@ -130,10 +130,10 @@ def outcome(registry: Registry, data: bytes, deadline: float) -> tuple[str, floa
     """Return the outcome of a conversion (a code, or capitals for a failure) and its seconds."""
     started = time.perf_counter()
     try:
-        report = registry.convert(Source.from_bytes(data, "damaged.step"), Target(), to="stl", timeout=deadline)
+        report = registry.convert(Source.from_bytes(data, "damaged.step"), Target(), target="stl", timeout=deadline)
         result = "converted" if report.target.faces else "EMPTY RESULT"
     except MeshhubError as error:
-        result = error.code
+        result = error.error_code
     except Exception as error:
         result = f"NO CODE {type(error).__name__}"
     return result, time.perf_counter() - started
@@ -156,7 +156,7 @@ class OtherCaller(threading.Thread):
         while not self._stopping.wait(0.1):
             started = time.perf_counter()
             try:
-                self.registry.convert(Source.from_bytes(self._good, "good.stl"), Target(), to="ply", timeout=30)
+                self.registry.convert(Source.from_bytes(self._good, "good.stl"), Target(), target="ply", timeout=30)
             except MeshhubError:
                 self.failures += 1
             self.answers += 1

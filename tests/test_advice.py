@@ -74,7 +74,7 @@ def late(
 
         with pytest.raises(ConversionTimeout) as error:
             registry.convert(
-                EXAMPLE, io.BytesIO(), to="ply", timeout=timeout_s, progress=wait, options=options, **arguments
+                EXAMPLE, io.BytesIO(), target="ply", timeout=timeout_s, progress=wait, options=options, **arguments
             )
         return describe(error.value)
 
@@ -132,7 +132,7 @@ def test_a_canceled_conversion_addresses_its_caller() -> None:
     cancel = Cancel()
     cancel()
     with pytest.raises(Canceled, match="canceled") as error:
-        Registry(entry_points=False).convert(EXAMPLE, io.BytesIO(), to="ply", cancel=cancel)
+        Registry(entry_points=False).convert(EXAMPLE, io.BytesIO(), target="ply", cancel=cancel)
     assert "left" not in error.value.message
 
 
@@ -163,7 +163,7 @@ def test_a_note_advises_no_option_that_is_missing_or_already_set(tmp_path: Path)
         (Registry(entry_points=False), {"repair": True}, False),
         (Registry(entry_points=False, disabled=["repair"]), {}, False),
     ):
-        report = registry.convert(sheet, io.BytesIO(), to="step", options=options)
+        report = registry.convert(sheet, io.BytesIO(), target="step", options=options)
         (message,) = [remark.message for remark in report.notes if (remark.code, remark.step) == OPEN_SURFACE]
         assert message.endswith(advice if is_advised else "became surfaces, not solids")
 
@@ -186,7 +186,7 @@ def test_an_error_advises_no_repair_that_is_missing_or_already_done(
         (Registry(entry_points=False, disabled=["repair"]), {}, "set step_invalid=keep"),
     ):
         with pytest.raises(ConversionFailed) as error:
-            registry.convert(source, io.BytesIO(), to="step", options={**options, "step_surfaces": "planar"})
+            registry.convert(source, io.BytesIO(), target="step", options={**options, "step_surfaces": "planar"})
         assert str(error.value).rpartition("; ")[2] == error.value.message.rpartition("; ")[2] == advice
         assert explained(error.value).endswith("set --step-invalid=keep [invalid_solid]")
 

@@ -73,18 +73,18 @@ def test_an_image_with_many_references_is_embedded_once(name: str, tmp_path: Pat
     (tmp_path / "m.mtl").write_bytes(materials)
     (tmp_path / "a.png").write_bytes(bombs.PNG + bytes(1_000_000))
     target = Target()
-    Registry(entry_points=False).convert(Source.from_path(tmp_path / name), target, to="glb")
+    Registry(entry_points=False).convert(Source.from_path(tmp_path / name), target, target="glb")
     assert 1_000_000 < target.size < 2_000_000
 
 
 @pytest.mark.parametrize("named", ["missing", "there"])
 def test_thousands_of_image_references_are_resolved_quickly(named: str) -> None:
     registry = Registry(entry_points=False)
-    registry.convert(Source.from_bytes(bombs.gltf(), "a.gltf"), Target(), to="stl")
+    registry.convert(Source.from_bytes(bombs.gltf(), "a.gltf"), Target(), target="stl")
     companions = {f"there{number}.png": bombs.PNG for number in range(2000)}
     model = bombs.gltf_with_images([f"{named}{number}.png" for number in range(4000)])
     started = time.process_time()
-    registry.convert(Source.from_bytes(model, "a.gltf", companions), Target(), to="stl")
+    registry.convert(Source.from_bytes(model, "a.gltf", companions), Target(), target="stl")
     assert time.process_time() - started < SECONDS
 
 
@@ -95,9 +95,9 @@ def test_numbers_with_a_hundred_thousand_digits_are_parsed_quickly() -> None:
     library = {"m.mtl": b"newmtl m\nKd " + digits + b"\nmap_Kd -o " + digits + b" a.png\n"}
     model = b"mtllib m.mtl\nusemtl m\n" + bombs.POINTS + b"f 1 2 3\n"
     started = time.process_time()
-    registry.convert(Source.from_bytes(model, "a.obj", library), Target(), to="stl")
+    registry.convert(Source.from_bytes(model, "a.obj", library), Target(), target="stl")
     with pytest.raises(InvalidOption):
-        registry.convert(Source.from_bytes(model, "a.obj"), Target(), to="stl", target_height_mm=digits.decode())
+        registry.convert(Source.from_bytes(model, "a.obj"), Target(), target="stl", target_height_mm=digits.decode())
     assert time.process_time() - started < SECONDS
 
 
@@ -105,7 +105,7 @@ def test_numbers_with_a_hundred_thousand_digits_are_parsed_quickly() -> None:
 def test_format_detection_is_cheap(head: bytes) -> None:
     """Detection runs for every file, also for those that are not models."""
     registry = Registry(entry_points=False)
-    registry.convert(Source.from_bytes(bombs.TRIANGLE, "a"), Target(), to="stl")
+    registry.convert(Source.from_bytes(bombs.TRIANGLE, "a"), Target(), target="stl")
     started = time.process_time()
     with contextlib.suppress(UnsupportedFormat, MissingDependency):
         identify(registry.declarations, Source.from_bytes((head * (HEAD_BYTES // len(head) + 1))[:HEAD_BYTES], "a"))
@@ -122,7 +122,7 @@ def test_a_costly_archive_is_rejected_before_extraction(what: str, tmp_path: Pat
     with pytest.raises(MeshhubError) as refused, Archive(path, UPLOAD_LIMITS) as archive:
         for number, entry in enumerate(archive.entries):
             archive.extract(entry.name, inside / str(number))
-    assert refused.value.code in bombs.ARCHIVES[what].codes
+    assert refused.value.error_code in bombs.ARCHIVES[what].codes
     assert sorted(os.listdir(tmp_path)) == ["a.zip", "inside"]
     assert sum(file.stat().st_size for file in inside.iterdir()) == 0
 
@@ -162,9 +162,9 @@ def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, 
 @pytest.mark.parametrize("what", bombs.STEP)
 def test_costly_step_files_end_by_their_deadline(what: str, isolated_registry: Registry) -> None:
     with pytest.raises(MeshhubError) as refused:
-        isolated_registry.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), to="stl", timeout=2)
+        isolated_registry.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), target="stl", timeout=2)
     codes = ("unreadable_file", "empty_model", "model_too_complex", "worker_crashed", "conversion_timeout")
-    assert refused.value.code in codes
+    assert refused.value.error_code in codes
 
 
 @pytest.fixture(scope="module")

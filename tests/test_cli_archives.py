@@ -54,7 +54,7 @@ def test_python_converts_a_zip_with_one_model_by_path_and_from_memory(tmp_path: 
     registry = Registry()
     for source in (path, path.read_bytes()):
         target = Target()
-        assert registry.convert(source, target, to="ply").source.format == "obj"
+        assert registry.convert(source, target, target="ply").source.format == "obj"
         assert target.size
     assert registry.inspect(path).model.faces == 4
 

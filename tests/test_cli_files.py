@@ -406,7 +406,7 @@ def test_a_full_disk_is_reported_with_the_name_of_the_output(tmp_path: Path) -> 
     (tmp_path / "full").symlink_to("/dev/full")
     with pytest.raises(DiskFull) as full, Target("full", folder=tmp_path).open() as file:
         file.write(b"x")
-    assert full.value.code == "server_busy"
+    assert full.value.error_code == "server_busy"
     result = subprocess.run(
         f"{sys.executable} -m meshhub convert {tmp_path / 'a.stl'} - --to ply > /dev/full",
         shell=True, capture_output=True, timeout=300, check=False,

@@ -48,10 +48,10 @@ def test_every_value_of_an_error_is_documented() -> None:
             if not isinstance(node, ast.Call):
                 continue
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-            values, code = keywords.get("values"), keywords.get("code")
+            values, code = keywords.get("values"), keywords.get("error_code")
             kind = getattr(errors, ast.unparse(node.func), None)
             if isinstance(values, ast.Dict) and (kind or isinstance(code, ast.Constant)):
-                row = ERROR_CODES[str(code.value) if isinstance(code, ast.Constant) else kind.code]
+                row = ERROR_CODES[str(code.value) if isinstance(code, ast.Constant) else kind.error_code]
                 names = [key.value for key in values.keys if isinstance(key, ast.Constant)]
                 unknown += [(path.name, name) for name in names if name not in row.values]
     assert unknown == []

@@ -80,14 +80,14 @@ def test_no_bed_replaces_a_file_unasked(registry: Registry, tmp_path: Path) -> N
 
 def test_outputs_that_hold_one_file_are_rejected(registry: Registry) -> None:
     with pytest.raises(UnsupportedTarget, match="3 beds"):
-        registry.convert(plate(), io.BytesIO(), to="stl", options=BEDS)
+        registry.convert(plate(), io.BytesIO(), target="stl", options=BEDS)
     with pytest.raises(UnsupportedTarget, match="address"):
         registry.convert(plate(), "s3://bucket/a.stl", options=BEDS)
 
 
 def test_a_target_in_memory_has_all_beds(registry: Registry) -> None:
     target = Target("a-bed1.stl")
-    registry.convert(plate(), target, to="stl", options=BEDS)
+    registry.convert(plate(), target, target="stl", options=BEDS)
     assert [file.name for file in target.files] == ["a-bed1.stl", "a-bed2.stl", "a-bed3.stl"]
     assert all(len(registry.read(file.read(), input_format="stl").parts) == 1 for file in target.files)
 

@@ -172,7 +172,7 @@ def test_the_name_of_an_open_file_helps_as_an_extension(tmp_path: Path) -> None:
 def test_a_result_goes_to_an_open_file(tmp_path: Path) -> None:
     path = tmp_path / "out.bin"
     with path.open("wb") as file:
-        REGISTRY.convert(scene_of(brick()), file, to="stl")
+        REGISTRY.convert(scene_of(brick()), file, target="stl")
     assert path.read_bytes() == REGISTRY.convert_bytes(scene_of(brick()), "stl")
 
 
@@ -194,7 +194,7 @@ def test_a_textured_obj_does_not_fit_into_one_file() -> None:
     with pytest.raises(UnsupportedTarget, match=r"companions .* convert to a path or to a Target"):
         REGISTRY.convert_bytes(scene, "obj")
     target = Target()
-    REGISTRY.convert(scene, target, to="obj")
+    REGISTRY.convert(scene, target, target="obj")
     assert len(target.names) > 1
 
 
@@ -206,11 +206,11 @@ def test_other_sources_raise_a_type_error(value: object) -> None:
 
 def test_other_targets_raise_a_type_error() -> None:
     with pytest.raises(TypeError, match="target must be a path"):
-        REGISTRY.convert(scene_of(brick()), 3, to="stl")  # type: ignore[arg-type]
+        REGISTRY.convert(scene_of(brick()), 3, target="stl")  # type: ignore[arg-type]
 
 
 def test_a_target_without_an_extension_needs_a_format() -> None:
-    with pytest.raises(UnsupportedTarget, match="name the format with to="):
+    with pytest.raises(UnsupportedTarget, match="name the format with target="):
         REGISTRY.convert(scene_of(brick()), io.BytesIO())
 
 
@@ -357,10 +357,10 @@ def test_mypy_knows_the_options(tmp_path: Path) -> None:
         "d = registry.write_async(scene, 'b.stl', repare=True)",
         "e = registry.inspect_async('a.stl', repare=True)",
         "client.convert('a.stl', 'b.stl', repare=True)",
-        "client.submit('a.stl', to='stl', repare=True)",
+        "client.submit('a.stl', target='stl', repare=True)",
         "client.inspect('a.stl', repare=True)",
         "f = other.convert('a.stl', 'b.stl', repare=True)",
-        "g = other.submit('a.stl', to='stl', repare=True)",
+        "g = other.submit('a.stl', target='stl', repare=True)",
         "h = other.inspect('a.stl', repare=True)",
     )
     script.write_text("\n".join((*right, *wrong, "")))
@@ -417,7 +417,7 @@ def test_a_scene_in_a_notebook_is_a_picture_and_facts() -> None:
 def test_names_in_a_notebook_are_escaped() -> None:
     name = "<script>alert('1')</script>\x1b[2J" + 1000 * "x"
     scene = replace(painted(), name=name, parts=(Part(0, name=name),))
-    report = REGISTRY.convert(replace(scene, frame=Frame("mm", "z")), Target(), to="3mf")
+    report = REGISTRY.convert(replace(scene, frame=Frame("mm", "z")), Target(), target="3mf")
     report = structs.replace(report, notes=(Note("<b>", name),))
     inspection = structs.replace(REGISTRY.inspect(scene), notes=(Note("<b>", name),))
     for described in (scene, report, inspection):
@@ -453,7 +453,7 @@ def test_a_huge_scene_is_described_without_a_picture() -> None:
 
 
 def test_reports_and_inspections_in_a_notebook_are_tables() -> None:
-    report = REGISTRY.convert(scene_of(brick()), Target(), to="stl", options={"place_on_bed": True})
+    report = REGISTRY.convert(scene_of(brick()), Target(), target="stl", options={"place_on_bed": True})
     texts = _Tags(report._repr_html_()).texts
     assert {"scene → stl", "source", "target", "place-on-bed"} <= set(texts)
     assert any("684 bytes, 12 faces, 10 × 20 × 30 mm" in text for text in texts)
@@ -461,3 +461,40 @@ def test_reports_and_inspections_in_a_notebook_are_tables() -> None:
     assert {"6,000.0 mm³", "yes", "10 × 20 × 30 mm"} <= set(texts)
     failed = Report(source=FileReport(format="stl"), target=FileReport(format="ply"), error=Failure("no", "it failed"))
     assert "it failed [no]" in _Tags(failed._repr_html_()).texts
+
+
+@pytest.mark.parametrize("engine", [None, Isolated(workers=2, method="fork")], ids=["here", "apart"])
+def test_many_files_are_converted_and_an_error_stops_no_other(engine: Isolated | None, tmp_path: Path) -> None:
+    brick_file = tmp_path / "brick.stl"
+    REGISTRY.convert(scene_of(brick()), brick_file)
+    outputs = [tmp_path / name for name in ("one.ply", "two.obj", "three.3mf", "four.xyz")]
+    sources = [brick_file, tmp_path / "missing.stl", brick_file, brick_file]
+    heard: dict[int, object] = {}
+    with Registry(entry_points=False, engine=engine) as registry:
+        results = registry.convert_many(
+            zip(sources, outputs, strict=True), on_result=heard.__setitem__, place_on_bed=True, timeout=60
+        )
+    assert heard == dict(enumerate(results))
+    assert [type(result) for result in results] == [Report, FileNotFoundError, Report, UnsupportedTarget]
+    assert [path.is_file() for path in outputs] == [True, False, True, False]
+
+
+def test_many_conversions_end_with_an_exception_of_the_listener(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(index: int, result: object) -> None:
+        raise Stop
+
+    pairs = [(scene_of(brick()), tmp_path / f"{number}.ply") for number in range(50)]
+    with pytest.raises(Stop):
+        REGISTRY.convert_many(pairs, on_result=stop)
+    assert len(list(tmp_path.iterdir())) < len(pairs)
+    cancel = Cancel()
+    cancel()
+    results = REGISTRY.convert_many(pairs[:2], cancel=cancel)
+    assert [type(result) for result in results] == [Canceled, Canceled]
+    assert REGISTRY.convert_many([]) == []
+    with pytest.raises(ValueError, match="two conversions have the output"):
+        REGISTRY.convert_many([("a.stl", tmp_path / "b.ply"), ("c.stl", str(tmp_path / "b.ply"))])
+    assert asyncio.run(REGISTRY.convert_many_async(pairs[:1]))[0].ok  # type: ignore[union-attr]

@@ -67,7 +67,7 @@ def registry() -> Iterator[Registry]:
 def convert(registry: Registry, text: str, timeout: float = 120, cancel: Cancel | None = None) -> tuple[Report, bytes]:
     target = Target()
     report = registry.convert(
-        Source.from_bytes(text.encode(), "a.toy"), target, to="toy", timeout=timeout, cancel=cancel
+        Source.from_bytes(text.encode(), "a.toy"), target, target="toy", timeout=timeout, cancel=cancel
     )
     return report, target.read()
 
@@ -130,7 +130,7 @@ def careful() -> Iterator[Registry]:
 def test_a_file_whose_reader_crashes_is_read_again_in_another_way(careful: Registry) -> None:
     progress: list[Progress] = []
     source, target = Source.from_bytes(b"toy! cube", "a.toy"), Target()
-    report = careful.convert(source, target, to="toy", timeout=120, progress=progress.append)
+    report = careful.convert(source, target, target="toy", timeout=120, progress=progress.append)
     assert target.read().startswith(b"plain")
     assert [note.message for note in report.notes if note.code == "toy_read"] == ["careful: True"]
     (note,) = [note for note in report.notes if note.code == "read_again"]
@@ -179,7 +179,7 @@ def test_a_response_that_arrives_in_time_is_taken_after_the_deadline(registry: R
             registry.convert(
                 Source.from_bytes(b"toy! sleep 0.3", "a.toy"),
                 Target(),
-                to="toy",
+                target="toy",
                 timeout=timeout_s,
                 progress=wait_for_deadline,
             )
@@ -212,7 +212,7 @@ def test_in_process_a_deadline_takes_effect_between_steps() -> None:
 def test_a_step_can_ask_how_much_time_is_left(engine: Callable[[], Any]) -> None:
     with contextlib.closing(Registry([toys], entry_points=False, engine=engine())) as here:
         bounded, _ = convert(here, "toy! time-left", timeout=600)
-        unbounded = here.convert(Source.from_bytes(b"toy! time-left", "a.toy"), Target(), to="toy")
+        unbounded = here.convert(Source.from_bytes(b"toy! time-left", "a.toy"), Target(), target="toy")
     (left,) = [note.message for note in bounded.notes if note.code == "time_left"]
     assert 0 < float(left) < 600
     assert [note.message for note in unbounded.notes if note.code == "time_left"] == ["None"]
@@ -247,7 +247,7 @@ def test_in_process_each_thread_has_its_own_deadline() -> None:
             convert(here, "toy! sleep 0.5", timeout=timeout)
             outcomes[timeout] = "ok"
         except MeshhubError as error:
-            outcomes[timeout] = error.code
+            outcomes[timeout] = error.error_code
 
     threads = [threading.Thread(target=ask, args=(timeout,)) for timeout in (0.1, 120, 0.2, 180)]
     for thread in threads:
@@ -334,7 +334,7 @@ def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
         tmp_path,
         "print('once')\n"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
-        "report = registry.convert(Source.from_bytes(b'toy!', 'a.toy'), Target(), to='toy')\n"
+        "report = registry.convert(Source.from_bytes(b'toy!', 'a.toy'), Target(), target='toy')\n"
         "print(report.ok)\n"
         "registry.close()\n",
     )
@@ -357,9 +357,9 @@ from meshhub import Cancel, MeshhubError
 def convert(text="toy!", cancel=None):
     target = Target()
     try:
-        registry.convert(Source.from_bytes(text.encode(), "a.toy"), target, to="toy", timeout=60, cancel=cancel)
+        registry.convert(Source.from_bytes(text.encode(), "a.toy"), target, target="toy", timeout=60, cancel=cancel)
     except MeshhubError as error:
-        return f"{error.code}: {error.message}"
+        return f"{error.error_code}: {error.message}"
     return target.read().decode().split()[0]
 
 """
@@ -682,7 +682,7 @@ def test_a_system_without_processes_is_one_clear_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(EngineError, match=r"no process can be started here.*not implemented.*Registry") as caught:
         convert(registry, "toy!")
-    assert caught.value.code == "internal_error"
+    assert caught.value.error_code == "internal_error"
     registry.close()
 
 
@@ -697,10 +697,10 @@ def misbehave(registry: Registry, what: Path, timeout: float = 60) -> str:
     """Run an attack; return the error code, or "ok"."""
     try:
         registry.convert(
-            Source.from_bytes(f"hostile {what}".encode(), "a.hostile"), Target(), to="hostile", timeout=timeout
+            Source.from_bytes(f"hostile {what}".encode(), "a.hostile"), Target(), target="hostile", timeout=timeout
         )
     except MeshhubError as error:
-        return error.code
+        return error.error_code
     return "ok"
 
 
@@ -777,7 +777,7 @@ def test_workers_of_a_killed_program_end_and_the_next_program_ends_their_childre
         tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1))\n"
         f"source = Source.from_bytes(b'hostile {what}', 'a.hostile')\n"
-        "registry.convert(source, Target(), to='hostile')\n",
+        "registry.convert(source, Target(), target='hostile')\n",
     )
     with subprocess.Popen([sys.executable, str(script)], env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
         while not (what.exists() and what.read_text().endswith("\n")) and program.poll() is None:
@@ -809,7 +809,7 @@ def test_the_output_and_log_of_a_job_are_bounded(tmp_path: Path) -> None:
         "for what in ('print-without-end', 'log-without-end'):\n"
         "    try:\n"
         "        source = Source.from_bytes(f'hostile {what}'.encode(), 'a.hostile')\n"
-        "        registry.convert(source, Target(), to='hostile', timeout=2)\n"
+        "        registry.convert(source, Target(), target='hostile', timeout=2)\n"
         "    except ConversionTimeout:\n"
         "        print(what)\n"
         "registry.close()\n",

@@ -23,7 +23,7 @@ def test_a_result_waits_while_its_worker_takes_seconds_to_die(monkeypatch: pytes
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))
     try:
         target = Target()
-        registry.convert(Source.from_bytes(b"toy!", "a.toy"), target, to="toy", timeout=60)
+        registry.convert(Source.from_bytes(b"toy!", "a.toy"), target, target="toy", timeout=60)
         assert target.read()
     finally:
         registry.close()
@@ -32,7 +32,7 @@ def test_a_result_waits_while_its_worker_takes_seconds_to_die(monkeypatch: pytes
 def test_a_queue_without_end_waits_longer_than_the_timeout() -> None:
     def convert(text: str, timeout_s: float | None, progress: Callable[[Progress], None]) -> Report:
         source = Source.from_bytes(text.encode(), "a.toy")
-        return registry.convert(source, Target(), to="toy", timeout=timeout_s, progress=progress)
+        return registry.convert(source, Target(), target="toy", timeout=timeout_s, progress=progress)
 
     engine = Isolated(workers=1, queue=None)
     with Registry([toys], entry_points=False, engine=engine) as registry, ThreadPoolExecutor(2) as pool:

@@ -28,7 +28,7 @@ WRITES: dict[str, Callable[..., Any]] = {
     "render": lambda source, target, **keywords: registry.render(source, target.with_suffix(".png"), **keywords),
     "check": lambda source, target, **keywords: registry.check(source, marked=target, **keywords),
     "target": lambda source, target, **keywords: registry.convert(
-        source, Target(target.name, folder=target.parent), to="3mf", **keywords
+        source, Target(target.name, folder=target.parent), target="3mf", **keywords
     ),
     "run": lambda source, target, **keywords: registry.run(
         registry.resolve(Request(target="3mf"), Source.from_path(source)),
@@ -92,7 +92,7 @@ def test_an_input_stays_under_each_of_its_names(tmp_path: Path, overwrite: bool 
                 registry.convert(value, output, repair=True, overwrite=overwrite)
     for value in inputs:
         with source.open("r+b") as file, pytest.raises(OutputExists, match="is an input"):
-            registry.convert(value, file, to="stl", overwrite=overwrite)
+            registry.convert(value, file, target="stl", overwrite=overwrite)
     with source.open("rb") as opened, pytest.raises(OutputExists, match="is an input"):
         registry.convert(opened, source, overwrite=overwrite)
     assert source.read_bytes() == before
@@ -106,10 +106,10 @@ def test_companions_of_an_input_stay(tmp_path: Path) -> None:
     with pytest.raises(OutputExists, match="input or its companion"):
         registry.render(source, tmp_path / "paint.png", overwrite=True)
     with pytest.raises(OutputExists, match="input or its companion"):
-        registry.convert(source, tmp_path / "m.mtl", to="stl", overwrite=True)
+        registry.convert(source, tmp_path / "m.mtl", target="stl", overwrite=True)
     named = Source.from_bytes(source.read_bytes(), "m.obj", {"m.mtl": tmp_path / "m.mtl"})
     with pytest.raises(OutputExists, match="input or its companion"):
-        registry.convert(named, tmp_path / "m.mtl", to="stl", overwrite=True)
+        registry.convert(named, tmp_path / "m.mtl", target="stl", overwrite=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -128,7 +128,7 @@ def test_a_failed_run_changes_no_file(tmp_path: Path) -> None:
     before = (tmp_path / "b.stl").read_bytes()
     for target in (tmp_path / "b.stl", Target("b.stl", folder=tmp_path)):
         with pytest.raises(OSError, match="the disk is gone"):
-            Registry(entry_points=False, engine=Failing()).convert(source, target, to="stl", overwrite=True)
+            Registry(entry_points=False, engine=Failing()).convert(source, target, target="stl", overwrite=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "a.stl": source.read_bytes(),
         "b.stl": before,

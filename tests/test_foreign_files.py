@@ -45,7 +45,7 @@ def test_the_error_names_the_kind(kind: str) -> None:
     for extension in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step", "bin"):
         with pytest.raises(MeshhubError, match=f"^'a.{extension}' is {kind}") as error:
             registry.inspect(Source.from_bytes(data, f"a.{extension}"))
-        assert error.value.code == ("unsupported_format" if extension == "bin" else "unreadable_file")
+        assert error.value.error_code == ("unsupported_format" if extension == "bin" else "unreadable_file")
         assert error.value.values.get("defect") == (None if extension == "bin" else "other_kind")
 
 
@@ -53,11 +53,11 @@ def test_the_error_names_the_kind(kind: str) -> None:
 @pytest.mark.parametrize("percent", [30, 60, 95])
 def test_the_error_says_that_a_file_is_cut_off(extension: str, percent: int) -> None:
     registry, whole = Registry(entry_points=False), io.BytesIO()
-    registry.convert(models.scene_of(models.sphere()), whole, to=extension)
+    registry.convert(models.scene_of(models.sphere()), whole, target=extension)
     data = whole.getvalue()[: whole.tell() * percent // 100]
     with pytest.raises(MeshhubError) as error:
         registry.inspect(Source.from_bytes(data, f"a.{extension}"))
-    assert (error.value.code, error.value.values["defect"]) == ("unreadable_file", "cut_off")
+    assert (error.value.error_code, error.value.values["defect"]) == ("unreadable_file", "cut_off")
 
 
 def test_a_reader_that_cannot_tell_its_files_gets_them() -> None:
@@ -78,7 +78,7 @@ def test_an_unusual_size_is_noted_by_every_way_to_look(size: float, extension: s
     unit = 0.001 if extension == "glb" else 1.0
     data = trimesh.creation.box((size * unit, unit * size / 2, unit * size / 3)).export(file_type=extension)
     source, registry = Source.from_bytes(data, f"a.{extension}"), Registry(entry_points=False)
-    reports = (registry.inspect(source), registry.convert(source, io.BytesIO(), to="ply"))
+    reports = (registry.inspect(source), registry.convert(source, io.BytesIO(), target="ply"))
     for report in reports:
         advice = [note for note in report.notes if "input_unit" in note.options]
         assert bool(advice) == (not 2 <= size <= 2000), [note.code for note in report.notes]

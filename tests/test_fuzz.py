@@ -100,7 +100,7 @@ def assert_coded_result(data: bytes, format_id: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            report = REGISTRY.convert(Source.from_bytes(data, "upload" + extension), Target(), to="stl")
+            report = REGISTRY.convert(Source.from_bytes(data, "upload" + extension), Target(), target="stl")
             messages = [note.message for note in report.notes]
         except PluginError as error:
             raise AssertionError(error.message) from error

@@ -54,7 +54,7 @@ def sniff_format(registry: Registry, how: object = "") -> str:
     try:
         return registry.resolve(Request(target="stl"), Source.from_bytes(text.encode(), "nameless")).source_format
     except MeshhubError as error:
-        return error.code
+        return error.error_code
 
 
 def run_review(registry: Registry, how: object) -> None:
@@ -80,7 +80,7 @@ def test_a_registry_without_limits_calls_hooks_in_its_own_thread(distribution: P
     assert sniff_format(registry) == "hooked"
     with pytest.raises(RequestRefused):
         run_review(registry, "object")
-    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(state_file))
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), target="stl", hooked_finished=str(state_file))
     assert state_file.is_file()
     assert find_job_processes() == before
 
@@ -89,7 +89,7 @@ def test_results_of_hooks_are_returned(registry: Registry) -> None:
     assert sniff_format(registry) == "hooked"
     with pytest.raises(RequestRefused, match="an objection") as error:
         run_review(registry, "object")
-    assert error.value.code == "hooked_refused"
+    assert error.value.error_code == "hooked_refused"
     caller = registry.entitled(Caller(plan=Plan(id="free", label="Free")))
     assert caller.plan.grants == {"hooked"}
 
@@ -130,7 +130,7 @@ def test_a_worker_calls_sniffers_until_one_fails(distribution: Path, registry: R
 def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: Path, name: str) -> None:
     with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as error:
         run_review(registry, tmp_path / name)
-    assert error.value.code == "internal_error"
+    assert error.value.error_code == "internal_error"
     assert name != "oversleep" or "took longer than 1 s" in error.value.details
     run_review(registry, "")
 
@@ -149,7 +149,7 @@ def test_a_misbehaving_listener_fails_no_conversion(
 ) -> None:
     source, state_file = Source.from_bytes(b"hooked", "a.hooked"), tmp_path / "witness"
     for how in (tmp_path / name, state_file):
-        registry.convert(source, Target(), to="stl", hooked_finished=str(how))
+        registry.convert(source, Target(), target="stl", hooked_finished=str(how))
     # the listener gets the second report although its first call failed
     wait_until(state_file.exists)
     assert "the listener of plug-in 'hooked' failed" in caplog.text
@@ -172,14 +172,14 @@ def test_a_slow_listener_delays_neither_the_conversion_nor_other_listeners(distr
         )
         install(distribution, f"{name}-listener", **{name: f"{name}_listener"})
     with closing(Registry(hooks=Hooks(hook_s=60))) as registry:
-        registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl")
+        registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), target="stl")
         (tmp_path / "converted").touch()
         wait_until(lambda: {path.name for path in tmp_path.glob("*-done")} == {"first-done", "second-done"})
 
 
 def test_listeners_are_called_before_the_registry_closes(registry: Registry, tmp_path: Path) -> None:
     state_file = tmp_path / "witness"
-    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(state_file))
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), target="stl", hooked_finished=str(state_file))
     registry.close()
     assert state_file.is_file()
 
@@ -215,7 +215,7 @@ registry = Registry(engine=Isolated(workers=1), hooks=Hooks(sniff_s=30, hook_s=3
 
 def convert(name):
     options = {{"hooked_finished": {folder!r} + name + "/witness"}}
-    registry.convert(Source.from_bytes(b"hooked", "nameless"), Target(), to="stl", options=options)
+    registry.convert(Source.from_bytes(b"hooked", "nameless"), Target(), target="stl", options=options)
 
 convert("parent")
 child = os.fork()

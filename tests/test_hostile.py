@@ -81,7 +81,7 @@ def test_ply_rows_of_equal_length_with_different_lists_are_read(registry: Regist
     points = np.array([[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0]], "<f4").tobytes()
     rows = bytes([3, 0, 1, 2, 255, 0, 0, 1, 7]) + bytes([4, 0, 1, 2, 3, 0, 0, 255, 0])
     target = Target()
-    registry.convert(Source.from_bytes(header + points + rows, "a.ply"), target, to="gltf")
+    registry.convert(Source.from_bytes(header + points + rows, "a.ply"), target, target="gltf")
     colors = [
         material["pbrMetallicRoughness"]["baseColorFactor"] for material in json.loads(target.read())["materials"]
     ]
@@ -96,11 +96,11 @@ def test_a_polygon_with_too_many_corners_is_rejected() -> None:
 @pytest.mark.parametrize("options", [{}, {"repair": True, "flatten_base_mm": 1, "place_on_bed": True}])
 def test_an_extreme_placement_is_rejected_as_unreadable(registry: Registry, options: dict[str, Any]) -> None:
     with pytest.raises(UnreadableFile):
-        registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), to="stl", **options)
+        registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), target="stl", **options)
 
 
 def test_coordinates_that_3mf_readers_reject_are_noted(registry: Registry) -> None:
-    report = registry.convert(Source.from_bytes(TRIANGLE % b"2e9", "a.stl"), Target(), to="3mf")
+    report = registry.convert(Source.from_bytes(TRIANGLE % b"2e9", "a.stl"), Target(), target="3mf")
     assert "beyond_readers" in {note.code for note in report.notes}
 
 

@@ -11,6 +11,7 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshhub import Registry, Target
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.pipeline.inspection import inspect
 from models import brick, move_mesh, scene_of, sphere
@@ -221,3 +222,17 @@ def test_figures_of_any_triangle_soup_agree_with_trimesh(seed: int) -> None:
             nodes=np.arange(len(proper_faces)),
         )
         assert inspection.bodies <= len(bodies)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.1])
+def test_sizes_have_no_noise_of_float32(offset: float) -> None:
+    """0.02 m in float32 is 20.000000298 mm."""
+    meters = (np.array([[0, 0, 0], [0.02, 0, 0], [0, 0.0303, 0], [0, 0, 0.1]]) + offset / 1000).astype(np.float32)
+    mesh = Mesh(meters.astype(np.float64) * 1000, np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]))
+    scene = Scene((mesh,), (Part(0),))
+    with Registry(entry_points=False) as registry:
+        model = registry.inspect(scene).model
+        report = registry.convert(scene, Target(), target="stl")
+    assert model.size_mm == model.parts_listed[0].size_mm == (20.0, 30.3, 100.0)
+    assert model.bounds_mm == ((offset,) * 3, (offset + 20, offset + 30.3, offset + 100))
+    assert report.source.size_mm == report.target.size_mm == (20.0, 30.3, 100.0)

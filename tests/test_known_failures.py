@@ -29,7 +29,7 @@ CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"
 
 def convert(data: bytes, name: str, to: str, **options: object) -> tuple[bytes, Report]:
     target = Target()
-    report = REGISTRY.convert(Source.from_bytes(data, name), target, to=to, **options)  # type: ignore[arg-type]
+    report = REGISTRY.convert(Source.from_bytes(data, name), target, target=to, **options)  # type: ignore[arg-type]
     return target.read(), report
 
 
@@ -204,7 +204,7 @@ def test_6_an_empty_model_is_an_error_and_not_an_empty_file(name: str, data: byt
     for target in INSPECTED_TARGETS:
         with pytest.raises(MeshhubError) as caught:
             convert(data, name, target)
-        assert caught.value.code == "empty_model"
+        assert caught.value.error_code == "empty_model"
 
 
 def png() -> bytes:
@@ -235,7 +235,7 @@ def test_7_textures_are_found_and_embedded_and_alpha_zero_is_opaque() -> None:
     material = b"newmtl red\nKd 1 1 1\nTr 1\nd 0\nmap_Kd Textures\\Red Paint.PNG\n"
     source = Source.from_bytes(TEXTURED, "a.obj", {"my materials.mtl": material, "textures/red paint.png": png()})
     target = Target()
-    report = REGISTRY.convert(source, target, to="glb")
+    report = REGISTRY.convert(source, target, target="glb")
     data = target.read()
     length = int.from_bytes(data[12:16], "little")
     document = json.loads(data[20 : 20 + length])
@@ -247,7 +247,7 @@ def test_7_textures_are_found_and_embedded_and_alpha_zero_is_opaque() -> None:
 
 def test_7_a_missing_texture_is_named() -> None:
     source = Source.from_bytes(TEXTURED, "a.obj", {"my materials.mtl": b"newmtl red\nmap_Kd lost picture.png\n"})
-    report = REGISTRY.convert(source, Target(), to="glb")
+    report = REGISTRY.convert(source, Target(), target="glb")
     assert any("lost picture.png" in note.message for note in report.notes)
 
 

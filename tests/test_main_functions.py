@@ -43,7 +43,7 @@ if __name__ == "__main__":
         try:
             print(len(registry.faults), registry.write(scene, "a.stl", options={"lift_mm": 3}).steps[1].figures)
         except EngineError as error:
-            print(error.code, error.message)
+            print(error.error_code, error.message)
 """
 
 RESULT = "0 {'lifted_mm': 3.0}\n"

@@ -63,13 +63,13 @@ def test_equal_notes_appear_once_and_similar_ones_are_counted() -> None:
 
 def test_a_full_disk_is_reported_as_such() -> None:
     with pytest.raises(ConversionFailed, match="out of disk space") as caught:
-        Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), to="ply")
-    assert caught.value.code == "server_busy"
+        Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), target="ply")
+    assert caught.value.error_code == "server_busy"
 
 
 @pytest.mark.parametrize(("target", "colors"), [("ply", False), ("stl", True)])
 def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colors: bool) -> None:
-    report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), to=target)
+    report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), target=target)
     (lost,) = [note.message for note in report.notes if note.code == "materials_dropped"]
     assert ("colors" in lost) is colors
 

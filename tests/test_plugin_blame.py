@@ -129,7 +129,7 @@ def registry(installed: Path) -> Iterator[Registry]:
 def test_the_text_of_an_error_has_the_exception_of_the_plugin(installed: Path, isolated: bool) -> None:
     registry = Registry(engine=Isolated(workers=1) if isolated else None)
     with closing(registry), pytest.raises(PluginError) as raised:
-        registry.convert(Source.from_bytes(b"raise", "a.culprit"), Target(), to="stl")
+        registry.convert(Source.from_bytes(b"raise", "a.culprit"), Target(), target="stl")
     error = raised.value
     assert re.fullmatch(r"ValueError: unit is missing \(culprit\.py:\d+\)", error.details)
     assert str(error) == f"{error.message}: {error.details}"
@@ -147,7 +147,7 @@ def test_the_text_of_an_error_has_the_exception_of_the_plugin(installed: Path, i
 )
 def test_an_exception_that_ends_programs_ends_no_worker(registry: Registry, name: str, details: str) -> None:
     with pytest.raises(PluginError) as raised:
-        registry.convert(Source.from_bytes(name.encode(), "a.culprit"), Target(), to="stl")
+        registry.convert(Source.from_bytes(name.encode(), "a.culprit"), Target(), target="stl")
     assert re.fullmatch(details, raised.value.details)
     assert "report it to the maintainer of 'culprit'" in raised.value.message
 
@@ -156,7 +156,7 @@ def test_an_exception_that_ends_programs_ends_no_worker(registry: Registry, name
 def test_a_lack_of_memory_names_the_exception_of_the_plugin(installed: Path, isolated: bool) -> None:
     registry = Registry(engine=Isolated(workers=1) if isolated else None)
     with closing(registry), pytest.raises(ModelTooComplex) as raised:
-        registry.convert(Source.from_bytes(b"no memory", "a.culprit"), Target(), to="stl")
+        registry.convert(Source.from_bytes(b"no memory", "a.culprit"), Target(), target="stl")
     (details,) = raised.value.__notes__
     assert re.fullmatch(r"MemoryError: no room for 3 widgets \(culprit\.py:\d+\)", details)
     assert "widgets" not in raised.value.message
@@ -167,7 +167,7 @@ def test_a_result_that_is_no_scene_names_the_maintainer(installed: Path, result:
     code = PLUGIN.replace("    fail(source.read().decode())\n", f"    return {result}\n")
     (installed / "culprit.py").write_text(code)
     with pytest.raises(PluginError, match=r"instead of a scene; report it to the maintainer of 'culprit'"):
-        Registry().convert(Source.from_bytes(b"x", "a.culprit"), Target(), to="stl")
+        Registry().convert(Source.from_bytes(b"x", "a.culprit"), Target(), target="stl")
 
 
 def test_verbose_shows_the_traceback_of_the_plugin_alone(
@@ -191,8 +191,8 @@ def test_the_file_is_not_blamed_for_a_plugin(registry: Registry, step: str, name
 
     def convert(timeout_s: int) -> str:
         with pytest.raises(MeshhubError) as error:
-            registry.convert(source, Target(), to="stl", timeout=timeout_s, **options)
-        assert error.value.code == FAILURE_CODES[name]
+            registry.convert(source, Target(), target="stl", timeout=timeout_s, **options)
+        assert error.value.error_code == FAILURE_CODES[name]
         return error.value.message
 
     message = time_out(convert) if name == "hang" else convert(TIMEOUTS_S[-1])
@@ -215,9 +215,9 @@ def test_a_built_in_step_after_a_plugin_names_both_remedies(installed: Path) -> 
 
 def test_in_process_a_plugin_that_is_late_is_named(installed: Path) -> None:
     registry = Registry()
-    registry.convert(Source.from_bytes(b"good", "a.culprit"), Target(), to="stl")
+    registry.convert(Source.from_bytes(b"good", "a.culprit"), Target(), target="stl")
     with pytest.raises(ConversionTimeout, match=r"meshhub-culprit 1\.2.*; report it to the maintainer") as error:
-        registry.convert(Source.from_bytes(b"sleep", "a.culprit"), Target(), to="stl", timeout=1)
+        registry.convert(Source.from_bytes(b"sleep", "a.culprit"), Target(), target="stl", timeout=1)
     assert "reduce" not in error.value.message
 
 

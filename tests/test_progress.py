@@ -49,7 +49,7 @@ def toy(words: str) -> Source:
 
 
 def convert(registry: Registry, words: str, progress: Callable[[Progress], None]) -> None:
-    registry.convert(toy(words), Target(), to="toy", progress=progress, options={"spin_degrees": 5})
+    registry.convert(toy(words), Target(), target="toy", progress=progress, options={"spin_degrees": 5})
 
 
 def test_each_step_begins_and_the_last_one_ends(registry: Registry) -> None:
@@ -80,7 +80,7 @@ def test_frequent_reports_are_limited(registry: Registry) -> None:
 
 
 def test_without_a_callback_nothing_is_reported(registry: Registry) -> None:
-    assert registry.convert(toy("progress 0.5"), Target(), to="toy").ok
+    assert registry.convert(toy("progress 0.5"), Target(), target="toy").ok
 
 
 def test_every_method_reports(registry: Registry, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_plugin_cannot_swallow_the_exception_of_a_callback() -> None:
 def test_a_callback_may_cancel(registry: Registry) -> None:
     cancel = Cancel()
     with pytest.raises(Canceled):
-        registry.convert(toy("sleep 0.2"), Target(), to="toy", cancel=cancel, progress=lambda _: cancel())
+        registry.convert(toy("sleep 0.2"), Target(), target="toy", cancel=cancel, progress=lambda _: cancel())
     cancel.close()
 
 
@@ -170,7 +170,7 @@ def test_the_twins_report_in_the_event_loop(registry: Registry) -> None:
         events.append(progress)
 
     async def main() -> None:
-        await registry.convert_async(toy("progress 0.5"), Target(), to="toy", progress=listen)
+        await registry.convert_async(toy("progress 0.5"), Target(), target="toy", progress=listen)
         with pytest.raises(Stop):
             await registry.inspect_async(toy("cube"), progress=raise_stop)
 
@@ -217,7 +217,7 @@ def test_big_models_report_fractions_of_their_steps(
     registry.convert(
         source,
         Target(),
-        to=extension,
+        target=extension,
         progress=events.append,
         options={"repair": True, "optimize_target_faces": 1000, "flatten_base_mm": 1, **options},
     )

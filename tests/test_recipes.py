@@ -51,7 +51,7 @@ def values(chain: Chain) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", REGISTRY.recipes)
 def test_each_built_in_recipe_converts(name: str) -> None:
-    report = REGISTRY.convert(BRICK, Target(), to="3mf", options={"recipe": name})
+    report = REGISTRY.convert(BRICK, Target(), target="3mf", options={"recipe": name})
     assert report.target.size_mm is not None
     assert not [note for note in report.notes if note.code == "option_unused"]
 
@@ -59,7 +59,7 @@ def test_each_built_in_recipe_converts(name: str) -> None:
 def test_the_recipe_for_resin_makes_a_hollow_model_that_drains() -> None:
     block = Source.from_bytes(REGISTRY.convert_bytes(scene_of(brick(30, 30, 30)), "stl"), "block.stl")
     target = Target()
-    report = REGISTRY.convert(block, target, to="stl", recipe="resin")
+    report = REGISTRY.convert(block, target, target="stl", recipe="resin")
     figures = {name: value for step in report.steps for name, value in step.figures.items()}
     assert (figures["cavities"], figures["holes"]) == (1, 2)
     model = REGISTRY.inspect(Source.from_bytes(target.read(), "result.stl")).model

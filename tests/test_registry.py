@@ -210,7 +210,7 @@ def test_a_missing_dependency_disables_one_capability_and_names_the_remedy() -> 
     registry = build_registry(toys, build_plugin("lame", meshhub_writers=lambda: [lame]))
     with pytest.raises(MissingDependency, match=r'pip install "meshhub\[lame\]"') as caught:
         resolve_chain(registry, toy(), "lame")
-    assert caught.value.code == "unsupported_target"
+    assert caught.value.error_code == "unsupported_target"
     assert resolve_chain(registry, toy())
 
 
@@ -571,7 +571,7 @@ def test_the_error_lists_all_objections() -> None:
 
     with pytest.raises(RequestRefused, match=r"no late — ask; no small — ask") as caught:
         resolve_chain(build_registry(toys, objects("late"), objects("small")), toy())
-    assert caught.value.code == "late"
+    assert caught.value.error_code == "late"
 
 
 @pytest.mark.parametrize("review", [raising, lambda chain: 3, lambda chain: ["no"]])
@@ -585,7 +585,7 @@ def test_a_broken_review_rejects_the_request(review: Any) -> None:
 
 def convert(text: str = "toy!", registry: Registry | None = None, **options: object) -> tuple[Report, str]:
     target = Target()
-    report = (registry or build_registry(toys)).convert(toy(text), target, to="toy", **options)  # type: ignore[arg-type]
+    report = (registry or build_registry(toys)).convert(toy(text), target, target="toy", **options)  # type: ignore[arg-type]
     return report, target.read().decode()
 
 

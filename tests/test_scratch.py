@@ -104,7 +104,7 @@ def test_an_engine_removes_old_folders_at_its_first_task(tmp_path: Path, creator
     kill_process(creator)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
     assert len(list(tmp_path.iterdir())) == 2
-    registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), to="toy")
+    registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), target="toy")
     registry.close()
     assert becomes_empty(tmp_path)
     assert becomes_empty(Path(tempfile.gettempdir()), f"meshhub-job-{os.getpid()}-*")

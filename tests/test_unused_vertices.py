@@ -51,7 +51,7 @@ def test_measures_are_those_of_the_faces() -> None:
 
 @pytest.mark.parametrize("target", ["stl", "3mf", "obj", "ply", "glb", "step"])
 def test_files_are_the_same_to_the_byte(target: str) -> None:
-    assert registry.convert_bytes(add_points(CLEAN), to=target) == registry.convert_bytes(CLEAN, to=target)
+    assert registry.convert_bytes(add_points(CLEAN), target=target) == registry.convert_bytes(CLEAN, target=target)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_files_are_the_same_to_the_byte(target: str) -> None:
     ids=lambda options: next(iter(options)),
 )
 def test_operations_give_the_same_model(options: dict[str, Any]) -> None:
-    expected, actual = (registry.convert_bytes(scene, to="stl", **options) for scene in (CLEAN, add_points(CLEAN)))
+    expected, actual = (registry.convert_bytes(scene, target="stl", **options) for scene in (CLEAN, add_points(CLEAN)))
     assert actual == expected
 
 

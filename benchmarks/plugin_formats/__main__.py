@@ -100,7 +100,7 @@ def read(case: Case, path: Path, registry: Registry) -> Reading:
         try:
             report = registry.convert(path, out, options=case.options, timeout=TIMEOUT_S, **keywords)
         except MeshhubError as error:
-            return Reading(None, f"{error.code}: {error.message}")
+            return Reading(None, f"{error.error_code}: {error.message}")
         return Reading(case.measure(out), "no finite triangles", frozenset(note.code for note in report.notes))
 
 
@@ -163,7 +163,7 @@ def judge_written(case: Case, models: list[Path], registry: Registry) -> Iterato
                 registry.convert(model, path, timeout=TIMEOUT_S)
                 registry.convert(model, surface, timeout=TIMEOUT_S)
             except MeshhubError as error:
-                judgment = Judgment(Verdict.REFUSED, "", f"{error.code}: {error.message}")
+                judgment = Judgment(Verdict.REFUSED, "", f"{error.error_code}: {error.message}")
             else:
                 judgment = judge(case, path, Reading(case.measure(surface)))
                 if case.format_id == "usdz" and (faults := find_usd_faults(path)):

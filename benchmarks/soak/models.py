@@ -239,9 +239,9 @@ def convert(registry: Registry, source: Source, target: str, options: Mapping[st
     output = Target("model." + target)
     arguments: dict[str, Any] = dict(options)
     try:
-        report = registry.convert(source, output, to=target, timeout=60, **arguments)
+        report = registry.convert(source, output, target=target, timeout=60, **arguments)
     except MeshhubError as error:
-        return Expected(error.http_status, error.code)
+        return Expected(error.http_status, error.error_code)
     data = output.read()
     companions = tuple((name, hash_bytes(output.read(name))) for name in output.names[1:])
     return Expected(200, "", hash_bytes(data), report.target.faces, len(data), companions)

@@ -136,7 +136,7 @@ class MeshhubError(Exception):
     """Base class of the errors that meshhub raises on purpose.
 
     Attributes:
-        code: Stable code for programs.
+        error_code: Stable code for programs.
         message: One printable line for people.
         template: The message with the names of options in braces.
         options: Names of the options that the template mentions.
@@ -146,7 +146,7 @@ class MeshhubError(Exception):
     `InvalidOption("{target_height_mm} is too large", options=("target_height_mm",))`.
     """
 
-    code = "internal_error"
+    error_code = "internal_error"
 
     fallback_http_status: ClassVar[int] = 500
     """HTTP status of an error whose code has no HTTP status in ERROR_CODES, such as a plug-in's own code."""
@@ -158,7 +158,7 @@ class MeshhubError(Exception):
         self,
         message: str,
         *,
-        code: str | None = None,
+        error_code: str | None = None,
         options: tuple[str, ...] = (),
         values: Mapping[str, ErrorValue] | None = None,
     ) -> None:
@@ -167,17 +167,17 @@ class MeshhubError(Exception):
         self.values = {
             name: printable(value) if isinstance(value, str) else value for name, value in (values or {}).items()
         }
-        if options and "option" in list_values(code or self.code):
+        if options and "option" in list_values(error_code or self.error_code):
             self.values.setdefault("option", options[0])
         self.message = self.spelled(str)
         super().__init__(self.message)
-        if code is not None:
-            self.code = code
+        if error_code is not None:
+            self.error_code = error_code
 
     @property
     def http_status(self) -> int:
         """The status of the HTTP response: that of the code or, for a code of a plug-in, that of the class."""
-        row = ERROR_CODES.get(self.code)
+        row = ERROR_CODES.get(self.error_code)
         return row.http_status if row is not None and row.http_status is not None else self.fallback_http_status
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
@@ -192,17 +192,17 @@ class MeshhubError(Exception):
         """Return the error with a subject before its message, unless the message names it."""
         if subject in self.message:
             return self
-        return _rebuild(type(self), f"{subject}: {self.template}", self.code, self.options, self.values)
+        return _rebuild(type(self), f"{subject}: {self.template}", self.error_code, self.options, self.values)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.template, self.code, self.options, self.values)
+        return _rebuild, (type(self), self.template, self.error_code, self.options, self.values)
 
 
 def _rebuild(
-    kind: type[MeshhubError], message: str, code: str, options: tuple[str, ...], values: dict[str, ErrorValue]
+    kind: type[MeshhubError], message: str, error_code: str, options: tuple[str, ...], values: dict[str, ErrorValue]
 ) -> MeshhubError:
     # plug-ins may define subclasses that accept neither options nor values
-    error = kind(message, code=code, options=options) if options else kind(message, code=code)
+    error = kind(message, error_code=error_code, options=options) if options else kind(message, error_code=error_code)
     error.values = values
     return error
 
@@ -210,38 +210,38 @@ def _rebuild(
 class RequestError(MeshhubError):
     """The request is invalid."""
 
-    code = "bad_request"
+    error_code = "bad_request"
     fallback_http_status = 400
 
 
 class InvalidOption(RequestError):
     """An option is unknown, malformed or out of bounds; `values` name the first option that the message mentions."""
 
-    code = "invalid_option"
+    error_code = "invalid_option"
 
 
 class UnsupportedTarget(RequestError):
     """No writer is registered for the target format."""
 
-    code = "unsupported_target"
+    error_code = "unsupported_target"
 
 
 class UnsupportedFormat(RequestError):
     """Neither the content nor the name of the file matches a registered format."""
 
-    code = "unsupported_format"
+    error_code = "unsupported_format"
 
 
 class PremiumRequired(RequestError):
     """The caller's plan does not grant the entitlement that a step requires."""
 
-    code = "premium_format_required"
+    error_code = "premium_format_required"
 
 
 class InvalidKey(RequestError):
     """The API key is unknown, expired or revoked."""
 
-    code = "invalid_api_key"
+    error_code = "invalid_api_key"
 
 
 class InvalidSettings(InvalidOption, ValueError):
@@ -251,20 +251,20 @@ class InvalidSettings(InvalidOption, ValueError):
 class RequestRefused(RequestError):
     """A review plug-in rejected the request; the error has the code of the objection."""
 
-    code = "request_refused"
+    error_code = "request_refused"
     fallback_http_status = 403
 
 
 class TooManyJobs(RequestError):
     """The caller already has the maximum number of unfinished jobs."""
 
-    code = "too_many_jobs"
+    error_code = "too_many_jobs"
 
 
 class OutputExists(RequestError):
     """The output file exists, and the caller did not allow overwriting it."""
 
-    code = "output_exists"
+    error_code = "output_exists"
 
     is_input = False
     """Whether the file is an input of the run, which no option replaces."""
@@ -283,114 +283,114 @@ OTHER_VERSION: Mapping[str, ErrorValue] = {"defect": "other_version"}
 class SourceError(MeshhubError):
     """The input file cannot be converted."""
 
-    code = "unreadable_file"
+    error_code = "unreadable_file"
     fallback_http_status = 422
 
 
 class UnreadableFile(SourceError):
     """The file does not follow its format."""
 
-    code = "unreadable_file"
+    error_code = "unreadable_file"
 
 
 class EmptyModel(SourceError):
     """The file is empty, or has no triangles."""
 
-    code = "empty_model"
+    error_code = "empty_model"
 
 
 class ExternalReference(SourceError):
     """The model needs a companion that was not sent."""
 
-    code = "external_reference"
+    error_code = "external_reference"
 
 
 class UnsafeArchive(SourceError):
     """The archive cannot be unpacked safely."""
 
-    code = "unsafe_archive"
+    error_code = "unsafe_archive"
 
 
 class ModelTooComplex(SourceError):
     """The model needs more memory, output or time than one conversion may use."""
 
-    code = "model_too_complex"
+    error_code = "model_too_complex"
 
 
 class ConversionFailed(MeshhubError):
     """The file and the request are valid, but a step cannot convert the model."""
 
-    code = "conversion_failed"
+    error_code = "conversion_failed"
 
 
 class DiskFull(ConversionFailed):
     """The disk of the output is full; the same request may succeed later."""
 
-    code = "server_busy"
+    error_code = "server_busy"
     own_exit_status = ERROR_CODES["output_failed"].exit_status
 
 
 class EngineError(MeshhubError):
     """The engine stopped the conversion."""
 
-    code = "worker_crashed"
+    error_code = "worker_crashed"
     fallback_http_status = 503
 
 
 class ConversionTimeout(EngineError):
     """The conversion passed its deadline, and the engine stopped it."""
 
-    code = "conversion_timeout"
+    error_code = "conversion_timeout"
 
 
 class WorkerCrashed(EngineError):
     """The worker process ended without a result."""
 
-    code = "worker_crashed"
+    error_code = "worker_crashed"
 
 
 class Canceled(EngineError):
     """The caller canceled the conversion, and the engine stopped it."""
 
-    code = "canceled"
+    error_code = "canceled"
 
 
 class ServerBusy(EngineError):
     """The queue is full; the same request may succeed a moment later."""
 
-    code = "server_busy"
+    error_code = "server_busy"
 
 
 class ServiceUnreachable(EngineError):
     """No service of meshhub responds at an address, or the connection fails."""
 
-    code = "service_unreachable"
+    error_code = "service_unreachable"
 
 
 class ShuttingDown(EngineError):
     """The engine is closing and accepts no conversions."""
 
-    code = "shutting_down"
+    error_code = "shutting_down"
 
 
 class KeyStoreUnavailable(MeshhubError):
     """The database of API keys does not respond, or rejects a statement."""
 
-    code = "server_busy"
+    error_code = "server_busy"
     own_exit_status = ERROR_CODES["output_failed"].exit_status
 
 
 class JobStoreUnavailable(MeshhubError):
     """The database of jobs does not respond, or rejects a statement."""
 
-    code = "server_busy"
+    error_code = "server_busy"
     own_exit_status = ERROR_CODES["output_failed"].exit_status
 
 
 class MissingDependency(MeshhubError):
     """A package is not installed; the message names the command that installs it."""
 
-    code = "missing_dependency"
+    error_code = "missing_dependency"
 
 
 class PluginError(MeshhubError):
@@ -401,7 +401,7 @@ class PluginError(MeshhubError):
             `str(error)`. Responses of the service leave them out: they may contain paths and secrets.
     """
 
-    code = "conversion_failed"
+    error_code = "conversion_failed"
     fallback_http_status = 422
     details: str = ""
 
@@ -420,6 +420,6 @@ def exit_status_of(error: MeshhubError) -> int:
     """
     kind = next(base for base in type(error).__mro__ if base.__module__ == __name__)
     assert issubclass(kind, MeshhubError)
-    status = kind.own_exit_status or ERROR_CODES[kind.code].exit_status
+    status = kind.own_exit_status or ERROR_CODES[kind.error_code].exit_status
     assert status is not None
     return status

@@ -10,8 +10,9 @@ import copy
 import io
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -20,6 +21,7 @@ from msgspec import structs
 from meshhub.engine.async_twin import async_twin
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
+from meshhub.engine.run_many import check_outputs, run_many
 from meshhub.engine.run_options import (
     CheckRunOptions,
     QuoteRunOptions,
@@ -29,6 +31,7 @@ from meshhub.engine.run_options import (
     split_keywords,
 )
 from meshhub.engine.run_task import run_task
+from meshhub.errors import MeshhubError
 from meshhub.model.chain import Chain, Request, Write
 from meshhub.model.estimate import Estimate
 from meshhub.model.plans import LOCAL, Caller
@@ -191,38 +194,71 @@ class Registry(PluginIndex):
     def convert(
         self,
         source: Inputs,
-        target: Output,
+        output: Output,
         *,
-        to: str | None = None,
+        target: str | None = None,
         overwrite: Overwrite = None,
         **keywords: Unpack[RunOptions],
     ) -> Report:
         """Convert one model.
 
-        A target path appears whole or not at all, because the file is written to a temporary folder beside it and then
+        An output path appears whole or not at all, because the file is written to a temporary folder beside it and then
         renamed.
 
         Args:
             source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
                 companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
                 A list of these becomes one scene, each file an object of its own.
-            target: Path, address of a storage, binary file, or a target in memory or in a folder. With `each_bed`, a
+            output: Path, address of a storage, binary file, or a `Target` in memory or in a folder. With `each_bed`, a
                 path "NAME.EXT" stands for the files "NAME-bed1.EXT", "NAME-bed2.EXT", ….
-            to: Target format (default: the target's extension).
-            overwrite: Which existing target to replace: any (True), none (False), or only a result of meshhub or an
+            target: Id or extension of the target format (default: the extension of the output).
+            overwrite: Which existing output to replace: any (True), none (False), or only a result of meshhub or an
                 empty file (None). An input, its companions, and a file that has the name of a companion of the result
                 and other content, are never replaced.
             keywords: Those of `RunOptions`: caller, timeout, cancel, progress, options, and every built-in option.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
-            OSError: The target cannot be written.
-            TypeError: The source or the target has another type.
+            OSError: The output cannot be written.
+            TypeError: The source or the output has another type.
         """
         run, options = split_keywords(**keywords)
-        request = Request(target=target_format(target, to), options=options)
-        return cast(Report, self._run_to_output(source, request, run, target, overwrite=overwrite))
+        request = Request(target=target_format(output, target), options=options)
+        return cast(Report, self._run_to_output(source, request, run, output, overwrite=overwrite))
 
-    def convert_bytes(self, source: Inputs, to: str, **keywords: Unpack[RunOptions]) -> bytes:
+    def convert_many(
+        self,
+        conversions: Iterable[tuple[Inputs, Output]],
+        *,
+        target: str | None = None,
+        overwrite: Overwrite = None,
+        on_result: Callable[[int, Report | MeshhubError | OSError], None] | None = None,
+        **keywords: Unpack[RunOptions],
+    ) -> list[Report | MeshhubError | OSError]:
+        """Convert several models, as many at a time as the engine has workers, and return a report or an error of each.
+
+        Args:
+            conversions: Source and output of each, as for `convert`.
+            target: Target format of all (default: the extension of each output).
+            overwrite: As for `convert`.
+            on_result: Called in this thread with the index of each conversion that has ended, and its report or error.
+                An exception that it raises stops the others.
+            keywords: Those of `convert`, for all. `timeout` applies to each, `cancel` stops all, and `progress` is
+                called in the threads of the conversions.
+        Raises:
+            ValueError: Two conversions have one output.
+            TypeError: A source or an output has another type.
+        """
+        pairs = list(conversions)
+        check_outputs([output for _, output in pairs])
+        cancel = keywords.get("cancel") or Cancel()
+        keywords["cancel"] = cancel
+        calls = [
+            partial(self.convert, source, output, target=target, overwrite=overwrite, **keywords)
+            for source, output in pairs
+        ]
+        return run_many(calls, self._engine.workers, cancel, on_result)
+
+    def convert_bytes(self, source: Inputs, target: str, **keywords: Unpack[RunOptions]) -> bytes:
         """Convert one model and return the content of the file. Takes the keywords of `convert` except `overwrite`.
 
         Raises:
@@ -230,13 +266,13 @@ class Registry(PluginIndex):
             UnsupportedTarget: The result has companions, such as textures; convert to a `Target` instead.
         """
         content = io.BytesIO()
-        self.convert(source, content, to=to, **keywords)
+        self.convert(source, content, target=target, **keywords)
         return content.getvalue()
 
     def read(self, source: Inputs, **keywords: Unpack[RunOptions]) -> Scene:
         """Read one model, run the operations that options name, and return the scene in millimeters, Z up.
 
-        `convert` writes a scene. Takes the keywords of `convert` except `to` and `overwrite`. Raises MeshhubError.
+        `convert` writes a scene. Takes the keywords of `convert` except `target` and `overwrite`. Raises MeshhubError.
         """
         run, options = split_keywords(**keywords)
         with self._resolved(source, Request(purpose="read", options=options), run) as task:
@@ -246,19 +282,19 @@ class Registry(PluginIndex):
     def write(
         self,
         scene: Scene,
-        target: Output,
+        output: Output,
         *,
-        to: str | None = None,
+        target: str | None = None,
         overwrite: Overwrite = None,
         **keywords: Unpack[RunOptions],
     ) -> Report:
         """Write a scene. Takes the keywords of `convert`, and returns its report."""
-        return self.convert(scene, target, to=to, overwrite=overwrite, **keywords)
+        return self.convert(scene, output, target=target, overwrite=overwrite, **keywords)
 
     def inspect(self, source: Inputs, **keywords: Unpack[RunOptions]) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError.
 
-        Takes the keywords of `convert` except `to` and `overwrite`.
+        Takes the keywords of `convert` except `target` and `overwrite`.
         """
         run, options = split_keywords(**keywords)
         with self._resolved(source, Request(purpose="inspect", options=options), run) as task:
@@ -322,7 +358,7 @@ class Registry(PluginIndex):
         return make_quote(verdict, card, options)
 
     def render(
-        self, source: Inputs, target: Output, *, overwrite: Overwrite = None, **keywords: Unpack[RenderRunOptions]
+        self, source: Inputs, output: Output, *, overwrite: Overwrite = None, **keywords: Unpack[RenderRunOptions]
     ) -> Report:
         """Draw a picture of one model, as PNG.
 
@@ -330,17 +366,17 @@ class Registry(PluginIndex):
 
         Args:
             source: As for `convert`.
-            target: Path or address with the extension .png, binary file, or a target in memory or in a folder.
+            output: Path or address with the extension .png, binary file, or a `Target` in memory or in a folder.
             overwrite: As for `convert`.
             keywords: As for `convert`; also the options of the picture (`toolkit.rendering.options`).
         Raises:
             MeshhubError: The request is invalid, or the file cannot be read.
-            OSError: The target cannot be written.
+            OSError: The output cannot be written.
         """
-        check_picture_name(target)
+        check_picture_name(output)
         run, options = split_keywords(**keywords)
         request = Request(purpose="render", options=options)
-        return cast(Report, self._run_to_output(source, request, run, target, overwrite=overwrite))
+        return cast(Report, self._run_to_output(source, request, run, output, overwrite=overwrite))
 
     def run(
         self,
@@ -365,6 +401,7 @@ class Registry(PluginIndex):
         return self._run(task, timeout, cancel)
 
     convert_async = async_twin(convert)
+    convert_many_async = async_twin(convert_many)
     convert_bytes_async = async_twin(convert_bytes)
     read_async = async_twin(read)
     write_async = async_twin(write)

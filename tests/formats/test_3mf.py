@@ -568,7 +568,7 @@ def test_changed_text_ends_in_a_scene_or_a_coded_error(data: st.DataObject) -> N
     try:
         read(package(bytes(text) or b" ", {"3D/Textures/a.png": png()}), DEFAULTS)
     except MeshhubError as error:
-        assert error.code in ("unreadable_file", "empty_model", "model_too_complex")
+        assert error.error_code in ("unreadable_file", "empty_model", "model_too_complex")
 
 
 @settings(max_examples=100)
@@ -909,7 +909,7 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             result, notes = read_with_codes(source)
         except MeshhubError as error:
             assert row["expect"] != "converts", row["file"]
-            assert error.code in ("unreadable_file", "empty_model"), row["file"]
+            assert error.error_code in ("unreadable_file", "empty_model"), row["file"]
             continue
         assert result.face_count > 0
         model = wrapper.CreateModel()

@@ -62,7 +62,7 @@ KEYS: dict[str, Any] = {
 def convert(source: Scene | Source, **options: Any) -> tuple[dict[str, bytes], Report]:
     """Convert to 3MF, and return the entries of the file and the report."""
     target = Target("result.3mf")
-    report = Registry(entry_points=False).convert(source, target, to="3mf", **options)
+    report = Registry(entry_points=False).convert(source, target, target="3mf", **options)
     with zipfile.ZipFile(io.BytesIO(target.read())) as archive:
         return {name: archive.read(name) for name in archive.namelist()}, report
 

@@ -92,7 +92,7 @@ def painted_project(dialect: str) -> tuple[bytes, set[str]]:
 def convert(data: bytes, to: str, **options: Any) -> tuple[bytes, list[str]]:
     """Convert a 3MF file, and return the codes of the notes."""
     target = Target(f"a.{to}")
-    report = Registry(entry_points=False).convert(Source.from_bytes(data, "a.3mf"), target, to=to, **options)
+    report = Registry(entry_points=False).convert(Source.from_bytes(data, "a.3mf"), target, target=to, **options)
     return target.read(), [note.code for note in report.notes]
 
 

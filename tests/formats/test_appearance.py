@@ -125,7 +125,7 @@ def test_the_reference_library_reads_textures_of_every_format(kind: str, profile
     companions = {"a.mtl": b"newmtl a\nmap_Kd a.img\n", "a.img": encoded.getvalue()}
     target = Target("a.3mf")
     REGISTRY.convert(
-        Source.from_bytes(obj.encode(), "a.obj", companions=companions), target, to="3mf", threemf_profile=profile
+        Source.from_bytes(obj.encode(), "a.obj", companions=companions), target, target="3mf", threemf_profile=profile
     )
     model = lib3mf.get_wrapper().CreateModel()
     reader = model.QueryReader("3mf")

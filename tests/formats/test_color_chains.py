@@ -44,7 +44,7 @@ def test_colors_survive_any_chain_of_formats_or_are_named(feature: Any, formats:
     codes: set[str] = set()
     for name in formats:
         target = Target(f"model.{name}")
-        report = REGISTRY.convert(source, target, to=name)
+        report = REGISTRY.convert(source, target, target=name)
         codes |= {note.code for note in report.notes}
         companions = {each: target.read(each) for each in target.names if each != target.name}
         source = Source.from_bytes(target.read(), target.name, companions)

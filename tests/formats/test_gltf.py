@@ -973,7 +973,7 @@ def test_real_files_give_the_expected_results(corpus: Path, corpus_index: list[d
                 loss = int(row["n_faces"]) - scene.face_count
                 ended = "converts" if loss <= 0 else f"{loss} faces lost"
         except MeshhubError as error:
-            ended = error.code
+            ended = error.error_code
         if row["expect"] in expected_codes and ended != expected_codes[row["expect"]]:
             wrong.append((row["file"], row["expect"], ended))
     assert wrong == []

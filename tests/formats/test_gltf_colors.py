@@ -270,7 +270,7 @@ def test_a_texture_with_only_a_ktx2_image_has_a_note() -> None:
     document["buffers"][0]["uri"] = "data:;base64," + base64.b64encode(data[data.index(b"BIN\0") + 4 :]).decode()
     source = Source.from_bytes(json.dumps(document).encode(), "a.gltf")
     with Registry() as registry:
-        report = registry.convert(source, Target(), to="glb")
+        report = registry.convert(source, Target(), target="glb")
     assert [note.message for note in report.notes if note.code == "texture_dropped"] == [
         "textures[0] has only a KTX2 image, which is not read; export PNG or JPEG"
     ]

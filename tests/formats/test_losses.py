@@ -32,7 +32,7 @@ def is_named(feature: Feature, to: str, codes: set[str]) -> bool:
 def convert(source: Scene | Source, to: str) -> tuple[Source, set[str]]:
     """Convert to a format, and return the file and the codes of the notes."""
     target = Target(f"model.{to}")
-    report = REGISTRY.convert(source, target, to=to)
+    report = REGISTRY.convert(source, target, target=to)
     companions = {name: target.read(name) for name in target.names if name != target.name}
     return Source.from_bytes(target.read(), target.name, companions), {note.code for note in report.notes}
 

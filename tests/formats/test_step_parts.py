@@ -257,4 +257,4 @@ def test_a_sweep_that_crosses_itself_is_an_error(tmp_path: Path) -> None:
     make(122, str(tmp_path / "part.stl"))
     with pytest.raises(ConversionFailed) as failure:
         Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
-    assert failure.value.code == "invalid_solid"
+    assert failure.value.error_code == "invalid_solid"

@@ -464,7 +464,9 @@ def test_damaged_files_end_as_a_result_or_a_coded_error(
 ) -> None:
     kind, data = damaged[number]
     result, _ = DAMAGE["outcome"](isolated, data, 3.0)
-    codes = {error.code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "code")}
+    codes = {
+        error.error_code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "error_code")
+    }
     assert result == "converted" or result in codes - {"internal_error", "conversion_failed"}, kind
 
 

@@ -596,7 +596,7 @@ def test_a_body_that_stays_invalid_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         ConversionFailed, match=r"2 of 2 bodies .*body 1 of 'pins': OpenCASCADE finds it invalid"
     ) as info:
         write_step(two_pins())
-    assert info.value.code == "invalid_solid"
+    assert info.value.error_code == "invalid_solid"
     assert info.value.http_status == 422
     assert info.value.options == ("repair", "step_invalid")
     assert len(info.value.message) < 160

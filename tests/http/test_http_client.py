@@ -76,7 +76,7 @@ def test_the_asynchronous_client_does_the_same(service: Running, model: Path, tm
     async def work() -> JobDescription:
         async with AsyncClient(service.url) as client:
             assert (await client.inspect(model)).source.format == "stl"
-            job = await client.submit(model, to="ply")
+            job = await client.submit(model, target="ply")
             assert (await client.wait(job.id)).state == "done"
             assert (await client.get(job.id)).result is not None
             await client.cancel(job.id)
@@ -93,7 +93,7 @@ def test_files_of_beds_come_as_the_zip_of_a_job(service: Running, model: Path, t
     with Client(service.url) as client:
         with pytest.raises(UnsupportedTarget, match="submit a job"):
             client.convert(model, tmp_path / "out.3mf", **beds)
-        job = client.wait(client.submit(model, to="3mf", **beds).id)
+        job = client.wait(client.submit(model, target="3mf", **beds).id)
         assert job.result is not None
         assert (job.result.name, job.result.media_type) == ("my model-beds.zip", "application/zip")
         client.download(job.id, tmp_path / "beds.zip")
@@ -125,11 +125,54 @@ def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> No
     assert [finding.code for finding in stored.findings] == [finding.code for finding in verdict.findings]
 
 
+def test_the_plan_and_the_formats_of_the_key_are_returned(service: Running) -> None:
+    async def work() -> tuple[Any, Any]:
+        async with AsyncClient(service.url) as client:
+            return await client.plan(), await client.supported(language="de")
+
+    key, _ = service.keys.create("pro")
+    with Client(service.url, key=key) as client:
+        assert client.plan()["plan"] == client.supported()["plan"] == "pro"
+        assert client.supported()["language"] == "en"
+    plan, supported = asyncio.run(work())
+    assert plan["plan"] == supported["plan"] == "free"
+    assert plan["limits"].max_file_bytes == 20 << 20
+    assert "3mf" in supported["output_formats"]
+    assert supported["language"] == "de"
+    with Client(service.url, key="mh_no_key") as client, pytest.raises(InvalidKey):
+        client.plan()
+
+
+def test_jobs_of_a_key_are_listed(
+    service: Running, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> list[str]:
+        async with AsyncClient(service.url, key=key) as client:
+            return [job.id for job in (await client.list_jobs()).jobs]
+
+    key, _ = service.keys.create("pro")
+    with Client(service.url, key=key) as client:
+        ids = [client.submit(model, kind="inspect").id for _ in range(2)][::-1]
+        newest = client.list_jobs(limit=1)
+        assert [job.id for job in newest.jobs] == [newest.next] == ids[:1]
+        assert [job.id for job in client.list_jobs(before=newest.next).jobs] == ids[1:]
+    assert asyncio.run(work()) == ids
+    done = run("jobs", "list", "--server", service.url)
+    assert isinstance(done.exception, MeshhubError)
+    assert done.exception.error_code == "plan_required"
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    done = run("jobs", "list", "--server", service.url, "--limit", "1")
+    assert ids[0] in done.stdout and "my model.stl" in done.stdout and ids[1] not in done.stdout
+    assert f"older jobs: --before {ids[0]}" in done.stderr
+    done = run("jobs", "list", "--server", service.url, "--json")
+    assert [job["id"] for job in json.loads(done.stdout)["jobs"]] == ids
+
+
 def test_errors_have_the_values_of_their_message(service: Running, tmp_path: Path) -> None:
     rejected = ("a.stl", ASCII_STL.replace(b"vertex 0 0 0", b"vertex 0 x 0", 1))
     with Client(service.url) as client:
         for kind in ("convert", "inspect"):
-            job = client.submit(rejected, kind=kind, to="3mf" if kind == "convert" else None)
+            job = client.submit(rejected, kind=kind, target="3mf" if kind == "convert" else None)
             with pytest.raises(UnreadableFile) as error:
                 client.wait(job.id)
             assert error.value.values == {"format": "STL", "line": 4}
@@ -142,14 +185,14 @@ def test_errors_have_the_values_of_their_message(service: Running, tmp_path: Pat
 def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -> None:
     with Client(service.url) as client:
         with pytest.raises(PremiumRequired):
-            client.submit(("a.toy", b"toy"), to="gilded")
+            client.submit(("a.toy", b"toy"), target="gilded")
         with pytest.raises(UnreadableFile, match="toy first"):
-            client.convert(("a.toy", b"no"), tmp_path / "a.toy", to="toy")
+            client.convert(("a.toy", b"no"), tmp_path / "a.toy", target="toy")
         with pytest.raises(MeshhubError) as error:
             client.get("x" * 43)
-        assert error.value.code == "job_not_found"
+        assert error.value.error_code == "job_not_found"
     with Client(service.url, key="wrong") as client, pytest.raises(InvalidKey):
-        client.submit(("a.toy", b"toy"), to="toy")
+        client.submit(("a.toy", b"toy"), target="toy")
     assert not (tmp_path / "a.toy").exists()
 
 
@@ -172,7 +215,7 @@ def test_errors_without_a_class_have_that_of_their_status(
     body = f'{{"error": "no", "error_code": "{code}", "request_id": "1"}}'.encode()
     with answering((status, body)) as url, Client(url) as client, pytest.raises(MeshhubError) as raised:
         client.get("x" * 43)
-    assert (type(raised.value), raised.value.code) == (kind, code)
+    assert (type(raised.value), raised.value.error_code) == (kind, code)
     assert exit_status_of(raised.value) == exit_status
 
 
@@ -183,7 +226,7 @@ def test_the_id_of_a_job_is_only_a_part_of_the_path(service: Running, job_id: st
             with pytest.raises(MeshhubError) as error:
                 method(job_id)
             # the server decodes a slash in a path
-            assert error.value.code == ("not_found" if "/" in job_id else "job_not_found")
+            assert error.value.error_code == ("not_found" if "/" in job_id else "job_not_found")
 
 
 @pytest.mark.parametrize("name", ["nobody.invalid", "tls"])
@@ -193,7 +236,7 @@ def test_hosts_that_cannot_be_reached_are_reported(monkeypatch: pytest.MonkeyPat
         address = url.replace("http:", "https:") if name == "tls" else f"http://{name}"
         with Client(address) as client, pytest.raises(ServiceUnreachable) as error:
             client.check(("a.toy", b"toy"))
-        assert error.value.code == "service_unreachable"
+        assert error.value.error_code == "service_unreachable"
         done = run("jobs", "status", "x", "--server", address, "--json")
     assert isinstance(done.exception, ServiceUnreachable)
     data = json.loads(done.stdout)
@@ -204,7 +247,7 @@ def test_hosts_that_cannot_be_reached_are_reported(monkeypatch: pytest.MonkeyPat
 def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with Client("http://127.0.0.1:1") as client, pytest.raises(ServiceUnreachable) as error:
-        client.submit(("a.toy", b"toy"), to="toy")
+        client.submit(("a.toy", b"toy"), target="toy")
     # the reason is that of the system, and not the name of a class
     assert "the service at 127.0.0.1:1 cannot be reached: " in str(error.value)
     assert "ConnectError" not in str(error.value)
@@ -255,7 +298,7 @@ def test_a_job_is_waited_for_while_a_proxy_has_no_service(
 ) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with Client(service.url) as client:
-        job = client.submit(model, to="3mf")
+        job = client.submit(model, target="3mf")
         client.wait(job.id)
         event = service.get(f"/jobs/{job.id}/events").content
     away = (502, b"<html>")
@@ -428,13 +471,13 @@ def test_several_models_become_one_file(
         )  # fmt: skip
         assert asyncio.run(work()).kind == "combine"
         contents = [("a.stl", ASCII_STL), ("b.stl", ASCII_STL)]
-        job = client.wait(client.submit(contents, kind="combine", to="glb").id)
+        job = client.wait(client.submit(contents, kind="combine", target="glb").id)
         client.download(job.id, tmp_path / "submitted.glb")
-        converted = client.wait(client.submit(contents, to="glb").id)
+        converted = client.wait(client.submit(contents, target="glb").id)
         assert converted.result is not None
         assert converted.result.name == "converted.zip"
         with pytest.raises(ValueError, match="list of models is empty"):
-            client.submit([], kind="combine", to="glb")
+            client.submit([], kind="combine", target="glb")
     assert list_parts(tmp_path / "synchronous.glb") == list_parts(tmp_path / "asynchronous.glb")
     assert list_parts(tmp_path / "submitted.glb") == ["t", "t"]
     monkeypatch.setenv("MESHHUB_API_KEY", key)
@@ -611,7 +654,7 @@ def test_the_callback_gets_every_state(
     running = serve()
     path = tmp_path / "go"
     with Client(running.url) as client:
-        job = client.submit(("a.toy", f"toy wait {path}".encode()), to="toy")
+        job = client.submit(("a.toy", f"toy wait {path}".encode()), target="toy")
         changes: list[str] = []
 
         def go(job: JobDescription) -> None:

@@ -62,8 +62,8 @@ def walk_subclasses(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:
 
 @pytest.mark.parametrize("kind", [*walk_subclasses(MeshhubError)])
 def test_a_code_of_a_plugin_has_the_statuses_of_its_class(kind: type[MeshhubError]) -> None:
-    error = kind("x", code="a_code_of_its_own")
-    derived = type("OfAPlugin", (kind,), {"code": "a_code_of_a_plugin"})("x")
+    error = kind("x", error_code="a_code_of_its_own")
+    derived = type("OfAPlugin", (kind,), {"error_code": "a_code_of_a_plugin"})("x")
     assert (derived.http_status, exit_status(derived)) == (error.http_status, exit_status(error))
     assert error.http_status >= 400
     assert exit_status(error) == exit_status(kind("x"))
@@ -168,7 +168,7 @@ def test_each_code_has_its_time_to_retry_and_its_reason_in_the_log(
     service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
 ) -> None:
     status, retry_after_s = (STATUS[code], RETRY_AFTER.get(code)) if code in STATUS else (503, 5)
-    answer, reason = respond(service, monkeypatch, caplog, EngineError("the figure of it", code=code))
+    answer, reason = respond(service, monkeypatch, caplog, EngineError("the figure of it", error_code=code))
     check_error(answer, status, code)
     assert answer.headers.get("retry-after") == (None if retry_after_s is None else str(retry_after_s))
     assert ("retry-after" in answer.headers) or status not in (429, 503)
@@ -238,7 +238,7 @@ def test_the_error_of_a_broken_review_has_no_internal_details(service: Running) 
         (OSError(errno.ENOSPC, "no space at /secret"), 503, "server_busy"),
         (WorkerCrashed("gone"), 422, "worker_crashed"),
         (ConversionTimeout("late"), 504, "conversion_timeout"),
-        (UnsafeArchive("bomb", code="a_code_of_its_own"), 422, "a_code_of_its_own"),
+        (UnsafeArchive("bomb", error_code="a_code_of_its_own"), 422, "a_code_of_its_own"),
     ],
 )
 def test_any_exception_of_the_engine_becomes_a_coded_error(

@@ -228,7 +228,7 @@ for kind in ("json", "text"):
     registry = Registry(plugins=[service_plugins], entry_points=False, engine=engine)
     REQUEST.set(f"of-{kind}")
     try:
-        registry.convert(Source.from_bytes(b"toy fault", "a.toy"), Target(), to="toy")
+        registry.convert(Source.from_bytes(b"toy fault", "a.toy"), Target(), target="toy")
     except MeshhubError:
         pass
     engine.close()

@@ -65,7 +65,7 @@ def test_combinations_are_rejected_before_the_source_is_read(
 ) -> None:
     with pytest.raises(InvalidOption, match=message) as raised:
         registry.check_request(Request(target="stl", options=options))
-    assert raised.value.code == "invalid_option"
+    assert raised.value.error_code == "invalid_option"
     assert raised.value.options
 
 
@@ -77,9 +77,9 @@ def test_other_combinations_are_accepted(registry: Registry, options: dict[str, 
 def test_the_options_of_a_writer_are_checked(registry: Registry) -> None:
     options = {"coatfile_short": True, "coatfile_lines": 6}
     with pytest.raises(InvalidOption, match="at most five lines"):
-        registry.convert(Source.from_bytes(BRICK, "a.stl"), Target(), to="coatfile", options=options)
+        registry.convert(Source.from_bytes(BRICK, "a.stl"), Target(), target="coatfile", options=options)
     # the writer is not in this chain
-    assert registry.convert(Source.from_bytes(BRICK, "a.stl"), Target(), to="stl", options=options).ok
+    assert registry.convert(Source.from_bytes(BRICK, "a.stl"), Target(), target="stl", options=options).ok
 
 
 @pytest.mark.parametrize("mood", ["raise", "hang", "exit"])

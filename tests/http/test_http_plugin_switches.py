@@ -135,10 +135,10 @@ def test_rules_reject_requests_before_the_source_is_read() -> None:
     free = Caller(plan=registry.plans["free"])
     with pytest.raises(RequestRefused, match="PLY is for customers — choose STL") as raised:
         registry.check_request(Request(target="ply"), free)
-    assert raised.value.code == "no_ply"
+    assert raised.value.error_code == "no_ply"
     with pytest.raises(RequestRefused, match="nothing is cut here; PLY"):
-        registry.convert(scene_of(brick()), Target(), to="ply", caller=free, options={"flatten_base_mm": 1})
-    assert registry.convert(scene_of(brick()), Target(), to="ply").ok
+        registry.convert(scene_of(brick()), Target(), target="ply", caller=free, options={"flatten_base_mm": 1})
+    assert registry.convert(scene_of(brick()), Target(), target="ply").ok
     with pytest.raises(RequestRefused, match="nothing is cut here"):
         registry.read(scene_of(brick()), flatten_base_mm=1)
 

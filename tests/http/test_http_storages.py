@@ -128,7 +128,7 @@ def test_the_error_of_a_bad_address_says_why(
 def test_only_text_with_a_scheme_is_an_address(shelf: Path, registry: Registry, tmp_path: Path) -> None:
     registry.inspect(Source.from_bytes(BRICK, "shelf://brick.stl"))
     registry.inspect(shelf / "brick.stl")
-    registry.convert(BRICK, Target("shelf://brick.ply"), to="ply")
+    registry.convert(BRICK, Target("shelf://brick.ply"), target="ply")
     with pytest.raises(FileNotFoundError):
         registry.inspect(Path("shelf://brick.stl"))
     with pytest.raises(FileNotFoundError):

@@ -177,7 +177,7 @@ def paint_inside(mesh: Mesh) -> Source:
     """Return a project with paint of red and blue inside the triangles."""
     target = Target("model.3mf")
     options = {"reduce_colors": 2, "threemf_profile": "prusa"}
-    REGISTRY.convert(paint_atlas(mesh), target, to="3mf", options=options)
+    REGISTRY.convert(paint_atlas(mesh), target, target="3mf", options=options)
     return Source.from_bytes(target.read(), "model.3mf")
 
 
@@ -217,7 +217,7 @@ def test_each_half_of_a_closed_opening_has_the_color_of_its_side(
 ) -> None:
     target = Target("model.glb")
     paint: dict[str, object] = {"threemf_paint": "split"} if kind == "paint" else {}
-    REGISTRY.convert(KINDS[kind](mesh), target, to="glb", options=paint | options)
+    REGISTRY.convert(KINDS[kind](mesh), target, target="glb", options=paint | options)
     scene = REGISTRY.read(Source.from_bytes(target.read(), "model.glb"))
     vertices, faces = soup(scene)
     assert is_closed(vertices, faces)
@@ -238,7 +238,9 @@ def test_each_half_of_a_closed_opening_has_the_color_of_its_side(
 def test_every_kind_of_color_stays_in_its_place(kind: str, operation: str) -> None:
     target = Target("model.glb")
     options = {"threemf_paint": "split"} if kind == "paint" else {}
-    REGISTRY.convert(KINDS[kind](open_top(sphere(10, 32))), target, to="glb", options=options | OPERATIONS[operation])
+    REGISTRY.convert(
+        KINDS[kind](open_top(sphere(10, 32))), target, target="glb", options=options | OPERATIONS[operation]
+    )
     scene = REGISTRY.read(Source.from_bytes(target.read(), "model.glb"))
     vertices, faces = soup(scene)
     normals = face_normals(vertices, faces)

@@ -37,9 +37,9 @@ def by_library(name: str, data: bytes | Path) -> str:
     """Convert in this process; return the error code, or "" for a result."""
     source = Source.from_bytes(data, name) if isinstance(data, bytes) else Source(name, path=data)
     try:
-        REGISTRY.convert(source, Target(), to="stl")
+        REGISTRY.convert(source, Target(), target="stl")
     except MeshhubError as error:
-        return error.code
+        return error.error_code
     return ""
 
 

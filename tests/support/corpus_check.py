@@ -193,7 +193,7 @@ def convert(source: Path, target: Path) -> Report | str:
     try:
         return registry().convert(source, target, timeout=TIMEOUT)
     except MeshhubError as error:
-        return error.code
+        return error.error_code
 
 
 def check(path: Path, expect: str, targets: tuple[str, ...] = tuple(JUDGES)) -> Verdict:

@@ -64,7 +64,7 @@ class Neighbor:
         for name, data in self.models:
             for target in TARGETS:
                 result = Target()
-                registry.convert(Source.from_bytes(data, name), result, to=target)
+                registry.convert(Source.from_bytes(data, name), result, target=target)
                 self.expected[name, target] = result.read()
 
     def live(self, enough: threading.Event) -> None:

@@ -69,9 +69,9 @@ def _list_error_codes() -> Iterator[str]:
 
 def _list_error_classes(kind: type[MeshhubError]) -> Iterator[str]:
     """Yield a class of errors with its statuses, also those under the code of a plug-in, and the classes below it."""
-    error, own = kind("x"), kind("x", code="a_code_of_its_own")
+    error, own = kind("x"), kind("x", error_code="a_code_of_its_own")
     statuses = f"HTTP {error.http_status} or {own.http_status}, exit {exit_status(error)}"
-    yield f"{kind.__name__}: {error.code}, {statuses}"
+    yield f"{kind.__name__}: {error.error_code}, {statuses}"
     for child in kind.__subclasses__():
         if child.__module__ == kind.__module__:
             yield from _list_error_classes(child)

@@ -24,8 +24,8 @@ def test_the_registry_loads_the_plugin_by_entry_point() -> None:
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_amf_converts_to_and_from_every_other_format(target: str) -> None:
     registry, other, back = Registry(), Target(), Target()
-    registry.convert(Source.from_bytes(amf(), "a.amf"), other, to=target)
-    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, to="amf")
+    registry.convert(Source.from_bytes(amf(), "a.amf"), other, target=target)
+    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, target="amf")
     assert report.target.size_mm == pytest.approx((10, 20, 30))
     assert registry.inspect(Source.from_bytes(back.read(), "b.amf")).model.volume_mm3 == pytest.approx(6000)
 
@@ -36,7 +36,7 @@ def test_instances_differ_in_position_or_with_the_option_in_rotation() -> None:
     registry = Registry()
     for options, count in (({}, 2), ({"amf_rotations": True}, 1)):
         target = Target()
-        registry.write(scene, target, to="amf", **options)
+        registry.write(scene, target, target="amf", **options)
         back = registry.read(Source.from_bytes(target.read(), "a.amf"))
         assert len({part.mesh for part in back.parts}) == count
         assert bounds(back) == pytest.approx(bounds(scene))

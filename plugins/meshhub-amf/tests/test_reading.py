@@ -235,7 +235,7 @@ DOUBLING = "".join(TWICE.format(level, *[f"c{level + 1}" if level < 28 else "1"]
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         read(data)
-    assert caught.value.code == code
+    assert caught.value.error_code == code
 
 
 def test_an_archive_bomb_is_rejected() -> None:
@@ -244,7 +244,7 @@ def test_an_archive_bomb_is_rejected() -> None:
         archive.writestr("a.amf", b"<amf>" + b" " * (80 << 20))
     with pytest.raises(MeshhubError) as caught:
         read(buffer.getvalue())
-    assert caught.value.code == "unsafe_archive"
+    assert caught.value.error_code == "unsafe_archive"
 
 
 def test_a_hundred_thousand_triangles_take_seconds() -> None:

@@ -22,7 +22,7 @@ def test_a_brick_is_read_by_its_content(format_id: str) -> None:
     assert [part.name for part in scene.parts] == ["" if format_id == "ms3d" else "brick"]
     with pytest.raises(MeshhubError) as caught:
         REGISTRY.read(Source.from_bytes(FILES[format_id][:60], "brick.bin"))
-    assert caught.value.code in ("unreadable_file", "empty_model")
+    assert caught.value.error_code in ("unreadable_file", "empty_model")
 
 
 def ac3d(*objects: str) -> bytes:

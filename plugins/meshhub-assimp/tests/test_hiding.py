@@ -60,7 +60,7 @@ def test_a_binary_fbx_file_hides_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meshhub_assimp.writer, "_add_property", add)
     brick = sample_scenes.brick().meshes[0]
     target = Target("a.fbx")
-    REGISTRY.write(Scene((brick,), (Part(0, name="hidden"), Part(0, name="shown"))), target, to="fbx")
+    REGISTRY.write(Scene((brick,), (Part(0, name="hidden"), Part(0, name="shown"))), target, target="fbx")
     scene, codes = read(target.read(), "fbx")
     assert [part.name for part in scene.parts] == ["shown"]
     assert codes == ["hidden_ignored"]

@@ -65,7 +65,7 @@ def test_the_command_line_converts_fbx_in_a_worker(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_fbx_converts_to_every_other_format(target: str) -> None:
-    report = REGISTRY.convert(Source.from_bytes(fbx(), "a.fbx"), Target(), to=target)
+    report = REGISTRY.convert(Source.from_bytes(fbx(), "a.fbx"), Target(), target=target)
     assert report.target.size_mm == pytest.approx((10, 20, 30))
 
 
@@ -85,7 +85,7 @@ def test_units_and_axes(data: bytes, expected: list[list[float]]) -> None:
 
 @pytest.mark.parametrize(("axes", "up"), [(AXES_Y, "Y"), (AXES_Z, "Z")])
 def test_the_note_names_the_axis_of_the_file(axes: dict[str, int], up: str) -> None:
-    report = REGISTRY.convert(Source.from_bytes(fbx(axes=axes, unit_cm=1), "a.fbx"), Target(), to="stl")
+    report = REGISTRY.convert(Source.from_bytes(fbx(axes=axes, unit_cm=1), "a.fbx"), Target(), target="stl")
     assert [note.values["up"] for note in report.notes if note.code == "frame_converted"] == [up]
 
 
@@ -164,7 +164,7 @@ LINKS = [f'"OO",{100 + level},{101 + level}' for level in range(1099)]
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         read(data)
-    assert caught.value.code == code
+    assert caught.value.error_code == code
 
 
 def test_numbers_that_are_not_finite_are_rejected() -> None:

@@ -481,7 +481,7 @@ SVG_BOMB = '<g id="a0"><rect width="1" height="1"/></g>' + "".join(
 def test_the_error_of_a_bad_drawing_says_why(data: bytes, name: str, code: str | None, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         inspect(data, name, input_format=name[2:])
-    assert caught.value.code in ((code,) if code else ("unreadable_file", "empty_model"))
+    assert caught.value.error_code in ((code,) if code else ("unreadable_file", "empty_model"))
 
 
 def test_expanding_entities_end_in_an_error() -> None:
@@ -489,4 +489,4 @@ def test_expanding_entities_end_in_an_error() -> None:
     drawing = f'<!DOCTYPE svg [<!ENTITY a0 "ha">{entities}]>'.encode() + svg("<text>&a9;</text>")
     with pytest.raises(MeshhubError) as caught:
         inspect(drawing, "a.svg")
-    assert caught.value.code == "unreadable_file"
+    assert caught.value.error_code == "unreadable_file"

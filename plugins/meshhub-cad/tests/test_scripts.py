@@ -63,7 +63,7 @@ def model(shape: Any) -> Scene:
 
 def convert(shape: Any, target: str, **options: object) -> tuple[str, dict[str, Any]]:
     stream = io.BytesIO()
-    report = REGISTRY.convert(model(shape), stream, to=target, options=options)
+    report = REGISTRY.convert(model(shape), stream, target=target, options=options)
     return stream.getvalue().decode(), dict(report.steps[-1].figures)
 
 
@@ -111,7 +111,7 @@ def test_the_rebuilt_part_is_the_same(target: str, shape: Any, volume: float) ->
 def test_another_part_is_rejected_with_the_reason(target: str, shape: Any, message: str) -> None:
     with pytest.raises(ConversionFailed, match=message) as caught:
         convert(shape, target)
-    assert caught.value.code == "not_prismatic"
+    assert caught.value.error_code == "not_prismatic"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -121,7 +121,7 @@ def test_an_open_model_is_rejected(target: str) -> None:
     sheet = Scene((type(mesh)(mesh.vertices, mesh.faces[2:]),), brick.parts)
     with pytest.raises(ConversionFailed, match="no closed body") as caught:
         REGISTRY.convert_bytes(sheet, target)
-    assert caught.value.code == "not_prismatic"
+    assert caught.value.error_code == "not_prismatic"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -107,7 +107,7 @@ def test_content_is_detected_under_any_name(tmp_path: Path) -> None:
 def test_the_error_of_a_damaged_file_says_why(data: bytes, name: str, code: str | None, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         REGISTRY.inspect(Source.from_bytes(data, name), options={"input_format": name[2:].replace("igs", "iges")})
-    assert caught.value.code in ((code,) if code else ("unreadable_file", "empty_model"))
+    assert caught.value.error_code in ((code,) if code else ("unreadable_file", "empty_model"))
 
 
 def two_boxes(path: Path) -> bytes:

@@ -81,7 +81,7 @@ def test_every_instance_is_a_solid_in_its_place(target: str, tmp_path: Path) -> 
 
 
 def test_a_report_has_the_figures_of_surfaces() -> None:
-    report = REGISTRY.convert(sample_scenes.brick(), io.BytesIO(), to="iges")
+    report = REGISTRY.convert(sample_scenes.brick(), io.BytesIO(), target="iges")
     assert report.steps[-1].figures["planes"] == 6
     assert report.steps[-1].figures["solids"] == 1
 
@@ -92,14 +92,14 @@ def test_an_invalid_solid_is_rejected_in_words_of_the_format(target: str, monkey
     monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, (bad,)))
     with pytest.raises(ConversionFailed, match=f"not a valid solid in {target.upper()}; use 'repair'") as caught:
         REGISTRY.convert_bytes(sample_scenes.brick(), target)
-    assert caught.value.code == "invalid_solid"
+    assert caught.value.error_code == "invalid_solid"
 
 
 def test_a_solid_that_changes_in_iges_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_files, "_MAX_VOLUME_RATIO", -1.0)
     with pytest.raises(ConversionFailed, match="another volume or other faces; choose STEP") as caught:
         REGISTRY.convert_bytes(sample_scenes.brick(), "iges")
-    assert caught.value.code == "invalid_solid"
+    assert caught.value.error_code == "invalid_solid"
 
 
 def test_all_texts_are_in_german() -> None:

@@ -22,15 +22,15 @@ def test_the_registry_loads_the_plugin_by_entry_point() -> None:
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_dae_converts_to_and_from_every_other_format(target: str) -> None:
     registry, other, back = Registry(), Target(), Target()
-    registry.convert(Source.from_bytes(dae(), "a.dae"), other, to=target)
-    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, to="dae")
+    registry.convert(Source.from_bytes(dae(), "a.dae"), other, target=target)
+    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, target="dae")
     assert report.target.size_mm == pytest.approx((10, 20, 30))
     assert registry.inspect(Source.from_bytes(back.read(), "b.dae")).model.volume_mm3 == pytest.approx(6000)
 
 
 def test_the_command_line_writes_a_file_and_its_texture(tmp_path: Path) -> None:
     target = Target()
-    Registry().write(sample_scenes.textures(), target, to="glb")
+    Registry().write(sample_scenes.textures(), target, target="glb")
     model, result = tmp_path / "a.glb", tmp_path / "out" / "b.dae"
     model.write_bytes(target.read())
     result.parent.mkdir()

@@ -179,7 +179,7 @@ def test_written_textures_have_names_of_their_content() -> None:
     images = (Image(picture, "image/png", "secret"), Image(picture, "image/png"))
     parts = (Part(0, material=0), Part(0, material=1))
     target = Target()
-    REGISTRY.write(Scene((mesh,), parts, materials, images), target, to="dae")
+    REGISTRY.write(Scene((mesh,), parts, materials, images), target, target="dae")
     assert len(target.names) == 2
     assert target.names[1].startswith("texture-")
     assert b"secret" not in target.read()
@@ -222,7 +222,7 @@ DOUBLING = f"<library_nodes>{''.join(TWICE.format(n, n + 1, n + 1) for n in rang
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         read(data)
-    assert caught.value.code == code
+    assert caught.value.error_code == code
 
 
 def test_numbers_that_are_not_finite_are_rejected() -> None:

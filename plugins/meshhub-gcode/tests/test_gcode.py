@@ -151,7 +151,7 @@ def test_straight_lines_in_pieces_become_one() -> None:
 def test_the_error_of_a_damaged_file_says_why(data: bytes, name: str, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         inspect(data, name)
-    assert caught.value.code == code
+    assert caught.value.error_code == code
 
 
 def test_the_extension_tells_a_sliced_package_from_a_model() -> None:

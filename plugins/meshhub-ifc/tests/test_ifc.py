@@ -56,4 +56,4 @@ def test_colors_of_single_triangles_are_named() -> None:
 def test_the_error_of_a_bad_file_says_why(source: Source, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         REGISTRY.read(source)
-    assert caught.value.code == code
+    assert caught.value.error_code == code

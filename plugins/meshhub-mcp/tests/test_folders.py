@@ -54,7 +54,7 @@ def test_paths_that_lead_outside_are_rejected_for_reading_and_writing(folders: F
     path = path.format(root=root)
     with pytest.raises(PathNotAllowed) as caught:
         folders.read(path)
-    assert caught.value.code == "path_not_allowed"
+    assert caught.value.error_code == "path_not_allowed"
     with pytest.raises((PathNotAllowed, OutputExists)):
         folders.check_new(path)
     with pytest.raises((PathNotAllowed, OutputExists)):
@@ -177,7 +177,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(folders: Folders, 
                 folders.write(f"parts/{number}.stl", b"new", {})
                 written += 1
             except MeshhubError as error:
-                assert error.code in ("path_not_allowed", "not_found")
+                assert error.error_code in ("path_not_allowed", "not_found")
                 rejected += 1
     finally:
         ended.set()

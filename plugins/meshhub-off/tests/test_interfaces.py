@@ -35,8 +35,8 @@ def test_the_registry_loads_the_plugin_by_entry_point() -> None:
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_off_converts_to_and_from_every_other_format(target: str) -> None:
     registry, other, back = Registry(), Target(), Target()
-    registry.convert(Source.from_bytes(BRICK, "a.off"), other, to=target)
-    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, to="off")
+    registry.convert(Source.from_bytes(BRICK, "a.off"), other, target=target)
+    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, target="off")
     assert report.target.size_mm == pytest.approx((10, 20, 30))
     assert Registry().inspect(Source.from_bytes(back.read(), "b.off")).model.volume_mm3 == pytest.approx(6000)
 

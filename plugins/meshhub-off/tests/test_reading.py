@@ -148,7 +148,7 @@ def test_the_error_of_an_unreadable_file_says_why(text: str, message: str) -> No
 def test_a_file_without_faces_is_an_empty_model() -> None:
     with pytest.raises(MeshhubError) as caught:
         Registry().inspect(Source.from_bytes(f"OFF\n4 0 0\n{SQUARE}".encode(), "points.off"))
-    assert caught.value.code == "empty_model"
+    assert caught.value.error_code == "empty_model"
 
 
 def test_content_is_detected_under_any_name() -> None:

@@ -111,7 +111,7 @@ def test_solids_are_read_by_their_render_meshes(tmp_path: Path) -> None:
     file.Objects.AddBrep(brep)
     with pytest.raises(MeshhubError, match="no meshes; show the model shaded") as caught:
         REGISTRY.inspect(encode(file))
-    assert caught.value.code == "empty_model"
+    assert caught.value.error_code == "empty_model"
     extrusion = rhino3dm.Extrusion.CreateBoxExtrusion(
         rhino3dm.Box(rhino3dm.BoundingBox(rhino3dm.Point3d(0, 0, 0), rhino3dm.Point3d(1, 2, 3))), True
     )
@@ -178,4 +178,4 @@ def test_ids_are_valid_and_differ() -> None:
 def test_a_damaged_file_is_rejected(data: bytes) -> None:
     with pytest.raises(MeshhubError) as caught:
         REGISTRY.inspect(Source.from_bytes(data, "a.3dm"))
-    assert caught.value.code in ("unreadable_file", "empty_model")
+    assert caught.value.error_code in ("unreadable_file", "empty_model")

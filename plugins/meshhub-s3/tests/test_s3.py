@@ -249,7 +249,7 @@ def test_the_error_of_a_bad_address_says_why(
         registry.convert(address, tmp_path / "a.ply")
     if error is not FileNotFoundError:
         with pytest.raises(error, match=re.escape(message)):
-            registry.convert(BRICK, address, to="ply")
+            registry.convert(BRICK, address, target="ply")
 
 
 def test_no_bucket_is_allowed_by_default(registry: Registry, monkeypatch: pytest.MonkeyPatch, brick: str) -> None:

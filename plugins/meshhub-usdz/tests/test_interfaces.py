@@ -21,8 +21,8 @@ def test_the_registry_loads_the_plugin_by_entry_point() -> None:
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_usdz_converts_to_and_from_every_other_format(target: str) -> None:
     registry, other, back = Registry(), Target(), Target()
-    registry.convert(Source.from_bytes(usda(), "a.usda"), other, to=target)
-    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, to="usdz")
+    registry.convert(Source.from_bytes(usda(), "a.usda"), other, target=target)
+    report = registry.convert(Source.from_bytes(other.read(), "a." + target), back, target="usdz")
     assert report.target.size_mm == pytest.approx((10, 20, 30))
     assert registry.inspect(Source.from_bytes(back.read(), "b.usdz")).model.volume_mm3 == pytest.approx(6000)
 

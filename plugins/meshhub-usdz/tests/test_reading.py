@@ -297,7 +297,7 @@ def test_hidden_instances_of_a_point_instancer_are_left_out() -> None:
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         read(data)
-    assert caught.value.code == code
+    assert caught.value.error_code == code
 
 
 def test_a_reference_to_an_ancestor_does_not_hang() -> None:
@@ -317,7 +317,7 @@ def test_numbers_that_are_not_finite_are_rejected() -> None:
 
 def test_written_packages_are_aligned_and_valid() -> None:
     target = Target()
-    REGISTRY.write(sample_scenes.full(), target, to="usdz")
+    REGISTRY.write(sample_scenes.full(), target, target="usdz")
     with zipfile.ZipFile(io.BytesIO(target.read())) as archive:
         entries = archive.infolist()
         assert archive.testzip() is None

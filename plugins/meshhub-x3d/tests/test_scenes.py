@@ -355,4 +355,4 @@ HEAD = b"#VRML V2.0 utf8\n"
 def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) -> None:
     with pytest.raises(MeshhubError, match=message) as caught:
         REGISTRY.read(Source.from_bytes(data, "a.x3d"), input_format="x3d")
-    assert caught.value.code == code
+    assert caught.value.error_code == code

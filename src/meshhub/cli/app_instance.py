@@ -102,7 +102,7 @@ def send_files(address: Address, paths: Iterable[Path]) -> int:
         connection.close()
     if response.status >= 400:
         message, code = payload["error"], payload["error_code"]
-        raise MeshhubError(message, code=code)
+        raise MeshhubError(message, error_code=code)
     tabs: int = payload["tabs"]
     return tabs
 

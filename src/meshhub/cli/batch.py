@@ -105,19 +105,19 @@ class Batch(msgspec.Struct, frozen=True):
     def _check_target(self, target: Path) -> None:
         if target.is_file() and identity(target) in self.inputs:
             raise RequestError(
-                f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
+                f"{target} is an input of this command; name another --output-dir", error_code=OutputExists.error_code
             )
         if leads_elsewhere(target, self.output_dir):
             raise RequestError(
                 f"{target} is a link to another file, or in a linked folder; remove the link, or name another "
                 "--output-dir",
-                code=OutputExists.code,
+                error_code=OutputExists.error_code,
             )
         if target.is_file() and is_foreign_model(self.registry, target):
             raise RequestError(
                 f"{target} exists and is not a result of meshhub; to replace it: --output {shlex.quote(str(target))} "
                 "--force",
-                code=OutputExists.code,
+                error_code=OutputExists.error_code,
             )
 
     def _preview(self, conversion: Conversion) -> None:
@@ -133,7 +133,7 @@ class Batch(msgspec.Struct, frozen=True):
             conversion.report = self.registry.convert(
                 conversion.model or conversion.source,
                 conversion.target,
-                to=self.to,
+                target=self.to,
                 timeout=self.flags.timeout,
                 overwrite=self.flags.overwrite,
                 options=self.options,

@@ -26,10 +26,10 @@ Exit status: 0 success · 1 some files of a batch failed · 2 invalid request ·
 def code_of(error: BaseException) -> str:
     """Return the stable code of an error, for programs."""
     if isinstance(error, MeshhubError):
-        return error.code
+        return error.error_code
     if isinstance(error, FileNotFoundError | IsADirectoryError):
-        return UnreadableFile.code
-    return "output_failed" if isinstance(error, OSError) else MeshhubError.code
+        return UnreadableFile.error_code
+    return "output_failed" if isinstance(error, OSError) else MeshhubError.error_code
 
 
 def exit_status(error: BaseException) -> int:
@@ -48,7 +48,7 @@ def error_data(error: BaseException) -> dict[str, str]:
 
 def explained(error: BaseException) -> str:
     """Describe an error in one line, with its code if meshhub raised it on purpose."""
-    return describe_error(error, f" [{error.code}]" if isinstance(error, MeshhubError) else "")
+    return describe_error(error, f" [{error.error_code}]" if isinstance(error, MeshhubError) else "")
 
 
 def describe_error(error: BaseException, mark: str = "") -> str:

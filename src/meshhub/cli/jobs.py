@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,6 +13,7 @@ from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.loading import load_registry
+from meshhub.cli.locale import tr
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress
 from meshhub.cli.server_flags import server_option
@@ -34,6 +36,7 @@ def jobs() -> None:
 
     \b
     meshhub jobs submit bracket.stl --to 3mf --repair
+    meshhub jobs list
     meshhub jobs wait ID
     meshhub jobs result ID bracket.3mf
     meshhub jobs submit bracket.stl --check --report pdf
@@ -87,7 +90,7 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
     with terminal.errors_as_json(as_json), open_client(server) as client:
         job = client.submit(
             list(models) if combine else models[0],
-            to=to,
+            target=to,
             kind=kind,
             webhook_url=webhook_url,
             report=report,
@@ -98,6 +101,31 @@ def submit(  # noqa: PLR0913 - click passes each flag as a keyword
         terminal.as_json(job)
     else:
         click.echo(job.id)
+
+
+@jobs.command("list")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Jobs to list.")
+@click.option("--before", metavar="ID", help="List jobs that are older than this one.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@server_option
+@verbosity
+def list_(limit: int, before: str | None, as_json: bool, server: str | None) -> None:
+    """List the jobs of the API key, the newest first."""
+    with terminal.errors_as_json(as_json), open_client(server) as client:
+        listed = client.list_jobs(limit=limit, before=before)
+    if as_json:
+        terminal.as_json(listed)
+        return
+    # no table, because its cells would break the ids
+    for job in listed.jobs:
+        names = ", ".join(file.name for file in job.files)
+        click.echo(printable(f"{job.id}  {_format_time(job.created)}  {job.kind}  {job.state}  {names}"))
+    if listed.next is not None:
+        terminal.inform(tr("older jobs: --before {id}").format(id=listed.next))
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 @jobs.command()

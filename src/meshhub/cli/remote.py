@@ -67,7 +67,7 @@ def waiting_at_limits(send: Callable[[], T], pause: Callable[[float], None] = ti
         try:
             return send()
         except MeshhubError as error:
-            if error.code not in ("rate_limit_exceeded", "too_many_jobs"):
+            if error.error_code not in ("rate_limit_exceeded", "too_many_jobs"):
                 raise
         pause(pause_s)
     return send()
@@ -97,7 +97,7 @@ def convert_remote(
         job = client.convert(
             source,
             target,
-            to=output.to,
+            target=output.to,
             overwrite=flags.overwrite,
             on_change=relay_progress(progress),
             options=options,
@@ -152,7 +152,7 @@ class _RemoteBatch(Batch, frozen=True, kw_only=True):
                 lambda: self.client.convert(
                     conversion.source,
                     conversion.target,
-                    to=self.to,
+                    target=self.to,
                     overwrite=self.flags.overwrite,
                     on_change=self.running.watch,
                     options=self.options,

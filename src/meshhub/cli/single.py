@@ -134,7 +134,7 @@ def _convert_to_file(
         return registry.convert(
             inputs.open(),
             target,
-            to=output.to,
+            target=output.to,
             timeout=flags.timeout,
             overwrite=flags.overwrite,
             progress=progress,
@@ -149,7 +149,7 @@ def _convert_to_stream(
     target = Target()
     with _show_progress(flags) as progress:
         report = registry.convert(
-            inputs.open(), target, to=to, timeout=flags.timeout, progress=progress, options=options
+            inputs.open(), target, target=to, timeout=flags.timeout, progress=progress, options=options
         )
     try:
         sys.stdout.buffer.write(target.read())

@@ -18,6 +18,15 @@ if find_spec("httpx") is None:
 
 from meshhub.client.asynchronous import AsyncClient
 from meshhub.client.synchronous import Client
-from meshhub.service.jobs.description import JobDescription, ProgressDescription, ResultDescription
+from meshhub.service.jobs.description import JobDescription, JobList, ProgressDescription, ResultDescription
+from meshhub.service.plan_answer import PlanAnswer
 
-__all__ = ["AsyncClient", "Client", "JobDescription", "ProgressDescription", "ResultDescription"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "JobDescription",
+    "JobList",
+    "PlanAnswer",
+    "ProgressDescription",
+    "ResultDescription",
+]

@@ -21,14 +21,16 @@ from meshhub.model.report import Inspection
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.existing_files import Overwrite, Replacing
 from meshhub.pipeline.outputs import check_output
-from meshhub.service.jobs.description import JobDescription
+from meshhub.service.jobs.description import JobDescription, JobList
 from meshhub.service.jobs.job import JobKind, ReportKind
+from meshhub.service.plan_answer import PlanAnswer
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from meshhub.client.protocol import JobOptions, OrderOptions
     from meshhub.model.convert_options import ConvertOptions
+    from meshhub.supported import Supported
 
 
 class AsyncClient:
@@ -53,12 +55,24 @@ class AsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
+    async def plan(self) -> PlanAnswer:
+        """Return the plan of the key: its limits, what it grants, and the requests that are left."""
+        return await self._send(protocol.show_plan())
+
+    async def supported(self, *, language: str | None = None) -> Supported:
+        """Return the formats, operations, checks and options of the service for this key.
+
+        Args:
+            language: Language of labels and descriptions, such as "de"; default: English.
+        """
+        return await self._send(protocol.list_supported(language))
+
     async def convert(
         self,
         source: ModelInputs,
-        target: str | Path,
+        output: str | Path,
         *,
-        to: str | None = None,
+        target: str | None = None,
         overwrite: Overwrite = None,
         on_change: OnChange | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
@@ -71,27 +85,27 @@ class AsyncClient:
 
         Args:
             source: Path of the model, or its name and content; a list of these becomes one scene.
-            target: File to write; it appears when it is complete.
-            to: Target format; default: the target's extension.
-            overwrite: Which existing target to replace: any (True), none (False), or only a result of meshhub or an
+            output: File to write; it appears when it is complete.
+            target: Target format; default: the extension of the output.
+            overwrite: Which existing output to replace: any (True), none (False), or only a result of meshhub or an
                 empty file (None). An input is never replaced.
             on_change: Called with each change of the job: its place in the queue, its progress.
             options: Options by name, for options of the service's plug-ins and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         """
-        to = protocol.choose_target(target, to)
+        target = protocol.choose_target(output, target)
         replacing = protocol.choose_replacing(overwrite, source)
-        await asyncio.to_thread(check_output, Path(target), replacing)
-        call, is_archive = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
+        await asyncio.to_thread(check_output, Path(output), replacing)
+        call, is_archive = await asyncio.to_thread(protocol.submit_conversion, source, target, {**options, **keywords})
         submitted = await self._submit(call)
         job = await self._wait_or_cancel(submitted.id, on_change)
         if not is_archive:
-            await self._download(job.id, target, replacing)
+            await self._download(job.id, output, replacing)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
             archive = Path(folder, "result.zip")
             await self.download(job.id, archive)
-            return await asyncio.to_thread(protocol.unpack_archive, archive, target, job, replacing)
+            return await asyncio.to_thread(protocol.unpack_archive, archive, output, job, replacing)
 
     async def inspect(
         self,
@@ -136,7 +150,7 @@ class AsyncClient:
         self,
         source: ModelInputs,
         *,
-        to: str | None = None,
+        target: str | None = None,
         kind: JobKind = "convert",
         webhook_url: str | None = None,
         report: ReportKind | None = None,
@@ -148,7 +162,7 @@ class AsyncClient:
 
         Args:
             source: Path of the model, or its name and content; a list of these for several models.
-            to: Target format of a conversion.
+            target: Target format of a conversion.
             kind: What to do. The result of "check" is the verdict as JSON, or a report. "combine" converts a list to
                 one file, and "convert" each of its models, in one ZIP.
             webhook_url: Address that the service informs of the end.
@@ -158,7 +172,7 @@ class AsyncClient:
             keywords: As for `convert`; also the options of checks.
         """
         fields = {**options, **keywords}
-        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, report, language, fields)
+        call = await asyncio.to_thread(protocol.submit_job, kind, source, target, webhook_url, report, language, fields)
         return await self._submit(call)
 
     async def _submit(self, call: Call[JobDescription]) -> JobDescription:
@@ -174,6 +188,15 @@ class AsyncClient:
     async def get(self, job_id: str) -> JobDescription:
         """Return the state of a job."""
         return await self._send(protocol.show_job(job_id))
+
+    async def list_jobs(self, *, limit: int = 100, before: str | None = None) -> JobList:
+        """Return jobs of the key, the newest first; its `next` is the `before` of the jobs that follow.
+
+        Args:
+            limit: Maximum number of jobs, up to 100.
+            before: Id of a job; only older ones are listed.
+        """
+        return await self._send(protocol.list_jobs(limit, before))
 
     async def wait(self, job_id: str, *, on_change: OnChange | None = None) -> JobDescription:
         """Wait until a job has ended, across restarts of the service; return it, or raise its error."""
@@ -201,12 +224,12 @@ class AsyncClient:
                 await self.cancel(job_id)
             raise
 
-    async def download(self, job_id: str, target: str | Path, *, overwrite: Overwrite = None) -> None:
+    async def download(self, job_id: str, output: str | Path, *, overwrite: Overwrite = None) -> None:
         """Write the result of a job to a file, which appears when it is complete; `overwrite` is as for `convert`."""
-        await self._download(job_id, target, protocol.choose_replacing(overwrite))
+        await self._download(job_id, output, protocol.choose_replacing(overwrite))
 
-    async def _download(self, job_id: str, target: str | Path, replacing: Replacing) -> None:
-        with protocol.writing(target, replacing) as file:
+    async def _download(self, job_id: str, output: str | Path, replacing: Replacing) -> None:
+        with protocol.writing(output, replacing) as file:
             async with self._stream(job_id, "result") as response:
                 async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
                     await asyncio.to_thread(file.write, chunk)

@@ -90,8 +90,8 @@ def read_with_shared_companions(models: Sequence[ModelInput]) -> Upload:
     return msgspec.structs.replace(upload, files=(*upload.files, *companions.items()))
 
 
-def read_with_companions(source: ModelInput, to: str) -> Upload:
-    """Return the upload of a model with its companions, for a result in the format `to`. Raises OSError."""
+def read_with_companions(source: ModelInput, target: str) -> Upload:
+    """Return the upload of a model with its companions, for a result in the format `target`. Raises OSError."""
     name, content = _read(source)
     companions = {} if isinstance(source, tuple) else find_companions(Path(source))
     if companions:
@@ -101,7 +101,7 @@ def read_with_companions(source: ModelInput, to: str) -> Upload:
             for companion, path in companions.items():
                 archive.write(path, companion)
         return Upload("archive", ((f"{Path(name).stem}.zip", buffer.getvalue()),))
-    return Upload("files" if to.lower().lstrip(".") in _TARGETS else "file", ((name, content),))
+    return Upload("files" if target.lower().lstrip(".") in _TARGETS else "file", ((name, content),))
 
 
 def _read(source: ModelInput) -> tuple[str, bytes]:

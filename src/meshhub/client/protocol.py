@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar, cast
 from urllib.parse import quote as quote_url
 
 import httpx
@@ -49,8 +49,12 @@ from meshhub.model.verdict import Verdict
 from meshhub.pipeline.existing_files import Overwrite, Replacing
 from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.outputs import open_output
-from meshhub.service.jobs.description import JobDescription, summarize_report
+from meshhub.service.jobs.description import JobDescription, JobList, summarize_report
 from meshhub.service.jobs.job import JobKind, ReportKind
+from meshhub.service.plan_answer import PlanAnswer
+
+if TYPE_CHECKING:
+    from meshhub.supported import Supported
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds for a connection, and without progress; uploads and downloads may take longer as a whole."""
@@ -88,6 +92,9 @@ _JOBS = msgspec.json.Decoder(JobDescription)
 _INSPECTIONS = msgspec.json.Decoder(Inspection)
 _VERDICTS = msgspec.json.Decoder(Verdict)
 _QUOTES = msgspec.json.Decoder(Quote)
+_JOB_LISTS = msgspec.json.Decoder(JobList)
+_PLANS = msgspec.json.Decoder(PlanAnswer)
+_OBJECTS = msgspec.json.Decoder(dict[str, Any])
 
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
@@ -164,7 +171,7 @@ class Following:
         job, self._job = self._job, None
         if error is None and job is None:
             error = ServiceUnreachable(f"{self._url.host} sent no events of the job; check the address")
-        if error is not None and not (self._lost < MAX_LOST_COUNT and error.code in _TEMPORARY):
+        if error is not None and not (self._lost < MAX_LOST_COUNT and error.error_code in _TEMPORARY):
             raise error
         if job is not None and job.is_finished:
             raise_failure(job)
@@ -197,18 +204,20 @@ def build_headers(key: str | None) -> dict[str, str]:
 def submit_job(
     kind: JobKind,
     source: ModelInputs,
-    to: str | None,
+    target: str | None,
     webhook_url: str | None,
     report: ReportKind | None,
     language: str | None,
     options: Mapping[str, object],
 ) -> Call[JobDescription]:
     """Return the request that submits a job for models alone. Raises OSError if a file cannot be read."""
-    fields = {"kind": kind, "target": to, "webhook_url": webhook_url, "report": report, **options}
+    fields = {"kind": kind, "target": target, "webhook_url": webhook_url, "report": report, **options}
     return build_submission(read_models(source), fields, language)
 
 
-def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object]) -> tuple[Call[JobDescription], bool]:
+def submit_conversion(
+    source: ModelInputs, target: str, options: Mapping[str, object]
+) -> tuple[Call[JobDescription], bool]:
     """Return the request that submits a conversion with companions, and whether its result is an archive.
 
     Raises RequestError, OSError if the files cannot be sent.
@@ -219,11 +228,11 @@ def submit_conversion(source: ModelInputs, to: str, options: Mapping[str, object
             options=("each_bed",),
         )
     if is_several(source):
-        fields = {"kind": "combine", "target": to, **options}
+        fields = {"kind": "combine", "target": target, **options}
         return build_submission(read_with_shared_companions(source), fields), False
-    upload = read_with_companions(cast(ModelInput, source), to)
+    upload = read_with_companions(cast(ModelInput, source), target)
     # the report of an archive is in the archive
-    fields = {"kind": "convert", "target": to, "report": None if upload.field == "file" else True, **options}
+    fields = {"kind": "convert", "target": target, "report": None if upload.field == "file" else True, **options}
     return build_submission(upload, fields), upload.field != "file"
 
 
@@ -233,19 +242,19 @@ def build_submission(upload: Upload, fields: Mapping[str, object], language: str
     if language is not None:
         headers["Accept-Language"] = language
     arguments = {**_build_form(upload, fields), "headers": headers}
-    return Call("POST", "/jobs", read_job, arguments)
+    return Call("POST", "/jobs", functools.partial(read, _JOBS), arguments)
 
 
 def check_model(source: ModelInput, options: Mapping[str, object]) -> Call[Verdict]:
     """Return the request that checks a model alone. Raises OSError if the file cannot be read."""
     arguments = {**_build_form(read_models(source), options), "timeout": CHECK_TIMEOUT}
-    return Call("POST", "/check", read_verdict, arguments)
+    return Call("POST", "/check", functools.partial(read, _VERDICTS), arguments)
 
 
 def quote_model(source: ModelInput, options: Mapping[str, object]) -> Call[Quote]:
     """Return the request that quotes the print of a model alone. Raises OSError if the file cannot be read."""
     arguments = {**_build_form(read_models(source), options), "timeout": CHECK_TIMEOUT}
-    return Call("POST", "/quote", read_quote, arguments)
+    return Call("POST", "/quote", functools.partial(read, _QUOTES), arguments)
 
 
 def _build_form(upload: Upload, fields: Mapping[str, object]) -> dict[str, Any]:
@@ -258,17 +267,33 @@ def _build_form(upload: Upload, fields: Mapping[str, object]) -> dict[str, Any]:
 
 def show_job(job_id: str) -> Call[JobDescription]:
     """Return the request for the state of a job."""
-    return Call("GET", job_path(job_id), read_job)
+    return Call("GET", job_path(job_id), functools.partial(read, _JOBS))
+
+
+def list_jobs(limit: int, before: str | None) -> Call[JobList]:
+    """Return the request for the jobs of the key."""
+    parameters = {"limit": limit} if before is None else {"limit": limit, "before": before}
+    return Call("GET", "/jobs", functools.partial(read, _JOB_LISTS), {"params": parameters})
+
+
+def show_plan() -> Call[PlanAnswer]:
+    """Return the request for the plan of the key."""
+    return Call("GET", "/plan", functools.partial(read, _PLANS))
+
+
+def list_supported(language: str | None) -> Call[Supported]:
+    """Return the request for formats, operations and options, with texts in a language; None for English."""
+    return Call("GET", "/supported", _read_supported, {"headers": {"Accept-Language": language or "en"}})
 
 
 def cancel_job(job_id: str) -> Call[JobDescription]:
     """Return the request that cancels a job."""
-    return Call("DELETE", job_path(job_id), read_job)
+    return Call("DELETE", job_path(job_id), functools.partial(read, _JOBS))
 
 
 def show_inspection(job_id: str) -> Call[Inspection]:
     """Return the request for the result of an inspection."""
-    return Call("GET", job_path(job_id, "result"), read_inspection)
+    return Call("GET", job_path(job_id, "result"), functools.partial(read, _INSPECTIONS))
 
 
 def job_path(job_id: str, *names: str) -> str:
@@ -277,42 +302,31 @@ def job_path(job_id: str, *names: str) -> str:
     return "/".join(("/jobs", quote_url(job_id, safe="").replace(".", "%2E"), *names))
 
 
-def unpack_archive(archive: Path, target: str | Path, job: JobDescription, replacing: Replacing) -> JobDescription:
+def unpack_archive(archive: Path, output: str | Path, job: JobDescription, replacing: Replacing) -> JobDescription:
     """Write the model of a result with its companions; return the job with the report of the model."""
-    report = unpack_result(archive, Path(target), replacing)
+    report = unpack_result(archive, Path(output), replacing)
     return msgspec.structs.replace(job, report=summarize_report(report, report.notes))
 
 
-def choose_target(target: str | Path, to: str | None) -> str:
-    """Return the target format: `to`, or the extension of the target. Raises UnsupportedTarget."""
-    extension = Path(target).suffix.removeprefix(".")
-    if to is None and not extension:
-        raise errors.UnsupportedTarget(f"the target {quote(str(target))} has no extension; name the format with `to`")
-    return to or extension
+def choose_target(output: str | Path, target: str | None) -> str:
+    """Return the target format: `target`, or the extension of the output. Raises UnsupportedTarget."""
+    extension = Path(output).suffix.removeprefix(".")
+    if target is None and not extension:
+        raise errors.UnsupportedTarget(
+            f"the output {quote(str(output))} has no extension; name the format with `target`"
+        )
+    return target or extension
 
 
-def read_job(response: httpx.Response) -> JobDescription:
-    """Return the job in a response. Raises MeshhubError."""
+def read(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
+    """Return the JSON object in a response. Raises MeshhubError."""
     check(response)
-    return decode(_JOBS, response)
+    return decode(decoder, response)
 
 
-def read_inspection(response: httpx.Response) -> Inspection:
-    """Return the inspection in a response. Raises MeshhubError."""
-    check(response)
-    return decode(_INSPECTIONS, response)
-
-
-def read_verdict(response: httpx.Response) -> Verdict:
-    """Return the verdict in a response. Raises MeshhubError."""
-    check(response)
-    return decode(_VERDICTS, response)
-
-
-def read_quote(response: httpx.Response) -> Quote:
-    """Return the quote in a response. Raises MeshhubError."""
-    check(response)
-    return decode(_QUOTES, response)
+def _read_supported(response: httpx.Response) -> Supported:
+    # its types are those of the registry, which a client otherwise does not import
+    return cast("Supported", read(_OBJECTS, response))
 
 
 def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
@@ -347,10 +361,10 @@ def build_error(
     # several classes may share a code: "unreadable_file" is that of UnreadableFile, and of its base SourceError
     named = getattr(errors, code.title().replace("_", ""), None)
     if isinstance(named, type) and issubclass(named, MeshhubError):
-        return named(message, code=code, values=values)
+        return named(message, error_code=code, values=values)
     classes = (kind for kind in _list_classes(MeshhubError) if kind.__module__ == errors.__name__)
-    kind = next((kind for kind in classes if kind.code == code), None) or _find_class(code, http_status)
-    return kind(message, code=code, values=values)
+    kind = next((kind for kind in classes if kind.error_code == code), None) or _find_class(code, http_status)
+    return kind(message, error_code=code, values=values)
 
 
 def _find_class(code: str, http_status: int) -> type[MeshhubError]:
@@ -405,7 +419,7 @@ def writing(target: str | Path, replacing: Replacing) -> Iterator[BinaryIO]:
 
 def choose_pause(error: MeshhubError, attempt: int) -> float:
     """Return the seconds until another attempt to submit a job. Raises the error if another attempt would not help."""
-    if attempt >= MAX_SUBMIT_COUNT or error.code not in (*_TEMPORARY, "too_many_jobs"):
+    if attempt >= MAX_SUBMIT_COUNT or error.error_code not in (*_TEMPORARY, "too_many_jobs"):
         raise error
     return attempt * RETRY_S
 

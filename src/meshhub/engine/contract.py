@@ -112,6 +112,9 @@ class Cancel:
 class Engine(Protocol):
     """Runs tasks; safe to call from several threads."""
 
+    workers: int
+    """Maximum tasks at a time."""
+
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task.
 

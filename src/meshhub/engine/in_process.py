@@ -21,6 +21,9 @@ class InProcess:
     cancellation take effect between steps. An `Isolated` engine stops a step in the middle.
     """
 
+    workers = 1
+    """Tasks of `Registry.convert_many` at a time; other callers choose their own threads."""
+
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Result:
         """Run a task; see `Engine.run`. Deadline and `cancel` are checked before each step and after the last one."""
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -254,7 +254,7 @@ class Isolated:
             raise EngineError(
                 "a worker cannot import functions of a notebook or an interactive program; put them into a module, or "
                 'use Isolated(method="fork")',
-                code="internal_error",
+                error_code="internal_error",
             )
         worker = None
         while not needs_main and worker is None and (spare := self._spares.take(with_libraries=job.with_libraries)):

@@ -123,7 +123,7 @@ def _explaining_refusal() -> Iterator[None]:
             raise
         raise EngineError(
             f"no process can be started here ({error.strerror}); convert in this process: Registry() without Isolated",
-            code="internal_error",
+            error_code="internal_error",
         ) from error
 
 

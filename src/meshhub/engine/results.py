@@ -62,7 +62,7 @@ def _build_error(answer: Answer) -> MeshhubError:
         return errors.WorkerCrashed("the conversion's process sent an invalid response; try again")
     error = kind(
         answer.error or "the conversion sent no message",
-        code=answer.error_code or None,
+        error_code=answer.error_code or None,
         options=answer.options,
         values=answer.values,
     )

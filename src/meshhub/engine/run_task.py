@@ -41,7 +41,7 @@ def run_task(
                 Report(
                     source=FileReport(format=task.chain.source_format, bytes=task.source.size),
                     target=FileReport(format=task.chain.target_format),
-                    error=Failure(error.code, error.message),
+                    error=Failure(error.error_code, error.message),
                 )
             )
         raise

@@ -287,7 +287,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
         release_reserve()
         return Answer(
             error_class=ModelTooComplex.__name__,
-            error_code=ModelTooComplex.code,
+            error_code=ModelTooComplex.error_code,
             error=f"the model needs more memory than one conversion may take{progress.position.text}; "
             + progress.position.reduction,
             options=progress.position.options,
@@ -303,7 +303,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
 def _refuse(error: MeshhubError) -> Answer:
     return Answer(
         error_class=_find_public_class(type(error)),
-        error_code=error.code,
+        error_code=error.error_code,
         error=error.template,
         options=error.options,
         values=error.values,
@@ -324,7 +324,9 @@ def _encode(answer: Answer) -> bytes:
 
 
 def _encode_plugin_error(message: str) -> bytes:
-    return msgspec.json.encode(Answer(error_class=PluginError.__name__, error_code=PluginError.code, error=message))
+    return msgspec.json.encode(
+        Answer(error_class=PluginError.__name__, error_code=PluginError.error_code, error=message)
+    )
 
 
 def _run(task: Task, progress: _Progress) -> Answer:

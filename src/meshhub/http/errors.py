@@ -49,18 +49,18 @@ class ServiceError(MeshhubError):
         headers: Headers of the response.
     """
 
-    code = "bad_request"
+    error_code = "bad_request"
 
     def __init__(
         self,
         message: str,
         *,
-        code: str | None = None,
+        error_code: str | None = None,
         details: list[FileError] | None = None,
         headers: Mapping[str, str] | None = None,
         values: Mapping[str, ErrorValue] | None = None,
     ) -> None:
-        super().__init__(message, code=code, values=values)
+        super().__init__(message, error_code=error_code, values=values)
         self.details = details
         self.headers = dict(headers or {})
 
@@ -116,27 +116,27 @@ def _convert_routing_error(request: Request[Any, Any, Any], error: HTTPException
     root = request.app.state.service.settings.root_path
     path = (root + request.scope["path"])[:MAX_PATH_CHARS]
     if code == "not_found":
-        return ServiceError(f"there is no endpoint {path!r}; {root}/schema lists the endpoints", code=code)
+        return ServiceError(f"there is no endpoint {path!r}; {root}/schema lists the endpoints", error_code=code)
     if code == "method_not_allowed":
         # Litestar leaves out HEAD, which every GET endpoint supports
         allowed = (error.headers or {}).get("allow", "").replace("GET", "GET, HEAD")
         message = f"{path!r} does not support {request.method}; use {allowed}"
-        return ServiceError(message, code=code, headers={"Allow": allowed})
-    return ServiceError(f"{error.detail}; see {root}/schema", code=code)
+        return ServiceError(message, error_code=code, headers={"Allow": allowed})
+    return ServiceError(f"{error.detail}; see {root}/schema", error_code=code)
 
 
 def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[bytes]:
     status = error.http_status
     details, headers = (error.details, dict(error.headers)) if isinstance(error, ServiceError) else (None, {})
     context = context_of(request.scope)
-    context.error_code = error.code
+    context.error_code = error.error_code
     if status in (503, 504):
         # the log gets no other messages, because they may name files of the caller, as those of a batch do
         context.reason = context.reason or ("no file was converted" if details else error.message)
-    retry_after_s = RETRY_AFTER.get(error.code, RETRY_AFTER["server_busy"] if status == 503 else None)
+    retry_after_s = RETRY_AFTER.get(error.error_code, RETRY_AFTER["server_busy"] if status == 503 else None)
     if retry_after_s is not None:
         headers.setdefault("Retry-After", str(retry_after_s))
     if status == 401:
         headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
-    body = ErrorBody(error.message, error.code, context.request_id, details, error.values)
+    body = ErrorBody(error.message, error.error_code, context.request_id, details, error.values)
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)

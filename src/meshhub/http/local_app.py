@@ -72,7 +72,7 @@ class LocalApp:
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             raise ServiceError(
                 "the address of the page lacks its token; open the page with 'meshhub app'",
-                code="app_token_required",
+                error_code="app_token_required",
             )
 
     def open(self, path: Path) -> None:
@@ -91,7 +91,7 @@ class LocalApp:
         """Return an opened file. Raises ServiceError."""
         file = self.files.get(file_id)
         if file is None:
-            raise ServiceError(f"no file with the id {file_id} is open; open it again", code="not_found")
+            raise ServiceError(f"no file with the id {file_id} is open; open it again", error_code="not_found")
         return file
 
     def close(self, file_id: int) -> None:
@@ -112,7 +112,7 @@ class LocalApp:
             path = _create_file(folder / name)
         except OSError as error:
             raise ServiceError(
-                f"{folder} is not writable: {error.strerror}; download the result", code="save_failed"
+                f"{folder} is not writable: {error.strerror}; download the result", error_code="save_failed"
             ) from error
         self._saved.add(path)
         try:
@@ -120,7 +120,7 @@ class LocalApp:
         except BaseException as error:
             path.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise ServiceError(f"{path} cannot be written: {error.strerror}", code="save_failed") from error
+                raise ServiceError(f"{path} cannot be written: {error.strerror}", error_code="save_failed") from error
             raise
 
     def check_saved(self, path: Path) -> None:

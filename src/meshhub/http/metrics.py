@@ -236,7 +236,7 @@ class Metrics:
             if measurement.is_cached:
                 outcome = CACHED
         except MeshhubError as error:
-            outcome = error.code if error.code in STATUS or error.code in KILLS else OTHER
+            outcome = error.error_code if error.error_code in STATUS or error.error_code in KILLS else OTHER
             raise
         except asyncio.CancelledError:
             outcome = "canceled"

@@ -43,7 +43,7 @@ Value = bool | int | float | str | None
 
 INTERFACE_NAMES = frozenset(
     "file files archive companions target report output output_dir force json jobs timeout "
-    "source to caller cancel progress overwrite options "
+    "source to caller cancel progress on_result overwrite options "
     "name watch dry_run skip_existing quiet verbose file_options sources help kind webhook_url rates".split()
 )
 """Field names of the interfaces and keywords of `Registry`, which are not options."""

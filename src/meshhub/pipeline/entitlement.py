@@ -47,7 +47,7 @@ def check_installed(candidate: Declared[C]) -> None:
     if candidate.missing:
         raise MissingDependency(
             describe_missing(describe(candidate), candidate.missing, candidate.remedy),
-            code=_MISSING_CODES.get(type(candidate.capability), "unsupported_target"),
+            error_code=_MISSING_CODES.get(type(candidate.capability), "unsupported_target"),
         )
 
 

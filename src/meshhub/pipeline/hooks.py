@@ -113,7 +113,7 @@ class Hooks:
                 failure = PluginError(
                     f"the review of plug-in {plugin.name!r} ({plugin.origin}) failed, so the request was rejected; "
                     "report it to its maintainer",
-                    code="internal_error",
+                    error_code="internal_error",
                 )
                 failure.details = describe_error(error)
                 raise failure
@@ -174,4 +174,4 @@ def raise_objections(objections: Sequence[Objection]) -> None:
     """Raise RequestRefused, which lists all objections, if there are any."""
     if objections:
         messages = (" — ".join(filter(None, (item.message, item.remedy))) for item in objections)
-        raise RequestRefused("; ".join(messages), code=objections[0].code)
+        raise RequestRefused("; ".join(messages), error_code=objections[0].code)

@@ -8,7 +8,7 @@ import numpy as np
 
 from meshhub.model.report import ModelInspection, PartInspection
 from meshhub.model.scene import Float64, Int32, Part, Scene
-from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, transformed
+from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, round_lengths, transformed
 from meshhub.toolkit.scene_defects import Defect, find_defects
 from meshhub.toolkit.scene_topology import SceneTopology, analyze
 from meshhub.toolkit.topology import Edges, Index, components, fans_at, following
@@ -71,13 +71,14 @@ def examine(scene: Scene) -> Examination:
     )
     boxes = bounds_of_parts(scene)
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    sizes = round_lengths(np.maximum(boxes[:, 1] - boxes[:, 0], 0), boxes)
     scales = np.array([abs(float(np.linalg.det(part.transform[:3, :3]))) for part in scene.parts])
     volumes = measures.volume[mesh_of] * scales
     has_volume = (measures.balanced == 1)[mesh_of]
     has_faces = measures.faces[mesh_of] > 0
     model = ModelInspection(
-        size_mm=_triple(high - low),
-        bounds_mm=(_triple(low), _triple(high)),
+        size_mm=_triple(round_lengths(high - low, boxes)),
+        bounds_mm=(_triple(round_lengths(low, boxes)), _triple(round_lengths(high, boxes))),
         faces=scene.face_count,
         vertices=int(measures.points[mesh_of].sum()),
         parts=len(scene.parts),
@@ -99,10 +100,10 @@ def examine(scene: Scene) -> Examination:
                 bodies=int(measures.bodies[part.mesh]),
                 cavities=int(measures.cavities[part.mesh]),
                 watertight=bool(is_valid[part.mesh]),
-                size_mm=_triple(np.maximum(box[1] - box[0], 0)),
+                size_mm=_triple(size),
                 volume_mm3=float(volume) if measures.balanced[part.mesh] else None,
             )
-            for part, volume, box in list(zip(scene.parts, volumes, boxes, strict=True))[:MAX_LISTED_PARTS]
+            for part, volume, size in list(zip(scene.parts, volumes, sizes, strict=True))[:MAX_LISTED_PARTS]
         ),
         findings=tuple(defect.finding for defect in defects),
     )

@@ -19,12 +19,12 @@ Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
 """Path, address of a storage (text), binary file, or target in memory or in a folder."""
 
 
-def target_format(output: Output, to: str | None) -> str:
-    """Return the name of the target format: `to`, or the extension of a path. Raises UnsupportedTarget."""
-    if to is not None:
-        return to
+def target_format(output: Output, target: str | None) -> str:
+    """Return the name of the target format: `target`, or the extension of a path. Raises UnsupportedTarget."""
+    if target is not None:
+        return target
     if not isinstance(output, str | os.PathLike):
-        raise UnsupportedTarget("a target in memory has no extension; name the format with to=")
+        raise UnsupportedTarget("a target in memory has no extension; name the format with target=")
     path = Path(output)
     if not path.suffix:
         raise UnsupportedTarget(f"{str(path)!r} has no extension that names a format; add one, or name a format")

@@ -37,7 +37,7 @@ from meshhub.model.verdict import SEVERITIES, Finding, Verdict, judge
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
 from meshhub.pipeline.scene_check import MAX_RESULT_EXTENT, find_scene_fault
-from meshhub.toolkit.geometry import bounds, to_frame, without_unused_vertices
+from meshhub.toolkit.geometry import bounds, round_lengths, to_frame, without_unused_vertices
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ def attributing(subject: str, position: Position) -> Iterator[None]:
 
 def _name_step(error: MeshhubError, step: Step) -> None:
     """Add the format or the operation of the step to the values of an error, if errors of its code have it."""
-    names = list_values(error.code)
+    names = list_values(error.error_code)
     if step.kind == "read" and "format" in names:
         error.values.setdefault("format", step.label)
     elif step.kind == "operation" and "operation" in names:
@@ -227,7 +227,9 @@ def attributed(error: BaseException, subject: str, position: Position) -> Meshhu
         )
     if number in _DISK_FULL:
         # not the fault of the file, because the same request may succeed later
-        return ConversionFailed(f"{subject} ran out of disk space; free some space and try again", code=ServerBusy.code)
+        return ConversionFailed(
+            f"{subject} ran out of disk space; free some space and try again", error_code=ServerBusy.error_code
+        )
     if isinstance(error, InvalidIndex):
         if position.step.kind == "read":
             return UnreadableFile(f"{subject} found an invalid mesh: {error}")
@@ -246,7 +248,8 @@ def _log_failure(subject: str, error: BaseException) -> None:
 
 def report_file(format_id: str, size_bytes: int, scene: Scene, frame: Frame) -> FileReport:
     """Describe a file that holds a scene in millimeters, Z up."""
-    x, y, z = np.ptp(bounds(scene), axis=0).tolist()
+    box = bounds(scene)
+    x, y, z = round_lengths(np.ptp(box, axis=0), box).tolist()
     return FileReport(
         format=format_id,
         bytes=size_bytes,

@@ -151,7 +151,7 @@ def _blaming(address: str, storages: Storages) -> Iterator[None]:
         raise PluginError(
             f"the storage of plug-in {declared.plugin!r} ({declared.origin}) failed: {type(error).__name__}: {error}; "
             "report it to its maintainer",
-            code="internal_error",
+            error_code="internal_error",
         ) from error
 
 

@@ -6,6 +6,7 @@ Compute topology on welded positions, never on raw indices: vertices stay duplic
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,9 @@ IntIndex = NDArray[np.intp]
 
 _MANY_ROWS = 1_000_000
 """Rows whose hash table takes tens of megabytes."""
+
+FLOAT32_DIGITS_COUNT = 7
+"""Significant digits that a coordinate in float32 has."""
 
 MAX_EXTENT_MM = 1_000_000.0
 """Millimeters; a model with a side over 1 km was scaled by mistake."""
@@ -220,6 +224,20 @@ def bounds_of_parts(scene: Scene) -> Float64:
             used[part.mesh] = mesh.vertices if mask.all() else mesh.vertices[mask]
         box[:] = extremes(transformed(used[part.mesh], part.transform))
     return boxes
+
+
+def round_lengths(lengths: Float64, boxes: Float64) -> Float64:
+    """Round lengths to what files with float32 coordinates tell apart: 20.0000003 becomes 20.
+
+    Args:
+        lengths: Extents or coordinates of the boxes, of any shape.
+        boxes: Corners of bounding boxes, of any shape; infinite ones do not count.
+    """
+    largest = float(np.abs(boxes, where=np.isfinite(boxes), out=np.zeros_like(boxes)).max(initial=0.0))
+    decimals = FLOAT32_DIGITS_COUNT - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
+    # adding zero makes negative zeros positive
+    rounded: Float64 = np.round(lengths, decimals) + 0.0
+    return rounded
 
 
 def frame_matrix(source: Frame, target: Frame) -> Float64:

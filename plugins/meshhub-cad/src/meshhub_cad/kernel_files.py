@@ -108,11 +108,11 @@ def find_surfaces(
         with collecting("step") as remarks:
             write_step(scene, result, StepWriteOptions(step_surfaces=surfaces, step_tolerance_mm=tolerance_mm))
     except ConversionFailed as error:
-        if error.code != "invalid_solid":
+        if error.error_code != "invalid_solid":
             raise
         raise ConversionFailed(
             f"a body is not a valid solid in {label}; use '{{repair}}', or choose STEP, which keeps invalid ones",
-            code="invalid_solid",
+            error_code="invalid_solid",
             options=("repair",),
         ) from error
     for remark in remarks.notes:
@@ -257,6 +257,6 @@ def _compare(expected: list[tuple[float, int, bool]], found: list[tuple[float, i
         raise ConversionFailed(
             "IGES cannot hold a body of the model: OpenCASCADE reads the file back with another volume or other faces; "
             "choose STEP, or set '{iges_surfaces=planar}'",
-            code="invalid_solid",
+            error_code="invalid_solid",
             options=("iges_surfaces",),
         )

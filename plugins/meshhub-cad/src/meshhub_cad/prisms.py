@@ -114,7 +114,7 @@ def find_prism(solid: Any, name: str) -> Prism:
 def _reject(name: str, reason: str) -> ConversionFailed:
     label = f"{name!r} " if name else "the part "
     return ConversionFailed(
-        f"{label}is not a stack of profiles along one axis: {reason}; choose STEP", code="not_prismatic"
+        f"{label}is not a stack of profiles along one axis: {reason}; choose STEP", error_code="not_prismatic"
     )
 
 

@@ -76,13 +76,13 @@ def _find_prisms(scene: Scene, surfaces: Any, tolerance_mm: float | None, prefix
         if not solids:
             raise ConversionFailed(
                 "the model has no closed body, and a script describes solids; use '{repair}', or choose STEP",
-                code="not_prismatic",
+                error_code="not_prismatic",
                 options=("repair",),
             )
         if len(solids) > _MAX_BODIES_COUNT:
             raise ConversionFailed(
                 f"the model has {len(solids)} bodies, and a script describes at most {_MAX_BODIES_COUNT}; choose STEP",
-                code="not_prismatic",
+                error_code="not_prismatic",
             )
         prisms = [find_prism(solid, name) for solid, name in solids]
     did(
@@ -129,7 +129,7 @@ def _describe_difference(what: str, prefix: str) -> ConversionFailed:
     return ConversionFailed(
         f"the part cannot be rebuilt as a stack of profiles: {what}; choose STEP, "
         f"or set '{{{prefix}_surfaces=planar}}'",
-        code="not_prismatic",
+        error_code="not_prismatic",
         options=(f"{prefix}_surfaces",),
     )
 

@@ -35,19 +35,19 @@ _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(
 class PathNotAllowed(RequestRefused):
     """The path leads outside the allowed folders, or through a link."""
 
-    code = "path_not_allowed"
+    error_code = "path_not_allowed"
 
 
 class PathNotFound(RequestError):
     """The path does not exist."""
 
-    code = "not_found"
+    error_code = "not_found"
 
 
 class FileTooLarge(RequestError):
     """The file is larger than the server allows."""
 
-    code = "file_too_large"
+    error_code = "file_too_large"
 
 
 class ListedFile(NamedTuple):

@@ -136,7 +136,7 @@ class Tools:
             lambda listener: self._registry.convert_async(
                 model,
                 result,
-                to=to or PurePosixPath(target).suffix or None,
+                target=to or PurePosixPath(target).suffix or None,
                 caller=self._caller,
                 timeout=self._timeout_s,
                 progress=listener,
@@ -306,7 +306,7 @@ def with_codes(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T | Cal
         try:
             return await tool(*args, **kwargs)
         except MeshhubError as error:
-            code, message = error.code, error.message
+            code, message = error.error_code, error.message
         except OSError as error:
             code, message = "output_failed", error.strerror or "the file cannot be written"
         except Exception:

@@ -85,7 +85,7 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs
     if program is None:
         raise MissingDependency(
             "PrusaSlicer is not installed (no prusa-slicer in PATH); install it, or omit '{slicer}'",
-            code=InvalidOption.code,
+            error_code=InvalidOption.error_code,
             options=("slicer",),
         )
     low, high = extremes(vertices)

@@ -112,7 +112,7 @@ def reject_invalid(products: list[WrittenProduct | None], faults: list[Fault]) -
         raise ConversionFailed(
             f"{len(invalid)} of {count} bodies are not valid solids in STEP ({invalid[0].body.name}: "
             f"{invalid[0].reason}); use {{repair}}, or set {{step_invalid=keep}}",
-            code="invalid_solid",
+            error_code="invalid_solid",
             options=("repair", "step_invalid"),
         )
 

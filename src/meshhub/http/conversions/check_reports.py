@@ -130,5 +130,5 @@ def parse_report(texts: Mapping[str, str], language: str) -> CheckReport | None:
 
             check_report_name(report.file_name)
     except MissingDependency as error:
-        raise MissingDependency(error.message, code=InvalidOption.code) from None
+        raise MissingDependency(error.message, error_code=InvalidOption.error_code) from None
     return report

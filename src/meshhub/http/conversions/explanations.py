@@ -128,9 +128,9 @@ def _explain_file(
         except (PremiumRequired, RequestRefused) as error:
             chain = resolve(registry.declarations, request, source, unrestricted)
             locks = list(_find_locks(registry, request, chain, caller))
-            locked += locks or [Lock("review", error.code, error.message)]
+            locked += locks or [Lock("review", error.error_code, error.message)]
     except MeshhubError as error:
-        return FileExplanation(name=name, locked=tuple(locked), error=error.message, error_code=error.code)
+        return FileExplanation(name=name, locked=tuple(locked), error=error.message, error_code=error.error_code)
     return FileExplanation(
         name=name,
         format=chain.source_format,
@@ -158,7 +158,7 @@ def _find_locks(registry: Registry, request: CheckedRequest, chain: Chain, calle
         try:
             check_entitlement(declared, caller)
         except PremiumRequired as error:
-            yield Lock(id_, error.code, error.message)
+            yield Lock(id_, error.error_code, error.message)
         if not isinstance(capability, Reader):
             for objection in registry.objections_to(caller, capability):
                 yield Lock(id_, objection.code, " — ".join(filter(None, (objection.message, objection.remedy))))
@@ -168,14 +168,14 @@ def _find_size_locks(description: SourceDescription, limits: Limits) -> Iterator
     limit = limits.max_file_bytes
     if limit is not None and description.size is not None and description.size > limit:
         error = too_large("file", limits, f"the file has {description.size} bytes")
-        yield Lock("size", error.code, error.message)
+        yield Lock("size", error.error_code, error.message)
 
 
 def _find_batch_locks(descriptions: Sequence[SourceDescription], limits: Limits) -> Iterator[Lock]:
     if limits.max_batch_files is not None and len(descriptions) > limits.max_batch_files:
         error = too_many_files(limits.max_batch_files)
-        yield Lock("files", error.code, error.message)
+        yield Lock("files", error.error_code, error.message)
     total = sum(description.size or 0 for description in descriptions)
     if limits.request_bytes is not None and total > limits.request_bytes:
         error = too_large("files", limits, f"the files together have {total} bytes")
-        yield Lock("size", error.code, error.message)
+        yield Lock("size", error.error_code, error.message)

@@ -95,9 +95,9 @@ class Probe:
                 return ""
             if isinstance(error, ShuttingDown) or self._resources.is_closing:
                 # the engine rejects or kills the conversion
-                return error.code
-            log.error("a worker did not convert a cube: %s: %s", error.code, error.message)
-            return error.code
+                return error.error_code
+            log.error("a worker did not convert a cube: %s: %s", error.error_code, error.message)
+            return error.error_code
         except Exception as error:
             log.error("a worker did not convert a cube", exc_info=error)
             return "internal_error"

@@ -165,11 +165,11 @@ class Conversions:
             # the deadline of the request interrupted the conversion, or passed while it waited for a slot
             is_interrupted = isinstance(raised, ConversionTimeout | ServerBusy) and execution.is_late()
             error = self._deadline_passed(execution, file) if is_interrupted else raised
-            return FileResult(file, error_code=error.code, error=error.message, values=error.values)
+            return FileResult(file, error_code=error.error_code, error=error.message, values=error.values)
         except Exception as error:
             busy = no_room(error)
             if busy is not None:
-                return FileResult(file, error_code=busy.code, error=busy.message)
+                return FileResult(file, error_code=busy.error_code, error=busy.message)
             log.error("unexpected error in a batch", exc_info=error)
             return FileResult(file, error_code="internal_error", error="an unexpected error occurred in the service")
         return FileResult(file, report, target)

@@ -132,7 +132,7 @@ async def _check_page(
         sender = f"pages of {quote(origin)}" if origin else "requests without the header Origin"
         raise ServiceError(
             f"{sender} may not use the publishable key {context.key_id}; servers need a secret key",
-            code="origin_not_allowed",
+            error_code="origin_not_allowed",
         )
     if not is_metered:
         return
@@ -177,7 +177,7 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
         raise ServiceError(
             f"the API key {record.id} has the plan {record.plan!r}, which this service does not offer; "
             "ask the operator for a new key",
-            code="invalid_api_key",
+            error_code="invalid_api_key",
         )
     return record, plan
 
@@ -197,4 +197,4 @@ async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
 
 def _rate_limited(message: str, rate: RateState, **values: int) -> ServiceError:
     headers = {"Retry-After": str(rate.resets_in)}
-    return ServiceError(message, code="rate_limit_exceeded", headers=headers, values=values)
+    return ServiceError(message, error_code="rate_limit_exceeded", headers=headers, values=values)

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.response import Stream
-from msgspec import Struct
 
 from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidOption, quote
@@ -38,20 +37,9 @@ from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
 from meshhub.pipeline.purpose import Purpose
 from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
-from meshhub.service.jobs.description import JobDescription
+from meshhub.service.jobs.description import JobDescription, JobList
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind, JobRequest, NewJob, new_id
 from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_demand
-
-
-class JobList(Struct, frozen=True):
-    """Some jobs of a key, the newest first."""
-
-    jobs: list[JobDescription]
-    """The jobs."""
-
-    next: str | None
-    """Id to send as `before` for the jobs that follow; null if there are none."""
-
 
 _CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
@@ -120,7 +108,7 @@ async def list_jobs(request: AnyRequest) -> Response[bytes]:
     """List the jobs of the caller's key, the newest first."""
     state, caller = state_of(request), caller_of(request)
     if not caller.id or caller.plan.limits.job_listing is False:
-        raise ServiceError("jobs are listed by API key; keep the id of a job without a key", code="plan_required")
+        raise ServiceError("jobs are listed by API key; keep the id of a job without a key", error_code="plan_required")
     text = request.query_params.get("limit", str(_MAX_LISTED_COUNT))
     limit = int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_LIMIT_DIGITS else 0
     if not 1 <= limit <= _MAX_LISTED_COUNT:
@@ -182,7 +170,7 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
         # for HEAD, the first byte suffices to check that the file exists
         first = await state.jobs.read_result(job, start, 1 if is_head else min(_CHUNK_BYTES, end - start))
     except FileNotFoundError:
-        raise ServiceError("the result of this job was deleted; submit it again", code="no_result") from None
+        raise ServiceError("the result of this job was deleted; submit it again", error_code="no_result") from None
     headers |= {"Content-Disposition": content_disposition(result.name), "Content-Length": str(end - start)}
     return Stream(
         _stream_result(state, job, first, start, start + len(first) if is_head else end),
@@ -231,7 +219,7 @@ async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> 
     """Check that the caller may have webhooks sent to an address. Raises MeshhubError."""
     caller = caller_of(request)
     if not caller.id or caller.plan.limits.job_webhooks is False:
-        raise ServiceError("webhooks need the API key of a plan that includes them", code="plan_required")
+        raise ServiceError("webhooks need the API key of a plan that includes them", error_code="plan_required")
     await state.jobs.webhooks.check(caller.id, url)
 
 
@@ -240,14 +228,14 @@ def _missing_result(job: Job, root_path: str) -> ServiceError:
     if not job.is_finished:
         return ServiceError(
             f"the job is {job.state}; ask again in a moment, or follow {root_path}/jobs/{job.id}/events",
-            code="job_not_finished",
+            error_code="job_not_finished",
         )
     if job.state == "failed" and job.outcome is not None:
         outcome = job.outcome
         return ServiceError(
-            outcome.error, code=outcome.error_code, details=outcome.details, values=outcome.error_values
+            outcome.error, error_code=outcome.error_code, details=outcome.details, values=outcome.error_values
         )
-    return ServiceError(f"the job is {job.state} and has no result; submit it again", code="no_result")
+    return ServiceError(f"the job is {job.state} and has no result; submit it again", error_code="no_result")
 
 
 def _select_range(requested: re.Match[str], size: int) -> tuple[int, int]:
@@ -259,7 +247,7 @@ def _select_range(requested: re.Match[str], size: int) -> tuple[int, int]:
         return start, end
     raise ServiceError(
         f"the result has {size} bytes, and Range asks for {quote(requested[0])}; ask for one range inside it",
-        code="range_not_satisfiable",
+        error_code="range_not_satisfiable",
         headers={"Content-Range": f"bytes */{size}"},
     )
 

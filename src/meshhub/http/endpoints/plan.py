@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 import msgspec
 from litestar import Response, get
 from msgspec import structs
@@ -15,38 +13,9 @@ from meshhub.http.endpoints.access import daily_identity
 from meshhub.http.headers import LANGUAGE
 from meshhub.http.intake.inventories import list_inventory_options
 from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
-from meshhub.model.plans import LOCAL, Limits
+from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
-
-
-class Usage(TypedDict):
-    """Requests left in the rate limit's window; None without a rate limit."""
-
-    requests_remaining: int | None
-    resets_in_seconds: int | None
-
-
-class PublishableKey(TypedDict):
-    """Bounds of a publishable key, and the conversions that are left of its daily quota."""
-
-    origins: tuple[str, ...]
-    requests_per_day: int
-    requests_remaining: int
-
-
-class PlanAnswer(TypedDict):
-    """The caller's plan, its limits, the formats that need another plan, and the use of the rate limit.
-
-    `inventories` has the options that accept `@inventory`: the operator keeps a list for the caller.
-    """
-
-    plan: str
-    label: str
-    limits: Limits
-    premium_formats: list[str]
-    inventories: list[str]
-    usage: Usage
-    publishable_key: PublishableKey | None
+from meshhub.service.plan_answer import PlanAnswer, PublishableKey
 
 
 @get("/plan")

@@ -58,7 +58,7 @@ def select_entries(archive: Archive, limits: Limits) -> list[Entry]:
         raise ServiceError(
             f"the archive unpacks to {total} bytes; this plan allows {limits.request_bytes}: send fewer files "
             "at once, or use the key of a plan that allows more",
-            code="archive_too_large",
+            error_code="archive_too_large",
             values={"bytes": total, "limit_bytes": limits.request_bytes},
         )
     return entries
@@ -117,7 +117,7 @@ def _check_model_count(count: int, limits: Limits) -> None:
         raise ServiceError(
             f"the archive holds {count} models; this plan allows {limit} in one batch: send fewer at once, "
             "or use the key of a plan that allows more",
-            code="too_many_files",
+            error_code="too_many_files",
             values={"count": count, "limit": limit},
         )
 
@@ -127,7 +127,7 @@ def _extract(archive: Archive, entry: Entry, path: Path, limits: Limits) -> None
     if limit is not None and entry.size > limit:
         raise ServiceError(
             f"{entry.name[-80:]!r} unpacks to {entry.size} bytes; this plan allows {limit} for a file",
-            code="file_too_large",
+            error_code="file_too_large",
             values={"name": entry.name[-80:], "bytes": entry.size, "limit_bytes": limit},
         )
     archive.extract(entry.name, path)

@@ -146,7 +146,7 @@ def parse_form(
         others = [name for name in MAIN_FIELDS if name in texts]
         belongs = next((f"; {name!r} belongs to {paths[name]}" for name in others if name in paths), "")
         hint = belongs or f" (curl -F {main}=@model.stl)"
-        raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
+        raise ServiceError(f"the field {main!r} with the file is missing{hint}", error_code="missing_field")
     other = next((name for name in MAIN_FIELDS if name in texts), None)
     if other is not None:
         raise InvalidOption(f"the fields {main!r} and {other!r} were both sent; send the models in one of them")
@@ -158,7 +158,7 @@ def parse_form(
     target = texts.pop("target", "").strip() if purpose.target_field is not None else ""
     if not target and purpose.target_field == "required":
         raise ServiceError(
-            "the field 'target' is missing; set it to the output format (target=3mf)", code="missing_field"
+            "the field 'target' is missing; set it to the output format (target=3mf)", error_code="missing_field"
         )
     report = texts.pop("report", "") if purpose.report_field is not None else ""
     file_options = parse_file_options(own_options)

@@ -60,7 +60,7 @@ def parse_explanation(form: Form) -> Sequence[DescribedFile]:
         if not text:
             raise ServiceError(
                 f'the field {name!r} is missing; send target=3mf and sources=[{{"name": "model.stl"}}]',
-                code="missing_field",
+                error_code="missing_field",
             )
     file_options = parse_file_options(texts.pop(FIELD, ""))
     files = []

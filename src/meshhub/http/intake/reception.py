@@ -163,7 +163,7 @@ class Reception:
             except TimeoutError:
                 raise ServiceError(
                     f"no byte of the request's body arrived for {BODY_TIMEOUT_S:g} s; send the request again",
-                    code="request_timeout",
+                    error_code="request_timeout",
                 ) from None
             if message["type"] == "http.disconnect":
                 raise ClientGone
@@ -188,6 +188,6 @@ def _check_encoding(encoding: str) -> None:
     if encoding.strip().lower() not in ("", "identity"):
         raise ServiceError(
             f"the body is encoded as {quote(encoding)}; send it without Content-Encoding",
-            code="unsupported_encoding",
+            error_code="unsupported_encoding",
             headers={"Accept-Encoding": "identity"},
         )

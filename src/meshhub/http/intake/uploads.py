@@ -95,7 +95,7 @@ def too_large(main: FileFields, limits: Limits, problem: str) -> ServiceError:
     if main is None:
         return ServiceError(
             f"{problem}; a form without files has at most {MAX_FORM_BYTES}",
-            code="file_too_large",
+            error_code="file_too_large",
             values={"limit_bytes": MAX_FORM_BYTES},
         )
     code = "archive_too_large" if main == "archive" else "file_too_large"
@@ -106,7 +106,7 @@ def too_large(main: FileFields, limits: Limits, problem: str) -> ServiceError:
         bounds.append(f"{limits.request_bytes} bytes in one request")
     return ServiceError(
         f"{problem}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
-        code=code,
+        error_code=code,
         values={"limit_bytes": min(filter(None, (limits.max_file_bytes, limits.request_bytes)), default=0)},
     )
 
@@ -115,7 +115,7 @@ def too_many_files(limit: int) -> ServiceError:
     """Return the error for more files than the plan allows in one request."""
     return ServiceError(
         f"more than {limit} files were sent; this plan allows {limit} in one batch: send fewer at once",
-        code="too_many_files",
+        error_code="too_many_files",
         values={"limit": limit},
     )
 
@@ -125,12 +125,12 @@ def _create_parser(content_type: str) -> PushMultipartParser:
     if kind != "multipart/form-data":
         raise ServiceError(
             f"send the form as multipart/form-data (curl -F), not as {kind[:60] or 'a body without Content-Type'}",
-            code="invalid_multipart",
+            error_code="invalid_multipart",
         )
     boundary = options.get("boundary", "")
     if not boundary or len(boundary) > MAX_BOUNDARY_LENGTH or not boundary.isascii():
         raise ServiceError(
-            "Content-Type has no valid boundary; let your HTTP library set this header", code="invalid_multipart"
+            "Content-Type has no valid boundary; let your HTTP library set this header", error_code="invalid_multipart"
         )
     # names are labels and are decoded below, where an invalid byte is harmless
     return PushMultipartParser(boundary, max_segment_count=MAX_SEGMENT_COUNT, header_charset="latin-1")
@@ -269,17 +269,17 @@ def wrong_field(name: str, main: FileFields) -> ServiceError:
     """Return the error for a file in a field that takes no file."""
     if main is None:
         return ServiceError(
-            f"the field {quote(name)} takes no file here; describe the file in 'sources'", code="missing_field"
+            f"the field {quote(name)} takes no file here; describe the file in 'sources'", error_code="missing_field"
         )
     main = "file" if main in ("any", "model") else main
     return ServiceError(
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
-        code="missing_field",
+        error_code="missing_field",
     )
 
 
 def _invalid(message: str) -> ServiceError:
-    return ServiceError(message, code="invalid_multipart")
+    return ServiceError(message, error_code="invalid_multipart")
 
 
 def _decode_header(raw: str) -> str:

@@ -193,7 +193,7 @@ def _describe_error(error: Exception) -> Outcome:
     if not isinstance(error, MeshhubError):
         return Outcome(error_code="internal_error", error="an unexpected error occurred in the service")
     details = error.details if isinstance(error, ServiceError) else None
-    return Outcome(error_code=error.code, error=error.message, error_values=error.values, details=details)
+    return Outcome(error_code=error.error_code, error=error.message, error_values=error.values, details=details)
 
 
 def ignore() -> None:

@@ -111,7 +111,7 @@ class Jobs:
             if job.fingerprint != new.fingerprint:
                 raise ServiceError(
                     "another request was sent with this Idempotency-Key; use a new key for a new job",
-                    code="idempotency_conflict",
+                    error_code="idempotency_conflict",
                 )
         self.runner.start()
         self.runner.wake()
@@ -123,7 +123,7 @@ class Jobs:
         # the id of a job without a key is itself a secret
         if job is None or job.key_id not in ("", caller.id):
             raise ServiceError(
-                "the job does not exist or belongs to another key; check the id and the key", code="job_not_found"
+                "the job does not exist or belongs to another key; check the id and the key", error_code="job_not_found"
             )
         return self._live.refresh(job)
 

@@ -141,7 +141,7 @@ def _raise_if_all_failed(results: list[FileResult]) -> None:
         message = f"none of the {len(results)} files could be converted, see details; the first error: {first.error}"
     raise ServiceError(
         message,
-        code=codes.pop() if len(codes) == 1 else "conversion_failed",
+        error_code=codes.pop() if len(codes) == 1 else "conversion_failed",
         details=[result.failure() for result in results],
         headers={CONVERTED: "0", FAILED: str(len(results))},
         values=first.values if len(results) == 1 else None,

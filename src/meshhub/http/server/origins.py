@@ -62,7 +62,7 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState, ac
     if (allowed or is_local) and name not in allowed and not (is_local and _is_local_name(name)):
         raise ServiceError(
             f"the service does not serve the host {quote(name)}; the operator lists its names in 'allowed_hosts'",
-            code="host_not_allowed",
+            error_code="host_not_allowed",
         )
     origin = headers.get("origin")
     if not is_local or origin is None or scope["method"] in _SAFE_METHODS:
@@ -70,7 +70,7 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState, ac
     if not _is_same_host(origin, host) and not access.can_read:
         raise ServiceError(
             f"pages of {quote(origin)} may not use this service; the operator lists them in 'cors_origins'",
-            code="origin_not_allowed",
+            error_code="origin_not_allowed",
         )
 
 

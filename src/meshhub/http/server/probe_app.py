@@ -87,4 +87,4 @@ def _answer_routing_error(request: Request[Any, Any, Any], error: HTTPException)
         return answer_error(request, error)
     message = "this worker serves only GET /health/live, /health/ready and /metrics"
     code = "method_not_allowed" if error.status_code == 405 else "not_found"
-    return answer_error(request, ServiceError(message, code=code, headers=error.headers))
+    return answer_error(request, ServiceError(message, error_code=code, headers=error.headers))

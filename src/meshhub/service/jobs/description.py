@@ -113,6 +113,16 @@ class JobDescription(Struct, frozen=True, kw_only=True):
         return self.state in FINISHED
 
 
+class JobList(Struct, frozen=True):
+    """Some jobs of a key, the newest first."""
+
+    jobs: list[JobDescription]
+    """The jobs."""
+
+    next: str | None
+    """Id to send as `before` for the jobs that follow; null if there are none."""
+
+
 def describe_job(
     job: Job, position: int | None = None, *, missing_memory_bytes: int | None = None, root_path: str = ""
 ) -> JobDescription:
@@ -157,18 +167,13 @@ def summarize_report(report: Report, notes: Sequence[Note]) -> dict[str, Any]:
         "faces_out": report.target.faces,
         "bytes_in": report.source.bytes,
         "bytes_out": report.target.bytes,
-        "size_mm_in": _shorten_size(report.source),
-        "size_mm_out": _shorten_size(report.target),
+        "size_mm_in": report.source.size_mm,
+        "size_mm_out": report.target.size_mm,
         "seconds": report.seconds,
         "figures": {step.step: step.figures for step in report.steps if step.kind != "read" and step.figures},
         "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
         "notes": [_note_fields(note) for note in notes],
     }
-
-
-def _shorten_size(file: FileReport) -> list[float] | None:
-    """Return the extents of a file with as many digits as people read."""
-    return None if file.size_mm is None else [float(f"{side:.7g}") for side in file.size_mm]
 
 
 def read_summary(summary: Mapping[str, Any]) -> Report:
