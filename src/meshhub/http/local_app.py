@@ -126,7 +126,7 @@ class LocalApp:
     def check_saved(self, path: Path) -> None:
         """Raise ServiceError for a file that the app has not saved: a page must not pass any file to a program."""
         if path not in self._saved:
-            raise ServiceError("only a result that was saved can be opened; save it first", code="not_found")
+            raise ServiceError("only a result that was saved can be opened; save it first", error_code="not_found")
 
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Yield lists of the files after one as server-sent events to a tab, which is open while it receives them."""

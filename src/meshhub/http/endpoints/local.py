@@ -88,7 +88,7 @@ async def open_result(request: AnyRequest) -> None:
     app_of(request).check_saved(path)
     _, program = find_slicers().get(slicer, ("", ""))
     if not program:
-        raise ServiceError(f"the slicer {quote(slicer)} is not installed", code="not_found")
+        raise ServiceError(f"the slicer {quote(slicer)} is not installed", error_code="not_found")
     open_in_slicer(program, path)
 
 
