@@ -117,10 +117,15 @@ def flip(mesh: Mesh) -> Mesh:
     return replace(mesh, faces=mesh.faces[:, ::-1])
 
 
+@pytest.mark.parametrize("has_material", [False, True])
 @pytest.mark.parametrize("gap", [0.0, 50.0], ids=["touching", "apart"])
-def test_an_intersection_without_volume_is_an_error(gap: float) -> None:
+def test_an_intersection_without_volume_is_an_error(gap: float, has_material: bool) -> None:
+    scene = scene_of(brick(), move_mesh(brick(), 10 + gap, 0, 0))
+    if has_material:
+        meshes = tuple(replace(mesh, face_material=np.zeros(len(mesh.faces), np.int32)) for mesh in scene.meshes)
+        scene = replace(scene, meshes=meshes, materials=(Material("red"),))
     with pytest.raises(InvalidOption, match="'boolean' intersection would leave nothing of the model") as error:
-        combine(scene_of(brick(), move_mesh(brick(), 10 + gap, 0, 0)), "intersection")
+        combine(scene, "intersection")
     assert error.value.options == ("boolean",)
 
 

@@ -241,3 +241,13 @@ def test_a_part_that_would_vanish_and_an_open_mesh_are_rejected() -> None:
     with pytest.raises(ConversionFailed, match="repair"):
         offset(scene_of(replace(brick(), faces=brick().faces[1:])), 1)
     assert np.ptp(bounds(run(scene_of(brick(3, 20, 30)), OffsetOptions(offset_mm=-1))), axis=0)[0] < 1.1
+
+
+def test_a_wafer_as_thin_as_both_moves_vanishes() -> None:
+    plate = mesh_of(Manifold.cube((6, 6, 0.1)).refine(6))
+    noise = np.random.default_rng(0).normal(0, 1e-4, len(plate.vertices))
+    points = plate.vertices.copy()
+    points[:, 2] += noise
+    # dents leave volumes without area between the moved sides
+    with pytest.raises(InvalidOption, match="nothing"):
+        offset(scene_of(replace(plate, vertices=points)), -0.05)

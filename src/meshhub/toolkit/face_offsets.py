@@ -40,6 +40,9 @@ sweeps are, and those of bodies and cavities are not."""
 MIN_SHELL_RATIO = 0.05
 """Mean thickness of a shell, as a share of the offset, below which it is a gap between sweeps, too."""
 
+MIN_AREA_RATIO = 1e-3
+"""Area of the whole surface per square of the offset, below which nothing remains."""
+
 NUDGE_MM = 1e-4
 """Millimeters by which vertices at one position move apart, where files would join them to edges of four faces."""
 
@@ -115,9 +118,9 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
             continue
         advance(0.8)
         result = _finish(moved, nearness, distance)
-        if len(result.faces) == 0:
+        if len(result.faces) == 0 and distance < 0:
             return result
-        if _is_plausible((vertices, faces), result, nearness, distance):
+        if len(result.faces) and _is_plausible((vertices, faces), result, nearness, distance):
             results.append(result)
             if len(result.uneven) == 0:
                 break
@@ -143,9 +146,10 @@ def _arrays(solid: Manifold) -> tuple[Float64, Int32]:
 def _finish(solid: Manifold, nearness: SurfaceDistance, distance: float) -> MovedFaces:
     """Return the surface of a solid as in files, without crumbs, and its uneven places."""
     surface = _arrays(solid.simplify(FINISH_RATIO * abs(distance)))
-    if len(surface[1]) == 0:
-        return MovedFaces(*surface, np.empty((0, 3)))
-    surface = _settle(*_remove_crumbs(*surface, nearness, abs(distance)))
+    if len(surface[1]):
+        surface = _settle(*_remove_crumbs(*surface, nearness, abs(distance)))
+    if len(surface[1]) == 0 or area(*surface) < MIN_AREA_RATIO * distance**2:
+        return MovedFaces(surface[0][:0], surface[1][:0], np.empty((0, 3)))
     places, _, gaps = _measure(surface, nearness, abs(distance))
     uneven = [places[gaps < DEEP_RATIO * abs(distance)], _find_excess(surface[0], nearness, abs(distance))]
     return MovedFaces(*surface, np.concatenate(uneven))

@@ -135,7 +135,7 @@ class Solids:
             rows = np.pad(rows[:, :3], ((0, 0), (0, 3 * self.normals + 2 * self.uv + 4 * self.colors)))
         faces = np.asarray(native.tri_verts, np.int64).astype(np.int32)
         mesh = self._with_attributes(rows, faces, np.where(is_new, -1, material), original.name)
-        if is_new.all():
+        if is_new.all() and len(faces):
             return self._paint_like(mesh, original)
         return compacted(_paint(mesh, is_new) if is_new.any() else mesh)
 
