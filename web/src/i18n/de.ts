@@ -368,7 +368,7 @@ export const de: Catalog = {
     saveIntoFolder: "In einen Ordner speichern",
     savedIntoFolder: ["{n} Datei ist im Ordner {folder}", "{n} Dateien sind im Ordner {folder}"],
     folderFailed: "In den Ordner kann nicht geschrieben werden: {message}",
-    saveBeside: "Neben dem Original speichern",
+    saveBeside: "Daneben speichern",
     saveAllBeside: "Neben den Originalen speichern",
     savedAs: "Gespeichert als {path}",
     openIn: "In {name} öffnen",

@@ -366,7 +366,7 @@ export const es: Catalog = {
     saveIntoFolder: "Guardar en una carpeta",
     savedIntoFolder: ["{n} archivo está en la carpeta {folder}", "{n} archivos están en la carpeta {folder}"],
     folderFailed: "No se puede escribir en la carpeta: {message}",
-    saveBeside: "Guardar junto al original",
+    saveBeside: "Guardar al lado",
     saveAllBeside: "Guardar junto a los originales",
     savedAs: "Guardado como {path}",
     openIn: "Abrir en {name}",

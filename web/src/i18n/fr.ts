@@ -368,7 +368,7 @@ export const fr: Catalog = {
     saveIntoFolder: "Enregistrer dans un dossier",
     savedIntoFolder: ["{n} fichier est dans le dossier {folder}", "{n} fichiers sont dans le dossier {folder}"],
     folderFailed: "Impossible d’écrire dans le dossier : {message}",
-    saveBeside: "Enregistrer à côté de l’original",
+    saveBeside: "Enregistrer à côté",
     saveAllBeside: "Enregistrer à côté des originaux",
     savedAs: "Enregistré sous {path}",
     openIn: "Ouvrir dans {name}",
