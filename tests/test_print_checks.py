@@ -664,8 +664,7 @@ def test_a_sheet_gets_a_thickness_by_its_remedy(registry: Registry) -> None:
     assert not after.findings
 
 
-@pytest.mark.parametrize(("bend", "has_same_edges"), [(0, True), (0, False), (0.004, True)])
-@pytest.mark.parametrize("turn_deg", [0, 25])
+@pytest.mark.parametrize(("bend", "has_same_edges", "turn_deg"), [(0, True, 0), (0, False, 25), (0.004, True, 25)])
 def test_a_closed_surface_without_volume_is_a_sheet(
     registry: Registry, bend: float, has_same_edges: bool, turn_deg: float, tmp_path: Path
 ) -> None:

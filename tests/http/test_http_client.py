@@ -375,7 +375,7 @@ def test_a_print_is_quoted(service: Running, tmp_path: Path, monkeypatch: pytest
     key, _ = service.keys.create("pro")
     monkeypatch.setenv("MESHHUB_API_KEY", key)
     path, flat = tmp_path / "brick.stl", tmp_path / "flat.stl"
-    flat.write_bytes(ASCII_STL.replace(b"vertex 0 0 30", b"vertex 9 9 0"))
+    flat.write_bytes(ASCII_STL.replace(b"vertex 10 20 1", b"vertex 9 9 0"))
     with Registry(entry_points=False) as registry:
         path.write_bytes(registry.convert_bytes(Scene((brick(),), (Part(0),)), "stl"))
 

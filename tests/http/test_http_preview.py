@@ -74,13 +74,13 @@ def test_a_preview_has_the_model_its_facts_and_its_defects(service: Running) -> 
     inspected = service.post("/inspect", {"file": ("part.stl", ASCII_STL)}).json()
     assert facts["inspection"] == inspected
     defects = read_defects(document, buffer)
-    assert set(defects) == {"open_edges", "flipped_faces"}
+    assert set(defects) == {"open_edges"}
     extras, mode, points = defects["open_edges"]
     assert mode == 1
     assert extras == {"kind": "open_edges", "count": 4, "shown": 4}
     # meters, Y up
     assert points.shape == (8, 3)
-    assert np.allclose(np.ptp(points, axis=0), [0.01, 0.03, 0.02])
+    assert np.allclose(np.ptp(points, axis=0), [0.01, 0.001, 0.02])
 
 
 def test_a_valid_model_has_no_defects(isolated: Running) -> None:
@@ -197,7 +197,7 @@ def test_projects_of_slicers_are_shown(service: Running, dialect: str) -> None:
 def test_options_of_readers_apply(service: Running) -> None:
     document, _ = preview(service, ("a.stl", ASCII_STL), input_unit="m")
     facts = document["asset"]["extras"]["meshhub"]
-    assert facts["inspection"]["model"]["size_mm"] == [10_000, 20_000, 30_000]
+    assert facts["inspection"]["model"]["size_mm"] == [10_000, 20_000, 1_000]
     assert facts["file_bytes"] is None
 
 

@@ -42,14 +42,14 @@ endloop
 endfacet
 facet normal 0 0 0
 outer loop
-vertex 0 0 30
-vertex 10 0 0
+vertex 10 20 1
 vertex 0 20 0
+vertex 10 0 0
 endloop
 endfacet
 endsolid t
 """
-"""Two triangles that share an edge."""
+"""Two triangles that share an edge: an almost flat sheet, which is fast to check."""
 
 # a quarter of the time in which a service starts; hundreds start here
 page_files.COMPRESSORS = {encoding: functools.cache(compress) for encoding, compress in page_files.COMPRESSORS.items()}
