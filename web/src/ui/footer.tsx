@@ -180,15 +180,18 @@ function Progress() {
     else bar.current.value = share;
   }, [share]);
   return (
-    <footer class="panel-footer busy">
-      <label class="grow stack tight">
-        <span class="ellipsis">{item && work ? describeWork(item.model.name, work) : ""}</span>
-        {waiting > 0 && <small>{t("moreWaiting", { n: waiting })}</small>}
-        <progress ref={bar} max="1" />
-      </label>
-      <button class="button" onClick={cancelAll}>
-        {t("cancel")}
-      </button>
+    <footer class="panel-footer">
+      <Targets />
+      <div class="row grow busy">
+        <label class="grow stack tight">
+          <span class="ellipsis">{item && work ? describeWork(item.model.name, work) : ""}</span>
+          {waiting > 0 && <small>{t("moreWaiting", { n: waiting })}</small>}
+          <progress ref={bar} max="1" />
+        </label>
+        <button class="button" onClick={cancelAll}>
+          {t("cancel")}
+        </button>
+      </div>
     </footer>
   );
 }
