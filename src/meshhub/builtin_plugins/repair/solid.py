@@ -35,8 +35,8 @@ MAX_CAP_RATIO = 0.05
 """Area of the faces that close pin-holes per area of the outer wall; larger openings are not pin-holes."""
 
 MIN_VOID_RATIO = 0.1
-"""Volume of the voids per volume of the part, from which a second wall is around them. Slots, nut traps and the mouth
-of an animal, which narrow openings lead to, have 0.7 to 5 %."""
+"""Volume of the voids per volume of the part, from which a second wall is around them. Voids behind narrow openings of
+three real parts have 0.7 to 4.5 %."""
 
 MIN_SERIES_COUNT = 3
 """Equal shells that are parts of a kit; crumbs differ from each other."""
