@@ -18,8 +18,9 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Scene
 from meshhub.toolkit.geometry import signed_volume, soup, welded
 from meshhub.toolkit.topology import is_closed
+from meshhub.toolkit.validity import check_mesh, find_damage
 from models import brick, move_mesh, scene_of, sphere
-from solids import mesh_of
+from solids import joined_mesh, mesh_of
 
 pytestmark = pytest.mark.once
 
@@ -141,3 +142,12 @@ def test_feet_that_a_chamfer_would_sharpen_stay_flat_with_a_note() -> None:
     mesh = trimesh.Trimesh(*soup(result))
     feet = Manifold(Mesh64(mesh.vertices, mesh.faces.astype(np.uint64))).slice(1e-6).decompose()
     assert sorted(foot.area() for foot in feet) == pytest.approx([1, 64], abs=0.01)
+
+
+def test_bodies_that_overlap_are_beveled_as_one() -> None:
+    first, second = Manifold.cube((20, 20, 10)), Manifold.cube((20, 20, 10)).translate((15, 5, 0))
+    result = chamfer(scene_of(joined_mesh(first, second)), 0.5).meshes[0]
+    assert find_damage(result).is_clean
+    assert check_mesh(result).shells == 1
+    united = chamfer(scene_of(mesh_of(first + second)), 0.5)
+    assert signed_volume(*soup(scene_of(result))) == pytest.approx(signed_volume(*soup(united)))

@@ -21,7 +21,7 @@ from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
 from meshhub.toolkit.validity import check_mesh, find_damage
 from models import brick, move_mesh, scene_of, sphere
-from solids import mesh_of
+from solids import joined_mesh, mesh_of
 
 pytestmark = [pytest.mark.once, pytest.mark.process]
 
@@ -134,6 +134,16 @@ def test_bodies_that_overlap_get_one_empty_cavity() -> None:
     assert signed_volume(*soup(result)) == pytest.approx(30 * 20 * 20 - 26 * 16 * 16, rel=0.02)
     assert check_mesh(result.meshes[0]).shells == 2
     assert [note.code for note in remarks.notes] == ["bodies_united"]
+
+
+def test_bodies_that_overlap_are_hollowed_as_one_beside_a_cavity() -> None:
+    first = Manifold.cube((40, 40, 40)) - Manifold.cube((10, 10, 10)).translate((4, 4, 4))
+    second = Manifold.cube((40, 40, 40)).translate((30, 10, 5))
+    with collecting("hollow") as remarks:
+        result = hollow(scene_of(joined_mesh(first, second)), 2)
+    assert [note.code for note in remarks.notes] == ["bodies_united"]
+    expected = hollow(scene_of(mesh_of(first + second)), 2)
+    assert signed_volume(*soup(result)) == pytest.approx(signed_volume(*soup(expected)), rel=0.01)
 
 
 @pytest.mark.large

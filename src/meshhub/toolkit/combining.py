@@ -39,16 +39,17 @@ def combine_parts(scene: Scene, combination: Combination, repair_option: str) ->
     parts = baked(scene)
     meshes = [(part.name, parts.meshes[part.mesh]) for part in parts.parts if len(parts.meshes[part.mesh].faces)]
     solids = Solids.of([mesh for _, mesh in meshes], len(scene.materials), repair_option)
-    bodies = [_unite_bodies(solids.to_solid(mesh, name)) for name, mesh in track(meshes)]
+    bodies = [unite_bodies(solids.to_solid(mesh, name)) for name, mesh in track(meshes)]
     result = Manifold.batch_boolean(bodies, _KINDS[combination])
     mesh = replace(solids.to_mesh(result, meshes[0][1]), name="")
     return replace(scene, meshes=(mesh,), parts=(Part(0),)), [body.volume() for body in bodies]
 
 
-def _unite_bodies(solid: Manifold) -> Manifold:
-    """Return a solid whose own bodies do not overlap; Manifold takes that for granted.
+def unite_bodies(solid: Manifold) -> Manifold:
+    """Return a solid whose own bodies do not overlap, which Manifold takes for granted; the same object if none do.
 
-    A solid with an inward shell outside of all bodies stays as it is.
+    A slicer fills the cavity of a body where another body is. A solid with an inward shell outside of all bodies stays
+    as it is.
     """
     shells = solid.decompose()
     if len(shells) < 2:

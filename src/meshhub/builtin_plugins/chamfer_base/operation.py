@@ -11,6 +11,7 @@ from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.combining import unite_bodies
 from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, subtracted, to_manifold
 from meshhub.toolkit.topology import components
@@ -128,7 +129,7 @@ def _find_feet(scene: Scene, bed: float, size: float) -> dict[Part, _Foot]:
 
     def add(mesh: Mesh, parts: list[Part]) -> Mesh:
         if mesh.vertices[mesh.faces, 2].min() <= bed + SLICE_RATIO * size:
-            solid = to_manifold(mesh, parts)
+            solid = unite_bodies(to_manifold(mesh, parts))
             outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
             feet.update((part, _Foot(solid, outline, part.transform[:2, 3])) for part in parts)
         return mesh

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import manifold3d
 import numpy as np
 
 from meshhub.builtin_plugins.hollow import HollowOptions
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.combining import MIN_OVERLAP_RATIO
+from meshhub.toolkit.combining import unite_bodies
 from meshhub.toolkit.containment import TURN, hosts_of
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import chosen_faces, signed_volume, weld
@@ -61,8 +60,10 @@ class _Hollowing:
         """Return the mesh with its cavities; the mesh itself if it is too thin."""
         points, faces = solid_surface(mesh, parts)
         original, name = mesh, name_of(mesh, parts)
-        mesh = _unite_bodies(mesh, parts, points, faces)
-        if mesh is not original:
+        solid = to_manifold(mesh, parts)
+        union = unite_bodies(solid)
+        if union is not solid:
+            mesh = united(mesh, union, [])
             points, faces = solid_surface(mesh, parts)
         volume = signed_volume(points, faces)
         self.volume += volume * len(parts)
@@ -75,9 +76,9 @@ class _Hollowing:
             damage = find_damage(result, before, before.shells - removed + count)
             if damage.is_clean:
                 break
-        solid = _count_solid_bodies(points, faces, vertices, self.wall)
-        if solid:
-            self.solid[name] = self.solid.get(name, 0) + solid * len(parts)
+        solid_count = _count_solid_bodies(points, faces, vertices, self.wall)
+        if solid_count:
+            self.solid[name] = self.solid.get(name, 0) + solid_count * len(parts)
         if count == 0:
             return original
         if mesh is not original:
@@ -105,20 +106,6 @@ class _Hollowing:
             saved_mm3=self.saved,
             saved_percent=100 * self.saved / self.volume if self.volume else 0.0,
         )
-
-
-def _unite_bodies(mesh: Mesh, parts: list[Part], points: Float64, faces: Int32) -> Mesh:
-    """Return the union of the bodies of a mesh; the mesh itself if none overlap, or if it has cavities.
-
-    A slicer fills the cavity of a body where another body is.
-    """
-    count, shell = shells(faces)
-    if count < 2 or (_shell_volumes(points, faces, shell, count) < 0).any():
-        return mesh
-    bodies = to_manifold(mesh, parts).decompose()
-    union = manifold3d.Manifold.batch_boolean(bodies, manifold3d.OpType.Add)
-    overlap = sum(body.volume() for body in bodies) - union.volume()
-    return united(mesh, bodies[0], bodies[1:]) if overlap > MIN_OVERLAP_RATIO * union.volume() else mesh
 
 
 def _find_cavities(points: Float64, faces: Int32, wall: float) -> tuple[Float64, Int32]:
