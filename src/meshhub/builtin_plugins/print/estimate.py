@@ -17,7 +17,7 @@ from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, signed_volume, soup
+from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, round_lengths, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.once_per_scene import OncePerScene
@@ -172,7 +172,7 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             seconds = _time(deposit, filaments, options)
             error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
     density = options.density_g_cm3
-    x, y, z = (high - low).tolist()
+    x, y, z = round_lengths(high - low, np.stack([low, high])).tolist()
     result = Estimate(
         method="model",
         process=options.print_process,
@@ -298,7 +298,7 @@ def _estimate_parts(
                 material = _fill(layers, volume, options, is_closed).material_mm3 or volume
             known[key] = volume, material
         volume, material = known[key]
-        x, y, z = (high - low).tolist()
+        x, y, z = round_lengths(high - low, np.stack([low, high])).tolist()
         yield PartEstimate(
             name=part.name,
             size_mm=(x, y, z),
