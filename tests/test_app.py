@@ -193,6 +193,21 @@ def test_a_second_start_opens_its_files_in_the_first(programs: Programs, tmp_pat
     assert process.poll() is None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_name_that_is_not_utf_8_is_shown_and_read(programs: Programs, tmp_path: Path) -> None:
+    source = tmp_path / os.fsdecode(b"caf\xe9.stl")
+    shutil.copy(BRACKET, source)
+    address = programs.read_address(programs.start(BRACKET, "--no-browser"))
+    tab = programs.connect(address)
+    second = programs.start(source)
+    assert second.communicate(timeout=MAX_WAIT_S)[1:] == (b"opened in the window of the running app\n",)
+    wait_until(lambda: tab.names == ["bracket.stl", "caf\ufffd.stl"])
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=MAX_WAIT_S)
+    connection.request("GET", "/local/files/2", headers={"X-Meshhub-Token": address.token})
+    assert connection.getresponse().read() == BRACKET.read_bytes()
+    connection.close()
+
+
 def test_only_the_user_can_read_the_address(programs: Programs) -> None:
     programs.read_address(programs.start("--no-browser"))
     folder = programs.folder / "state/meshhub"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes
 
 import platformdirs
 
@@ -90,7 +91,8 @@ def send_files(address: Address, paths: Iterable[Path]) -> int:
 
     # not urllib: the environment may name a proxy
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=_REQUEST_TIMEOUT_S)
-    body = json.dumps([str(path.absolute()) for path in paths])
+    # JSON cannot hold names that are not UTF-8
+    body = json.dumps([quote_from_bytes(os.fsencode(path.absolute())) for path in paths])
     headers = {"X-Meshhub-Token": address.token, "Content-Type": "application/json"}
     try:
         connection.request("POST", "/local/files", body, headers)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hmac
 import itertools
+import os
 import secrets
 import threading
 import time
@@ -50,8 +52,16 @@ class OpenedFile(NamedTuple):
 
     def describe(self) -> dict[str, object]:
         """Return the file as data for the page."""
-        folder, companions = str(self.path.parent), list(self.companions)
-        return {"id": self.id, "name": self.path.name, "folder": folder, "companions": companions}
+        return {
+            "id": self.id,
+            "name": _to_text(self.path.name),
+            "folder": _to_text(str(self.path.parent)),
+            "companions": list(map(_to_text, self.companions)),
+        }
+
+    def find_companion(self, name: str) -> Path | None:
+        """Return the companion with a name of `describe`."""
+        return next((path for companion, path in self.companions.items() if _to_text(companion) == name), None)
 
 
 class LocalApp:
@@ -78,6 +88,9 @@ class LocalApp:
     def open(self, path: Path) -> None:
         """Show a file in every tab, in place of an earlier version of it. Raises OSError."""
         path = path.absolute()
+        if not path.is_file():
+            # reading a pipe would never end
+            raise OSError(errno.ENOENT, "not a file", str(path))
         opened = OpenedFile(next(self._ids), path, find_companions(path))
         with self._lock:
             self.files = {**{id_: file for id_, file in self.files.items() if file.path != path}, opened.id: opened}
@@ -157,6 +170,11 @@ class LocalApp:
     def seconds_without_tab(self) -> float:
         """The seconds since the last tab was closed; 0 before the first one, unless one is expected."""
         return 0.0 if self.tabs or self._left is None else time.monotonic() - self._left
+
+
+def _to_text(name: str) -> str:
+    """Return a name without the bytes that are not UTF-8, which JSON cannot hold."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _create_file(path: Path) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from litestar import Response, delete, get, post
+from litestar.exceptions import InternalServerException
 from litestar.response import Stream
 
 from meshhub.errors import UnreadableFile, quote
@@ -20,13 +23,16 @@ from meshhub.http.state import AnyRequest, state_of
 
 @post("/local/files", status_code=200)
 async def open_files(request: AnyRequest) -> dict[str, int]:
-    """Open the files of a JSON list of paths, as a second `meshhub app` sends it; return the number of tabs."""
+    """Open the files of a JSON list of paths, as a second `meshhub app` sends it; return the number of tabs.
+
+    The paths are percent-encoded, because JSON cannot hold names that are not UTF-8.
+    """
     state, app = state_of(request), app_of(request)
     try:
-        paths = msgspec.json.decode(await request.body(), type=list[str])
+        encoded = msgspec.json.decode(await request.body(), type=list[str])
     except msgspec.DecodeError as error:
         raise ServiceError(f"the body is not a list of paths: {error}") from None
-    for path in paths:
+    for path in (os.fsdecode(unquote_to_bytes(each)) for each in encoded):
         try:
             await state.resources.threads.run(app.open, Path(path))
         except OSError as error:
@@ -50,11 +56,13 @@ async def read_file(request: AnyRequest) -> FileResponse:
     """Return the content of an opened file, or of the companion that `companion` names."""
     file = app_of(request).find(request.path_params["file_id"])
     name = request.query_params.get("companion")
-    path = file.path if name is None else file.companions.get(name)
+    path = file.path if name is None else file.find_companion(name)
     if path is None or not path.is_file():
         raise ServiceError(f"{path or quote(name or '')} is no longer there; open it again", error_code="not_found")
     headers = {"Cache-Control": "no-store"}
-    return file_response(state_of(request).resources.threads, path, "application/octet-stream", path.name, headers)
+    return file_response(
+        state_of(request).resources.threads, path, "application/octet-stream", label(path.name), headers
+    )
 
 
 @delete("/local/files/{file_id:int}", status_code=204)
@@ -69,8 +77,11 @@ async def save_result(request: AnyRequest) -> Response[bytes]:
     threads = state_of(request).resources.threads
     name = label(request.query_params.get("name", ""))
     with app_of(request).saving(request.path_params["file_id"], name) as path, path.open("wb") as file:
-        async for chunk in request.stream():
-            await threads.run(file.write, chunk)
+        try:
+            async for chunk in request.stream():
+                await threads.run(file.write, chunk)
+        except InternalServerException as error:
+            raise ServiceError("the page was closed before the result was complete; save it again") from error
     body = msgspec.json.encode({"path": str(path), "name": path.name})
     return Response(body, status_code=201, media_type="application/json")
 
