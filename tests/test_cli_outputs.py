@@ -382,6 +382,15 @@ def test_a_result_that_is_older_than_its_input_is_replaced(tmp_path: Path) -> No
     assert json.loads(single.stdout)["skipped"] is True
 
 
+def test_an_input_that_is_missing_is_an_error_although_its_output_exists(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    command = ("out.ply", "--skip-existing")
+    assert meshhub_cli("convert", "x.stl", *command, cwd=tmp_path).returncode == 0
+    done = meshhub_cli("convert", "y.stl", *command, cwd=tmp_path)
+    assert done.returncode != 0
+    assert b"y.stl" in done.stderr
+
+
 def test_an_old_file_of_another_program_is_kept(tmp_path: Path) -> None:
     source, output = write_stl(tmp_path / "x.stl"), tmp_path / "out" / "x.ply"
     output.parent.mkdir()

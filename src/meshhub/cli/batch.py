@@ -279,7 +279,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         if conversion.error is not None and not is_preview:
             rows.append((source, "", labeled("error", explained_here(conversion.error))))
         elif conversion.is_skipped:
-            rows.append((source, str(conversion.target), "exists, skipped"))
+            rows.append((source, str(conversion.target), tr("exists, skipped")))
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(report_text.list_steps(conversion.chain))))
         elif conversion.report is not None:

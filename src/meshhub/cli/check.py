@@ -17,6 +17,7 @@ from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, describe_error
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.locale import labeled, tr
+from meshhub.cli.locale import language as locale_language
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
@@ -74,7 +75,10 @@ _VERDICTS: dict[VerdictWord, str] = {
     help="Also write the model with its faces in the colors of findings, and a ball at each place.",
 )
 @click.option(
-    "--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the report."
+    "--language",
+    type=click.Choice(LANGUAGES),
+    default=locale_language,
+    help="Language of the report.",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing files of --report and --marked.")
 @server_option

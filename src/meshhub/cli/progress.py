@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from meshhub.cli.locale import tr
 from meshhub.errors import printable
 from meshhub.model.progress import Listener, Progress
 
@@ -94,9 +95,9 @@ def show_progress(*, is_silent: bool) -> Iterator[Listener | None]:
     line = StatusLine(_DELAY_S)
 
     def listen(progress: Progress) -> None:
-        verb = printable(_VERBS[progress.kind].format(progress.label))
+        verb = printable(tr(_VERBS[progress.kind]).format(progress.label))
         share = "" if progress.fraction is None else f" {progress.fraction:.0%}"
-        line.show(f"{verb} ({progress.index + 1} of {progress.count}){share}")
+        line.show(f"{verb} ({tr('{} of {}').format(progress.index + 1, progress.count)}){share}")
         if progress.index == progress.count - 1 and progress.fraction == 1:
             line.close()
 
@@ -118,9 +119,9 @@ def show_count(total: int, *, is_silent: bool) -> Iterator[Callable[[str], None]
     def advance(name: str) -> None:
         nonlocal count
         count += 1
-        line.show(f"{count} of {total} ({count / total:.0%}): {printable(name)}")
+        line.show(f"{tr('{} of {}').format(count, total)} ({count / total:.0%}): {printable(name)}")
 
-    line.show(f"0 of {total}")
+    line.show(tr("{} of {}").format(0, total))
     try:
         yield advance
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from meshhub.cli.paths import STREAM
 from meshhub.errors import EmptyModel, MeshhubError, OutputExists, UnsupportedFormat
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN, Chain, Request
@@ -18,6 +19,7 @@ from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
 from meshhub.pipeline.outputs import check_output
 from meshhub.pipeline.steps import unsupported_target
+from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
 
@@ -96,10 +98,18 @@ def is_kept(registry: Registry, output: Path, sources: Iterable[Path]) -> bool:
     if not output.is_file():
         return False
     status = output.stat()
-    if status.st_size and not is_result(registry, output):
+    if status.st_size == 0:
+        return False
+    if not is_result(registry, output):
         return True
-    files = (next(filter(Path.is_file, (source, *source.parents)), None) for source in sources)
-    return all(file.stat().st_mtime_ns <= status.st_mtime_ns for file in files if file is not None)
+    for source in sources:
+        if str(source) == STREAM or is_address(str(source)):
+            continue
+        file = next(filter(Path.is_file, (source, *source.parents)), None)
+        # without a file, the conversion reports the error
+        if file is None or file.stat().st_mtime_ns > status.st_mtime_ns:
+            return False
+    return True
 
 
 def find_content_format(registry: Registry, path: Path) -> Format | None:

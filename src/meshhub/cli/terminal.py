@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import error_data
-from meshhub.cli.locale import labeled
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note
@@ -85,7 +85,7 @@ def print_skipped(source: str, output: str, *, is_json: bool) -> None:
     if is_json:
         as_json({"file": source, "output": output, "skipped": True})
     else:
-        inform(f"{output} exists, skipped")
+        inform(printable(f"{output} {tr('exists, skipped')}"))
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, as_data, describe_counts, print_error
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.locale import labeled
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.paths import list_models, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
@@ -167,7 +167,7 @@ class _Watch:
             terminal.inform(printable(f"{conversion.source} → {conversion.target}: {summary}"))
             terminal.print_timings(conversion.report)
         elif conversion.is_skipped and is_verbose():
-            terminal.inform(printable(f"{conversion.target} exists, skipped"))
+            terminal.inform(printable(f"{conversion.target} {tr('exists, skipped')}"))
 
 
 def _perform(batch: Batch, conversion: Conversion) -> Conversion:
