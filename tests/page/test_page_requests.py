@@ -290,10 +290,10 @@ def test_the_target_does_not_change_by_itself(visit: Visit, tmp_path: Path) -> N
     Registry().convert(EXAMPLES / "bracket-clean.stl", tmp_path / "plain.3mf")
     page = visit.open()
     pick(page, tmp_path / "plain.3mf")
-    assert page.get_by_role("radio", name="STL", exact=True).is_checked()
+    assert page.get_by_role("radio", name="3MF", exact=True).is_checked()
     shutil.copy(EXAMPLES / "bracket-clean.stl", tmp_path / "other.stl")
     pick(page, tmp_path / "other.stl", button="Add files")
-    assert page.get_by_role("radio", name="STL", exact=True).is_checked()
+    assert page.get_by_role("radio", name="3MF", exact=True).is_checked()
 
 
 def test_a_result_is_compared_with_the_model_as_it_was_read(visit: Visit) -> None:

@@ -94,7 +94,7 @@ def test_fifty_files_are_checked_converted_and_saved(shop_visit: Visit, tmp_path
     # a row leads to its model, with its verdict and its result
     table.get_by_role("button", name="box-04.stl", exact=True).click()
     page.get_by_role("region", name="Result").wait_for()
-    page.get_by_role("heading", name="Ready").wait_for()
+    page.get_by_role("heading", name="Ready", exact=True).wait_for()
     page.get_by_role("group", name="Compare").wait_for()
 
 

@@ -562,7 +562,7 @@ def test_printers_have_beds(visit: Visit, tmp_path: Path) -> None:
     page = open_box(visit, tmp_path)
     without = draw(page)
     page.get_by_role("button", name="Printer bed").click()
-    page.get_by_label("Bed size").select_option("Prusa MINI · 180 × 180 × 180")
+    page.get_by_label("Bed size").select_option("Prusa MINI+ · 180 × 180 × 180")
     assert [page.get_by_label(name, exact=True).input_value() for name in ("Width", "Depth", "Height")] == ["180"] * 3
     page.get_by_text("Fits on the bed.").wait_for()
     assert count_changed(without, draw(page)) > 1_000

@@ -1,6 +1,6 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { t } from "../i18n";
 import {
@@ -113,6 +113,12 @@ function Operations({ operations }: { operations: Operation[] }) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const matches = operations.filter((operation) => words.every((word) => describe(operation).includes(word)));
   const others = operations.filter(({ id }) => !EVERYDAY.has(id));
+  const details = useRef<HTMLDetailsElement>(null);
+  const isAnyOn = others.some(isOn);
+  useEffect(() => {
+    // a link, a recipe or a remedy has turned one on
+    if (isAnyOn && details.current) details.current.open = true;
+  }, [isAnyOn]);
   return (
     <>
       <input
@@ -134,7 +140,7 @@ function Operations({ operations }: { operations: Operation[] }) {
         </p>
       )}
       {words.length === 0 && others.length > 0 && (
-        <details class="more">
+        <details class="more" ref={details}>
           <summary>{[t("allOperations"), ...others.filter(isOn).map(({ label }) => label)].join(" · ")}</summary>
           {GROUPS.map(([title, stages]) => (
             <OperationGroup
