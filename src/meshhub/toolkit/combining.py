@@ -11,8 +11,10 @@ from manifold3d import Manifold, Mesh64, OpType
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.toolkit.containment import hosts_of
+from meshhub.toolkit.crossings import pair_boxes
 from meshhub.toolkit.geometry import baked
 from meshhub.toolkit.solids import Solids, surface_of
+from meshhub.toolkit.topology import shells
 
 Combination = Literal["union", "difference", "intersection"]
 """Volume in any part, in the first part but in no other, or in all parts."""
@@ -51,26 +53,40 @@ def unite_bodies(solid: Manifold) -> Manifold:
     A slicer fills the cavity of a body where another body is. A solid with an inward shell outside of all bodies stays
     as it is.
     """
-    shells = solid.decompose()
-    if len(shells) < 2:
+    if not _may_overlap(solid):
         return solid
-    surfaces = [surface_of(shell) for shell in shells]
-    label = np.repeat(np.arange(len(shells)), [len(surface.faces) for surface in surfaces])
-    volumes = np.array([shell.volume() for shell in shells])
+    pieces = solid.decompose()
+    surfaces = [surface_of(shell) for shell in pieces]
+    label = np.repeat(np.arange(len(pieces)), [len(surface.faces) for surface in surfaces])
+    volumes = np.array([shell.volume() for shell in pieces])
     corners = np.concatenate([surface.vertices[surface.faces] for surface in surfaces])
-    hosts = hosts_of(corners, label, np.ones(len(shells), np.bool_), volumes)
+    hosts = hosts_of(corners, label, np.ones(len(pieces), np.bool_), volumes)
     outward = np.flatnonzero(volumes > 0).tolist()
     if len(outward) < 2 or (hosts[volumes < 0] < 0).any():
         return solid
     bodies = [
         Manifold.batch_boolean(
-            [shells[body], *(_fill(shells[cavity]) for cavity in np.flatnonzero(hosts == body).tolist())],
+            [pieces[body], *(_fill(pieces[cavity]) for cavity in np.flatnonzero(hosts == body).tolist())],
             OpType.Subtract,
         )
         for body in outward
     ]
     union = Manifold.batch_boolean(bodies, OpType.Add)
     return union if union.volume() < (1 - MIN_OVERLAP_RATIO) * solid.volume() else solid
+
+
+def _may_overlap(solid: Manifold) -> bool:
+    """Return whether boxes of shells overlap; `decompose` takes 38 s for 1,500 balls of 432,000 faces."""
+    native = solid.to_mesh64()
+    points, triangles = np.asarray(native.vert_properties)[:, :3], np.asarray(native.tri_verts).astype(np.intp)
+    vertex = np.arange(len(points))
+    vertex[np.asarray(native.merge_from_vert, np.intp)] = np.asarray(native.merge_to_vert, np.intp)
+    count, label = shells(vertex[triangles].astype(np.int32))
+    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
+    corners = points[triangles]
+    np.minimum.at(low, label, corners.min(axis=1))
+    np.maximum.at(high, label, corners.max(axis=1))
+    return any(len(first) for first, _ in pair_boxes(low, high))
 
 
 def _fill(cavity: Manifold) -> Manifold:
