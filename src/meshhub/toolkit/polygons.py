@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.errors import ModelTooComplex
+from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Int32
 
 Index = NDArray[np.intp]
@@ -54,6 +55,18 @@ def triangulate(vertices: Float64, counts: Integers, indices: Integers) -> tuple
     """
     corners, polygon = triangulate_corners(vertices, counts, indices)
     return np.asarray(indices)[corners].astype(np.int32, copy=False), polygon
+
+
+def note_incomplete_faces(counts: Integers) -> None:
+    """Add a note if some of the polygons, with (p,) corners, have fewer than three and therefore yield no triangle."""
+    short_count = int((counts < 3).sum())
+    if short_count:
+        note(
+            "incomplete_faces",
+            f"skipped {short_count} of {len(counts)} faces: they have fewer than three corners",
+            count=short_count,
+            total=len(counts),
+        )
 
 
 def triangulate_corners(vertices: Float64, counts: Integers, indices: Integers) -> tuple[Index, Int32]:

@@ -17,7 +17,7 @@ from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8, read_only
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import weld
-from meshhub.toolkit.polygons import triangulate_corners
+from meshhub.toolkit.polygons import note_incomplete_faces, triangulate_corners
 
 _VERTEX = frozenset(("x", "y", "z", "nx", "ny", "nz")) | appearance.COLOR_NAMES | appearance.UV_NAMES
 _INDICES = ("vertex_indices", "vertex_index", "vertex_indexes", "vertices", "indices")
@@ -138,14 +138,7 @@ def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index,
     if face is None or lists is None:
         return np.empty(0, np.int64), np.empty(0, np.int32)
     indices = _check_indices(face, lists, vertex_count, lowest=0)
-    short_count = int((lists.counts < 3).sum())
-    if short_count:
-        note(
-            "incomplete_faces",
-            f"skipped {short_count} of {len(lists.counts)} faces: they have fewer than three corners",
-            count=int(short_count),
-            total=len(lists.counts),
-        )
+    note_incomplete_faces(lists.counts)
     return lists.counts, indices
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.builtin_plugins.threemf.printers import ALIASES, PRINTERS, TITLES
+from meshhub.builtin_plugins.threemf.printers import ALIASES, MAX_FILAMENTS, PRINTERS, TITLES
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
@@ -26,10 +26,6 @@ THREEMF = Format(
 _CARRIES: frozenset[Feature] = frozenset(
     {"names", "hierarchy", "instances", "uv", "colors", "materials", "textures", "metadata", "units"}
 )
-
-
-MAX_FILAMENTS = {"prusa": 15, "bambu": 32, "orca": 32}
-"""Largest filament that a slicer paints with, by the profile of the writer."""
 
 
 class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):

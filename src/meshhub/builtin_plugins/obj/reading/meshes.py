@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.obj.reading.faces import Corners, Faces
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Float64, Int32, Mesh, UInt8, read_only
 from meshhub.toolkit.geometry import compacted, weld
-from meshhub.toolkit.polygons import triangulate_corners
+from meshhub.toolkit.polygons import note_incomplete_faces, triangulate_corners
 
 _MAX_KEY = 2**62
 """Largest combined key, below the range of int64."""
@@ -58,14 +58,7 @@ def triangulate_faces(data: VertexData, faces: Faces, part: Int32, material: Int
         part: (p,) part of each face.
         material: (p,) material of each face.
     """
-    short_count = int((faces.counts < 3).sum())
-    if short_count:
-        note(
-            "incomplete_faces",
-            f"skipped {short_count} of {len(faces.counts)} faces: they have fewer than three corners",
-            count=int(short_count),
-            total=len(faces.counts),
-        )
+    note_incomplete_faces(faces.counts)
     corners, polygon = triangulate_corners(data.positions, faces.counts, faces.v)
     part = part[polygon]
     is_sorted = not len(part) or not bool((np.diff(part) < 0).any())

@@ -7,8 +7,8 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 
-from meshhub.builtin_plugins.threemf import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.paint_trees import remap_code
+from meshhub.builtin_plugins.threemf.printers import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.reading.filament_settings import read_colors
 from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from meshhub.builtin_plugins.threemf import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.paint_trees import PaintTrees
+from meshhub.builtin_plugins.threemf.printers import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.writing.object_tree import MeshObject
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
 from meshhub.builtin_plugins.threemf.writing.strips import MAX_SLICING_COST, measure_surface, remove_strips
