@@ -28,6 +28,7 @@ from meshhub.model.installing import describe_install
 from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings, load
+from meshhub.toolkit.slicers import SLICERS
 
 Status = Literal["ok", "missing", "warning", "failed"]
 
@@ -141,6 +142,7 @@ def run_checks() -> Iterator[Check]:
     yield from _check_packages()
     registry = load_registry()
     yield from _check_plugins(registry)
+    yield _check_slicers()
     yield _check_settings()
     yield from _check_cluster()
     yield _check_scratch()
@@ -194,6 +196,20 @@ def _check_plugins(registry: Registry) -> Iterator[Check]:
     for fault in registry.faults:
         message = f"{fault.plugin} ({fault.origin}): {fault.message}"
         yield Check(name="plug-ins", status="warning", message=message, remedy="report it to the maintainer")
+
+
+def _check_slicers() -> Check:
+    """List the slicers with which `meshhub quote --slicer` and meshhub-slicer work."""
+    found = [
+        f"{slicer.label} {slicer.read_version() or '(unknown version)'}: {program}"
+        for slicer in SLICERS.values()
+        if (program := slicer.find_console()) is not None
+    ]
+    if found:
+        return Check(name="slicers", status="ok", message=", ".join(found))
+    return Check(
+        name="slicers", status="missing", message="for G-code", remedy="install one: apt-get install prusa-slicer"
+    )
 
 
 def _check_settings() -> Check:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,18 +14,12 @@ from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, find_missing_volume, replace_print
 from meshhub.builtin_plugins.print.layering import hanging_of
 from meshhub.errors import ConversionFailed, InvalidOption, MissingDependency
-from meshhub.model.deadline import seconds_left
 from meshhub.model.estimate import Estimate
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import extremes, face_normals, soup, unit_vectors
 from meshhub.toolkit.lengths import LINE_RATIO
-
-PROGRAMS = ("prusa-slicer", "PrusaSlicer", "prusa-slicer-console")
-"""Names of the program."""
-
-MAX_SECONDS = 600.0
-"""Seconds for one model without a deadline; large models take a minute."""
+from meshhub.toolkit.slicers import SLICERS, run_slicer
 
 FILAMENT_MM2 = np.pi * 1.75**2 / 4
 """Square millimeters of the cross section of filament."""
@@ -81,7 +73,7 @@ def run(scene: Scene, options: PrintOptions) -> Iterator[Estimate | Finding]:
 
 def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs_support: bool = True) -> Slice:
     """Return the figures of PrusaSlicer for a model. Raises as `run`."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = SLICERS["prusa"].find_console()
     if program is None:
         raise MissingDependency(
             "PrusaSlicer is not installed (no prusa-slicer in PATH); install it, or omit '{slicer}'",
@@ -93,21 +85,8 @@ def slice_model(vertices: Float64, faces: Int32, options: PrintOptions, *, needs
         model, result = Path(folder) / "model.stl", Path(folder) / "model.gcode"
         model.write_bytes(_encode_stl(vertices - low, faces))
         side = float((high - low).max()) + 100
-        limit = min(MAX_SECONDS, seconds_left() or MAX_SECONDS)
         settings = list_settings(options, side, needs_support=needs_support)
-        try:
-            subprocess.run(  # noqa: S603
-                [program, *settings, "--output", str(result), str(model)],
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=limit,
-            )
-        except subprocess.TimeoutExpired:
-            raise ConversionFailed(
-                f"PrusaSlicer took longer than {limit:.0f} s; omit '{{slicer}}'", options=("slicer",)
-            ) from None
+        run_slicer("PrusaSlicer", [program, *settings, "--output", str(result), str(model)], Path(folder) / "log")
         if not result.exists():
             raise ConversionFailed(
                 "PrusaSlicer made no G-code of the model; use '{repair}', or omit '{slicer}'",

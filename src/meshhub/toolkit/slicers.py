@@ -1,0 +1,176 @@
+"""Slicers that are installed on this machine: where they are, their versions, and runs of their command lines."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from meshhub.errors import ConversionFailed
+from meshhub.model.deadline import seconds_left
+
+MAX_SECONDS = 600.0
+"""Seconds for one model without a deadline; large models take a minute."""
+
+MAX_OUTPUT_BYTES = 1 << 20
+"""Bytes of what a slicer prints that are read; it prints some lines for each step."""
+
+_VERSION_TIMEOUT_S = 20.0
+"""Seconds to print a version; PrusaSlicer takes one."""
+
+_VERSION = re.compile(r"(?:Slicer|Studio|Engine)(?: version)?[- ]v?(\d+(?:\.\d+)+)")
+
+
+class Slicer(NamedTuple):
+    """Program that makes G-code.
+
+    Attributes:
+        id: Stable id.
+        label: Name for people.
+        names: Names on the search path of the program that opens the files of its command line.
+        windows: Place below the folder of programs.
+        console: Names of the program that slices without a window; default: the same.
+        arguments: Arguments with which it prints its version.
+    """
+
+    id: str
+    label: str
+    names: tuple[str, ...]
+    windows: str
+    console: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ("--help",)
+
+    def find(self) -> str | None:
+        """Return the path of the program with a window; None if it is not installed."""
+        return _find(self.names, self.label, self.windows)
+
+    def find_console(self) -> str | None:
+        """Return the path of the program that slices; None if it is not installed."""
+        return _find(self.console or self.names, self.label, self.windows)
+
+    def read_version(self) -> str:
+        """Return the version of the program that slices; "" if it prints none."""
+        program = self.find_console()
+        return "" if program is None else _read_version(program, self.arguments)
+
+
+SLICERS: dict[str, Slicer] = {
+    slicer.id: slicer
+    for slicer in (
+        Slicer(
+            "prusa",
+            "PrusaSlicer",
+            ("prusa-slicer", "PrusaSlicer"),
+            r"Prusa3D\PrusaSlicer\prusa-slicer.exe",
+            ("prusa-slicer-console", "prusa-slicer", "PrusaSlicer"),
+        ),
+        Slicer("orca", "OrcaSlicer", ("orca-slicer", "OrcaSlicer"), r"OrcaSlicer\orca-slicer.exe"),
+        Slicer("bambu", "BambuStudio", ("bambu-studio", "BambuStudio"), r"Bambu Studio\bambu-studio.exe"),
+        Slicer(
+            "cura",
+            "Cura",
+            ("cura", "UltiMaker-Cura"),
+            r"UltiMaker Cura\UltiMaker-Cura.exe",
+            ("CuraEngine", "curaengine"),
+            ("help",),
+        ),
+    )
+}
+"""Slicers by id."""
+
+
+def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[str, str] | None = None) -> str:
+    """Run a slicer until it ends, the deadline of the conversion, or MAX_SECONDS; then its process group is killed.
+
+    Args:
+        label: Name for people.
+        command: Program and arguments.
+        log: File that receives what it prints, in a temporary folder.
+        environment: Variables in addition to those of this process.
+    Returns:
+        The end of what it printed.
+    Raises:
+        ConversionFailed: It took too long, ended with an error, or cannot be started.
+    """
+    left = seconds_left()
+    limit = MAX_SECONDS if left is None else min(MAX_SECONDS, left)
+    with log.open("wb") as output:
+        status = _run(label, command, limit, output, {**os.environ, **(environment or {})})
+    text = _read_end(log)
+    if status:
+        reason = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
+        raise ConversionFailed(
+            f"{label} {reason}: {last[:80]}; use '{{repair}}', or set other options", options=("repair",)
+        )
+    return text
+
+
+def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], environment: dict[str, str]) -> int:
+    """Return the status with which the process ended."""
+    group = {} if sys.platform == "win32" else {"process_group": 0}
+    try:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=Path(output.name).parent,
+            env=environment,
+            **group,
+        )
+    except OSError as error:
+        raise ConversionFailed(f"{label} cannot be started: {error.strerror or error}; install it again") from None
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        raise ConversionFailed(
+            f"{label} took longer than {limit_s:.0f} s; allow more time, or simplify the model"
+        ) from None
+    finally:
+        # also its children, whether it ended or not
+        with contextlib.suppress(OSError):
+            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _read_end(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - MAX_OUTPUT_BYTES))
+        return file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace")
+
+
+@functools.cache
+def _read_version(program: str, arguments: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *arguments],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = _VERSION.search((done.stdout + done.stderr).decode("utf-8", "replace"))
+    return match[1] if match else ""
+
+
+def _find(names: tuple[str, ...], label: str, windows: str) -> str | None:
+    on_path = next(filter(None, map(shutil.which, names)), None)
+    if on_path is not None:
+        return on_path
+    if sys.platform == "win32":
+        program = Path(os.environ.get("PROGRAMFILES", ""), windows)
+        places = [*(program.with_name(f"{name}.exe") for name in names), program]
+    else:
+        places = [Path("/Applications", f"{label}.app/Contents/MacOS", name) for name in names]
+    return next((str(place) for place in places if place.is_file()), None)
