@@ -1,0 +1,153 @@
+"""Profiles of the operator: files in one folder, by name; what could run, read or send something is left out.
+
+An upload never brings a profile: settings of projects do not reach a slicer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from meshhub import InvalidOption, note
+
+FOLDER_VARIABLE = "MESHHUB_SLICER_PROFILES"
+"""Environment variable with the folder of the profiles; default: slicer-profiles in the user's configuration folder."""
+
+MAX_BYTES = 4 << 20
+"""Maximum bytes of a profile; complete ones have 50,000."""
+
+MAX_FILES_COUNT = 50
+"""Maximum files of a profile that is a folder."""
+
+_NAME = re.compile(r"[A-Za-z0-9][\w .@+-]{0,80}", re.ASCII)
+
+_UNSAFE_KEY = re.compile(
+    r"post_?process.*|(.*_)?scripts?|.*print_?host.*|host_\w+|octoprint\w*|.*(api_?key|cafile|password|_user|url|_ip|_port)"
+    r"|.*_(file|path|dir|texture|model|agent)|.*filename\w*|physical_printer\w*|.*upload\w*|.*camera\w*|load|save|output|datadir",
+    re.IGNORECASE,
+)
+"""Keys that run a program, name a file, or belong to a network."""
+
+_HARMLESS = frozenset({"printer_model"})
+"""Keys that match, but only are names."""
+
+_CODE_KEY = re.compile(r".*_?gcode(_\w+)?", re.IGNORECASE)
+
+_HOST_COMMAND = re.compile(
+    r"^(?:N\d+\s*)?(?:[@!#/]|M\s*0*(?:2[0-3]|2[89]|3\d|98|112|118|540|55[0-4]|58[5-9]|928|99[79])(?!\d)|[MG]\s*[\[{]|\{\s*\"|"
+    r"(?:RUN_|SAVE_CONFIG|SHELL|SDCARD_|RESTART|FIRMWARE_RESTART|UPDATE_|ACTION_|RESPOND))|//\s*action:",
+    re.IGNORECASE,
+)
+"""Line of G-code that speaks to a host, to its files or its network, instead of the printer; also text that is put
+together when it is sliced, which could become such a line.
+"""
+
+Profile = dict[str, Any]
+
+
+def read_profiles(name: str, endings: tuple[str, ...]) -> list[tuple[str, Profile]]:
+    """Return the safe settings of each file of a profile, by the name of the file; a note names what is left out.
+
+    Args:
+        name: Name of a file in the folder, without its ending, or of a folder in it.
+        endings: Endings of the slicer's files: ".ini" or ".json".
+    Raises:
+        InvalidOption: There is no such profile, or it cannot be read.
+    """
+    files = _find_files(name, endings)
+    removed: list[str] = []
+    profiles = []
+    for file in files:
+        profile = _read(file)
+        kept, left_out = keep_safe(profile)
+        removed += left_out
+        profiles.append((file.stem, kept))
+    if removed:
+        names = ", ".join(dict.fromkeys(removed))
+        note(
+            "slicer_keys_removed", f"not used from the profile, as it could run or send something: {names}", keys=names
+        )
+    return profiles
+
+
+def keep_safe(profile: Mapping[str, Any]) -> tuple[Profile, list[str]]:
+    """Return a profile without what could run, read or send something, and the keys that were left out."""
+    kept, removed = {}, []
+    for key, value in profile.items():
+        is_empty = value in ("", [], None, '""') or value == [""]
+        if _UNSAFE_KEY.fullmatch(key) and key not in _HARMLESS:
+            if not is_empty:
+                removed.append(key)
+        elif _CODE_KEY.fullmatch(key):
+            kept[key], is_changed = _clean(value)
+            if is_changed:
+                removed.append(key)
+        else:
+            kept[key] = value
+    return kept, removed
+
+
+def _clean(value: Any) -> tuple[Any, bool]:
+    """Return G-code without lines for hosts, and whether there were some."""
+    if isinstance(value, list):
+        cleaned = [_clean(item) for item in value]
+        return [text for text, _ in cleaned], any(is_changed for _, is_changed in cleaned)
+    if not isinstance(value, str):
+        return "", True
+    # INI files write line breaks as \n
+    mark = "\\n" if "\\n" in value else "\n"
+    lines = value.split(mark)
+    kept = [line for line in lines if not _HOST_COMMAND.search(line.strip().strip('"'))]
+    return mark.join(kept), len(kept) < len(lines)
+
+
+def _find_files(name: str, endings: tuple[str, ...]) -> list[Path]:
+    folder = find_folder()
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise _reject(
+            f"{name[:40]!r} is no name of a profile; name a file of the folder of profiles without its ending"
+        )
+    places = [folder / f"{name}{ending}" for ending in endings]
+    files = [place for place in places if place.is_file()]
+    if (folder / name).is_dir():
+        files += sorted(file for file in (folder / name).iterdir() if file.suffix in endings and file.is_file())
+    if not files or len(files) > MAX_FILES_COUNT:
+        present = sorted({file.stem for file in folder.glob("*") if file.suffix in endings or file.is_dir()})
+        known = (
+            f"there are {', '.join(present)[:60]}" if present else f"put a file {endings[0]} there ({FOLDER_VARIABLE})"
+        )
+        raise _reject(f"the folder of profiles has no {name[:30]!r}; {known}")
+    return files
+
+
+def find_folder() -> Path:
+    """Return the folder of the profiles."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or platformdirs.user_config_path("meshhub") / "slicer-profiles")
+
+
+def _read(file: Path) -> Profile:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it is longer than {MAX_BYTES >> 20} MiB")
+        text = data.decode("utf-8")
+        if file.suffix == ".json":
+            profile = json.loads(text)
+            if not isinstance(profile, dict):
+                raise ValueError("it is no JSON object")
+            return profile
+    except (OSError, ValueError, RecursionError) as error:
+        raise _reject(f"profile {file.name[:40]!r} cannot be read: {str(error)[:60]}") from None
+    pairs = (line.partition("=") for line in text.splitlines() if line.strip() and line.lstrip()[0] not in "#;[")
+    return {key.strip(): value.strip() for key, separator, value in pairs if separator}
+
+
+def _reject(problem: str) -> InvalidOption:
+    return InvalidOption(f"option '{{slicer_profile}}': {problem}", options=("slicer_profile",))

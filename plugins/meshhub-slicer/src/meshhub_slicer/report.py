@@ -1,0 +1,142 @@
+"""What a print takes, as its slicer states, and what the slicer warns of."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from pathlib import Path
+
+from meshhub_gcode.binary import read_binary
+from meshhub_gcode.facts import Facts, read_facts
+
+from meshhub import ConversionFailed, Estimate, did, note
+from meshhub.errors import format_number, printable
+from meshhub.pipeline.rates import read_rates
+from meshhub.service.settings import load
+from meshhub_slicer import SlicerOptions
+from meshhub_slicer.materials import MATERIALS
+from meshhub_slicer.printing import Sliced
+
+DEFAULT_DIAMETER_MM = 1.75
+"""Diameter of most filament."""
+
+_LAYER = re.compile(rb"^;(?:LAYER_CHANGE|LAYER:\d+|CHANGE_LAYER)", re.MULTILINE)
+_HEIGHT = re.compile(rb"^;\s?(?:Z:|Z_HEIGHT: )([\d.]+)", re.MULTILINE)
+_MAX_Z = re.compile(rb"^;MAXZ:([\d.]+)", re.MULTILINE)
+_NOISE = re.compile(r"\[trace\]|=>|^Slicing result exported|^\s*$|^Done\.|\[info\]|\[debug\]")
+_WARNING = re.compile(
+    r"warning|error|empty layer|outside|collision|unprintable|not supported|too (?:low|thin|tall|large)", re.IGNORECASE
+)
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)*(?:print warning:\s*|warning:\s*)?", re.IGNORECASE)
+
+
+def report_warnings(label: str, output: str) -> None:
+    """Report the warnings of a slicer as notes with their text."""
+    for line in output.splitlines():
+        if _WARNING.search(line) and not _NOISE.search(line):
+            text = printable(_PREFIX.sub("", line).strip())[:140]
+            if text:
+                note("slicer_warning", f"{label} warns: {text}", slicer=label, text=text)
+
+
+def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
+    """Report time, filament by tool, layers, height, and the cost by the rate card of the settings.
+
+    Raises:
+        ConversionFailed: The file prints nothing.
+    """
+    for text, metadata in _read_plates(sliced.file):
+        facts = read_facts(text, metadata)
+        lengths = _list_lengths(facts)
+        if not sum(lengths):
+            raise ConversionFailed(
+                "the G-code prints nothing: the model may be thinner than a line; use '{thicken_mm}'"
+            )
+        grams = [round(_weigh(length, tool, facts, options), 2) for tool, length in enumerate(lengths)]
+        height = _find_height(text)
+        layers = len(_LAYER.findall(text)) or facts.layers or 0
+        seconds = facts.seconds or 0.0
+        did(slicer=facts.slicer, seconds=seconds, layers=layers)
+        did(filament_mm=round(sum(lengths), 2), filament_g=round(sum(grams), 2))
+        for tool, (length, gram) in enumerate(zip(lengths, grams, strict=True), 1):
+            if len(lengths) > 1 and length:
+                did(**{f"tool_{tool}_mm": round(length, 2), f"tool_{tool}_g": gram})
+        amounts = f"{format_number(seconds / 60, 3)} min, {format_number(sum(grams), 3)} g"
+        note(
+            "sliced",
+            f"{label}{facts.slicer or 'the slicer'} states {amounts}, {layers} layers, {height:g} mm high",
+            minutes=round(seconds / 60, 1),
+            grams=round(sum(grams), 2),
+            layers=layers,
+            height=height,
+        )
+        _report_cost(lengths, facts, options, sum(grams))
+
+
+def _read_plates(file: Path) -> list[tuple[bytes, list[tuple[str, str]]]]:
+    """Return G-code and metadata of each plate of a file."""
+    if file.suffix == ".bgcode":
+        content = read_binary(file.read_bytes())
+        return [(content.text, list(content.metadata))]
+    if file.suffix == ".3mf":
+        with zipfile.ZipFile(file) as archive:
+            names = sorted(name for name in archive.namelist() if re.fullmatch(r"Metadata/plate_\d+\.gcode", name))
+            return [(archive.read(name), []) for name in names]
+    return [(file.read_bytes(), [])]
+
+
+def _list_lengths(facts: Facts) -> list[float]:
+    """Return the millimeters of filament of each tool."""
+    for name in ("filament used [mm]", "total filament length [mm]"):
+        if facts.settings.get(name):
+            return [float(word) for word in re.findall(r"[\d.]+", facts.settings[name])]
+    meters = re.findall(r"([\d.]+)m\b", facts.settings.get("filament used", ""))
+    return [1000 * float(length) for length in meters] or [facts.filament_mm or 0.0]
+
+
+def _weigh(length_mm: float, tool: int, facts: Facts, options: SlicerOptions) -> float:
+    density = _of_tool(facts.density_g_cm3, tool) or MATERIALS[options.slicer_material].density_g_cm3
+    return length_mm * _cross_section(facts, tool) * density / 1000
+
+
+def _cross_section(facts: Facts, tool: int) -> float:
+    return math.pi / 4 * (_of_tool(facts.diameter_mm, tool) or DEFAULT_DIAMETER_MM) ** 2
+
+
+def _of_tool(values: list[float], tool: int) -> float:
+    return values[min(tool, len(values) - 1)] if values else 0.0
+
+
+def _find_height(text: bytes) -> float:
+    heights = [float(number) for number in _HEIGHT.findall(text) or _MAX_Z.findall(text)]
+    return max(heights, default=0.0)
+
+
+def _report_cost(lengths: list[float], facts: Facts, options: SlicerOptions, grams: float) -> None:
+    """Report the price of one piece by the rate card that the settings name, without one nothing."""
+    path = load().settings.rates_file
+    if path is None:
+        return
+    card = read_rates(path)
+    volume = sum(length * _cross_section(facts, tool) for tool, length in enumerate(lengths))
+    estimate = Estimate(
+        method=facts.slicer,
+        process="fdm",
+        material=options.slicer_material,
+        density_g_cm3=MATERIALS[options.slicer_material].density_g_cm3,
+        size_mm=(0.0, 0.0, 0.0),
+        volume_mm3=volume,
+        area_mm2=0.0,
+        material_mm3=volume,
+        support_mm3=0.0,
+        support_material_mm3=0.0,
+        weight_g=grams,
+        support_weight_g=0.0,
+        seconds=facts.seconds,
+        seconds_error=None,
+        parts=(),
+    )
+    material = options.slicer_material if options.slicer_material in card.materials else None
+    _, price = card.price(estimate, material, 1)
+    did(cost=float(price.total), currency=price.currency)
