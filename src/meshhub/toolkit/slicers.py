@@ -116,7 +116,6 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
 
 def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], environment: dict[str, str]) -> int:
     """Return the status with which the process ended."""
-    group = {} if sys.platform == "win32" else {"process_group": 0}
     try:
         process = subprocess.Popen(  # noqa: S603
             command,
@@ -125,7 +124,7 @@ def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], 
             stderr=subprocess.STDOUT,
             cwd=Path(output.name).parent,
             env=environment,
-            **group,
+            process_group=None if sys.platform == "win32" else 0,
         )
     except OSError as error:
         raise ConversionFailed(f"{label} cannot be started: {error.strerror or error}; install it again") from None
