@@ -15,11 +15,10 @@ FLATNESS_RATIO = 1e-3
 MAX_PARALLEL_COSINE = -0.999
 """Cosine of the angle between two normals; below it they are opposite, within 2.6°."""
 
-MAX_LEAST_AREA_LENGTH = 24
-"""Edges of a loop; up to here the triangulation of least area is as fast, and its triangles are better."""
-
-MAX_FOLD_CORNERS = 24
-"""Corners of a loop in several planes; bounds the time to search for the chords between them."""
+MAX_SHORT_LOOP = 24
+"""Edges of a flat loop up to which the triangulation of least area is as fast, and its triangles are better; corners of
+a loop in several planes, which bounds the time to search for the chords between them.
+"""
 
 MAX_TWO_FOLD_CORNERS = 12
 """Corners of a loop in three planes; each chord is tried with each other one."""
@@ -54,7 +53,7 @@ def triangulate_planar(
     normal, center, is_flat = fit_planes(points, begin)
     groups = _group_by_frame(points, begin, normal, center, is_flat & is_free)
     grouped = {member for group in groups for member in group}
-    long_loops = np.flatnonzero(is_flat & is_free & (length > MAX_LEAST_AREA_LENGTH))
+    long_loops = np.flatnonzero(is_flat & is_free & (length > MAX_SHORT_LOOP))
     groups += [[int(loop)] for loop in long_loops if int(loop) not in grouped]
     for group in groups:
         places = [np.arange(begin[loop], begin[loop + 1]) for loop in group]
@@ -99,7 +98,7 @@ def split_at_folds(points: Float64, chords: set[tuple[int, int]], folds: int = 2
     along = np.roll(points, -1, axis=0) - points
     along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
     corners = np.flatnonzero(np.einsum("ij,ij->i", along, np.roll(along, 1, axis=0)) < STRAIGHT_COSINE)
-    if folds == 0 or not 6 <= len(corners) <= MAX_FOLD_CORNERS:
+    if folds == 0 or not 6 <= len(corners) <= MAX_SHORT_LOOP:
         return []
     first, second = np.triu_indices(len(corners), 2)
     first, second = corners[first], corners[second]

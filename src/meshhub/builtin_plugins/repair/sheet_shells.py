@@ -16,32 +16,26 @@ from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import face_normals, unit_vectors
 from meshhub.toolkit.sheets import MAX_SHARP_COSINE, find_rolls
 
-MIN_SHEET_RATIO = 0.8
-"""Area of the patches per area of the shell; a shell with larger patches may enclose nothing."""
+MAJORITY = 0.8
+"""Share of a whole at which a rule holds for it: sheets of a part, a rim at an angle, patches in planes of a tube.
+The rest may be chamfers, notches and small holes. Patches with this share of a shell's area may enclose nothing.
+"""
 
 MIN_HEIGHT_FIELD_RATIO = 0.5
-"""As `MIN_SHEET_RATIO`, for a height field: slopes of 60° on average."""
+"""Area of the patches per area of a height field: slopes of 60° on average."""
 
 MIN_RELIEF_FACES = 32
 """Faces of a height field; with fewer, ridges and valleys are those of a box with a notch."""
 
-MIN_PROJECTION_RATIO = 0.98
-"""Area of a shell's projection per area of its projected faces; a lower one means that faces overlap in the plane."""
+MINOR_SHARE = 0.25
+"""Size of a hole per size of the rim up to which a height field is no band around something, and share of ridges and of
+valleys in the bends from which it is a relief; a dome has only ridges.
+"""
 
-MAX_HOLE_EXTENT_RATIO = 0.25
-"""Size of a hole in a height field per size of its rim; with a larger one, it is a band around something."""
-
-MIN_BEND_RATIO = 0.25
-"""Share of ridges, and of valleys, in the bends of a relief; a dome has only ridges."""
-
-MIN_SHEET_MAJORITY_RATIO = 0.75
-"""Area of sheets per area of the part; a part with more is open on purpose, otherwise its sheets are closed too."""
-
-MAX_UNEVENNESS_RATIO = 0.02
-"""Distance of a rim from its plane per size, up to which it is flat: that of a scan."""
-
-MIN_RIM_SHARE = 0.8
-"""Share of the length of the rim at which a condition must hold; the rest may have chamfers or notches."""
+UNEVENNESS = 0.02
+"""Deviation of a scan from a plane: of the rim per its size, of unit normals (1°), and of the share of the area that
+folds over the rest, seen along the normal.
+"""
 
 MAX_UPRIGHT_COSINE = 0.55
 """Cosine of the angle between a face at the rim and its patch; a wall stands upright, within 33°."""
@@ -55,21 +49,14 @@ MIN_FILLING_RATIO = 0.85
 MAX_PLANES = 3
 """Planes of the missing faces of a body: a tray without its top and two of its walls."""
 
-MIN_SHARP_RATIO = 0.6
-"""Length of sharp edges per length of the rim; 0.7 for a tray without top and wall, at most 0.5 for a bent sheet."""
-
-
-MIN_PATCH_RATIO = 1e-6
-"""Twice the area of a patch per square of its edge at the rim, from which its normal is known."""
-
-NORMAL_STEP = 0.02
-"""Difference of unit normals up to which they are one plane: 1°."""
-
 MIN_PLANAR_SHARE = 0.95
 """Share of the area of the patches that is in these planes."""
 
-MIN_TUBE_SHARE = 0.8
-"""Share of the area of the patches that is in several planes at a tube; small holes in a sheet have less area."""
+MIN_SHARP_RATIO = 0.6
+"""Length of sharp edges per length of the rim; 0.7 for a tray without top and wall, at most 0.5 for a bent sheet."""
+
+MIN_PATCH_RATIO = 1e-6
+"""Twice the area of a patch per square of its edge at the rim, from which its normal is known."""
 
 
 class Bends(NamedTuple):
@@ -130,19 +117,19 @@ def find_sheets(surface: WeldedMesh, loops: Loops, patches: Patches) -> NDArray[
     its patches are smaller than the shell, because its slopes are steep. The same applies to a rolled strip.
     """
     # a thin tray without top and wall has a rim that is nearly flat, but not as that of a scan
-    views = [Shells(surface, loops, patches, flatness) for flatness in (FLATNESS_RATIO, MAX_UNEVENNESS_RATIO)]
+    views = [Shells(surface, loops, patches, flatness) for flatness in (FLATNESS_RATIO, UNEVENNESS)]
     shells = views[0]
     count = surface.shell_count
     own_area = np.bincount(surface.shell, np.linalg.norm(shells.normal, axis=1), minlength=count)
     patch_area = np.bincount(shells.patch_shell, np.linalg.norm(shells.patch_normal, axis=1), minlength=count)
     is_sheet = (patch_area > MIN_HEIGHT_FIELD_RATIO * own_area) & (own_area > 0)
     for shell in np.flatnonzero(is_sheet).tolist():
-        is_large = patch_area[shell] > MIN_SHEET_RATIO * own_area[shell]
+        is_large = patch_area[shell] > MAJORITY * own_area[shell]
         is_sheet[shell] = (is_large or _is_height_field(shells, shell)) and not any(
             _is_body(view, shell) for view in views
         )
     is_sheet |= find_rolls(surface.points, surface.faces, surface.shell, count)
-    if own_area[is_sheet].sum() <= MIN_SHEET_MAJORITY_RATIO * own_area.sum():
+    if own_area[is_sheet].sum() <= MAJORITY * own_area.sum():
         is_sheet[:] = False
     return is_sheet
 
@@ -157,11 +144,11 @@ def _is_body(shells: Shells, shell: int) -> bool:
     of_rim = shells.rim_shell == shell
     rim = shells.rim[of_rim]
     cosine = shells.cosine[of_rim]
-    needed = MIN_RIM_SHARE * float(rim.sum())
+    needed = MAJORITY * float(rim.sum())
     is_upright = float(rim[np.abs(cosine) <= MAX_UPRIGHT_COSINE].sum()) >= needed
     if float(rim[shells.is_flat[shells.loop[of_rim]]].sum()) >= needed:
         is_folded = float(rim[cosine >= MIN_FOLDED_COSINE].sum()) < needed
-        is_tube = _count_planes(shells, shell, MIN_TUBE_SHARE) > 1
+        is_tube = _count_planes(shells, shell, MAJORITY) > 1
         return is_upright or (not is_folded and (is_tube or _measure_filling(shells, shell) >= MIN_FILLING_RATIO))
     if not is_upright or _count_planes(shells, shell, MIN_PLANAR_SHARE) > MAX_PLANES:
         return False
@@ -174,7 +161,7 @@ def _measure_filling(shells: Shells, shell: int) -> float:
     doubled = float(np.linalg.norm(normal, axis=1).sum())
     total = normal.sum(axis=0)
     length = float(np.linalg.norm(total))
-    if length < (1 - MAX_UNEVENNESS_RATIO) * doubled or length == 0:
+    if length < (1 - UNEVENNESS) * doubled or length == 0:
         return 0.0
     chosen = shells.surface.shell == shell
     corners = shells.surface.points[shells.surface.faces[chosen]]
@@ -188,7 +175,7 @@ def _count_planes(shells: Shells, shell: int, share: float) -> int:
     """Return the least number of planes that hold a share of the area of the patches of a shell."""
     normal = shells.patch_normal[shells.patch_shell == shell]
     doubled = np.linalg.norm(normal, axis=1)
-    _, plane = np.unique(np.round(unit_vectors(normal) / NORMAL_STEP), axis=0, return_inverse=True)
+    _, plane = np.unique(np.round(unit_vectors(normal) / UNEVENNESS), axis=0, return_inverse=True)
     areas = np.sort(np.bincount(plane.reshape(-1), doubled))[::-1]
     return int(np.searchsorted(np.cumsum(areas), share * doubled.sum())) + 1
 
@@ -209,12 +196,12 @@ def _is_height_field(shells: Shells, shell: int) -> bool:
         return False
     total = shells.normal[chosen].sum(axis=0)
     length = float(np.linalg.norm(total))
-    if length < MIN_PROJECTION_RATIO * np.abs(shells.normal[chosen] @ total / max(length, 1e-300)).sum():
+    if length < (1 - UNEVENNESS) * np.abs(shells.normal[chosen] @ total / max(length, 1e-300)).sum():
         return False
     at_rim = shells.rim_shell == shell
     slope = unit_vectors(shells.normal[shells.loops.neighbor[at_rim]]) @ total
     rim = shells.rim[at_rim]
-    if rim[np.abs(slope) <= MAX_UPRIGHT_COSINE * length].sum() >= MIN_RIM_SHARE * rim.sum():
+    if rim[np.abs(slope) <= MAX_UPRIGHT_COSINE * length].sum() >= MAJORITY * rim.sum():
         return False
     begin = shells.loops.begin
     extents = np.array(
@@ -224,7 +211,7 @@ def _is_height_field(shells: Shells, shell: int) -> bool:
         ]
     )
     largest = int(extents.argmax())
-    if (np.delete(extents, largest) > MAX_HOLE_EXTENT_RATIO * extents[largest]).any():
+    if (np.delete(extents, largest) > MINOR_SHARE * extents[largest]).any():
         return False
     return _curves_both_ways(shells, shell)
 
@@ -234,7 +221,7 @@ def _curves_both_ways(shells: Shells, shell: int) -> bool:
     bends = _list_bends(shells, shell)
     bend = np.sqrt(np.maximum(1 - bends.cosine**2, 0)) * bends.length
     share = float(bend[bends.is_valley].sum()) / max(float(bend.sum()), 1e-300)
-    return MIN_BEND_RATIO < share < 1 - MIN_BEND_RATIO
+    return MINOR_SHARE < share < 1 - MINOR_SHARE
 
 
 def _list_bends(shells: Shells, shell: int) -> Bends:
