@@ -222,7 +222,7 @@ class Registry(PluginIndex):
             TypeError: The source or the output has another type.
         """
         run, options = split_keywords(**keywords)
-        request = Request(target=target_format(output, target), options=options)
+        request = Request(target=target_format(output, target, self.declarations), options=options)
         return cast(Report, self._run_to_output(source, request, run, output, overwrite=overwrite))
 
     def convert_many(
@@ -320,7 +320,7 @@ class Registry(PluginIndex):
             keywords: As for `convert`; also the options of checks.
         """
         run, options = split_keywords(**keywords)
-        target = "" if marked is None else target_format(marked, None)
+        target = "" if marked is None else target_format(marked, None, self.declarations)
         request = Request(purpose="check", target=target, options=options)
         return cast(Verdict, self._run_to_output(source, request, run, marked or Target(), overwrite=overwrite))
 

@@ -176,7 +176,7 @@ class _Outputs:
         if self.marked is not None:
             if is_several:
                 raise click.UsageError("--marked writes one model; name one FILE")
-            registry.check_request(Request(target=target_format(self.marked, None)))
+            registry.check_request(Request(target=target_format(self.marked, None, registry.declarations)))
         inputs = [0 if file == STREAM else Path(file) for file in files if not is_address(file)]
         with suggesting_overwrite("--force"):
             for path in paths:

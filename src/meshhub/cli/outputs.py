@@ -13,6 +13,7 @@ from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.naming import derive_name
 from meshhub.cli.paths import STREAM, identity, is_folder, leads_elsewhere
 from meshhub.cli.target_checks import find_content_format, find_format, is_foreign_model, is_result
+from meshhub.pipeline.outputs import output_suffix
 from meshhub.pipeline.storages import is_address
 from meshhub.registry import Registry
 
@@ -162,7 +163,7 @@ def _keep_original(registry: Registry, output: Output, flags: ConvertFlags) -> O
 def _check_extension(registry: Registry, target: str, to: str | None) -> None:
     """Reject an output whose extension contradicts `--to`."""
     format_of = registry.declarations.format_of
-    suffix = Path(target).suffix.lower()
+    suffix = output_suffix(target, registry.declarations).lower()
     target_format = None if to is None else format_of(to)
     if target_format is not None and suffix not in target_format.extensions and format_of(suffix) is not None:
         raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {_SEVERAL_HINT}")

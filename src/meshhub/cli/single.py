@@ -98,10 +98,12 @@ def _print_preview(
     if output.path == STREAM:
         _check_standard_output(inputs, output.to, flags)
         with registry.open_model(model, options) as opened:
-            chain = registry.resolve(Request(target=target_format(target, output.to), options=options), opened)
+            chain = registry.resolve(
+                Request(target=target_format(target, output.to, registry.declarations), options=options), opened
+            )
     else:
         inputs.check_distinct(output.path)
-        request = Request(target=target_format(target, output.to), options=options)
+        request = Request(target=target_format(target, output.to, registry.declarations), options=options)
         with suggesting_overwrite(output.overwrite):
             chain = preview(
                 registry,

@@ -11,24 +11,32 @@ from typing import BinaryIO, TypeAlias, Union
 
 from meshhub.errors import DiskFull, UnsupportedTarget, quote
 from meshhub.model.source import Target, name_bed
+from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.existing_files import Replacing, find_descriptor
 from meshhub.pipeline.fork_lock import IMPORTING
-from meshhub.pipeline.storages import Storages, is_address, stored
+from meshhub.pipeline.storages import Storages, is_address, stored, without_query
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
 """Path, address of a storage (text), binary file, or target in memory or in a folder."""
 
 
-def target_format(output: Output, target: str | None) -> str:
+def target_format(output: Output, target: str | None, declarations: Declarations) -> str:
     """Return the name of the target format: `target`, or the extension of a path. Raises UnsupportedTarget."""
     if target is not None:
         return target
     if not isinstance(output, str | os.PathLike):
         raise UnsupportedTarget("a target in memory has no extension; name the format with target=")
-    path = Path(output)
-    if not path.suffix:
-        raise UnsupportedTarget(f"{str(path)!r} has no extension that names a format; add one, or name a format")
-    return path.suffix
+    suffix = output_suffix(output, declarations)
+    if not suffix:
+        raise UnsupportedTarget(f"{str(output)!r} has no extension that names a format; add one, or name a format")
+    return suffix
+
+
+def output_suffix(output: str | os.PathLike[str], declarations: Declarations) -> str:
+    """Return the extension of a path or an address, with two parts if these are of a format, such as .gcode.3mf."""
+    path = Path(without_query(output) if is_address(output) else output)
+    double = "".join(path.suffixes[-2:])
+    return double if declarations.format_of(double) is not None else path.suffix
 
 
 def check_picture_name(output: Output) -> None:

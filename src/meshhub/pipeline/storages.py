@@ -34,12 +34,20 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
 
+_QUERY = re.compile(r"(?<=\w)\?\w+=\w*(?:&\w+=\w*)*\Z", re.ASCII)
+"""Options at the end of an address; a key of an object store rarely ends so."""
+
 Storages = Mapping[str, Declared[Storage]]
 
 
 def is_address(value: object) -> TypeGuard[str]:
     """Return whether a value is an address. A path object never is one."""
     return isinstance(value, str) and _ADDRESS.match(value) is not None
+
+
+def without_query(address: str) -> str:
+    """Return an address without options at its end, such as ?print=true, which are for its storage alone."""
+    return _QUERY.sub("", address)
 
 
 @contextlib.contextmanager
@@ -161,7 +169,7 @@ def _scheme_of(address: str) -> str:
 
 def _name_of(address: str) -> str:
     """Return the last component of an address. Raises RequestError if it is not the name of a file."""
-    name = address.partition("://")[2].rpartition("/")[2]
+    name = without_query(address).partition("://")[2].rpartition("/")[2]
     if name in ("", ".", "..") or PurePosixPath(name).name != name or not name.isprintable():
         raise RequestError(f"{quote(address)} names no file; add the name of a file")
     return name
