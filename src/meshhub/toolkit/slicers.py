@@ -116,15 +116,17 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
 
 def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], environment: dict[str, str]) -> int:
     """Return the status with which the process ended."""
+    # other systems find the children of a worker by its process group
+    has_own_group = sys.platform == "linux"
     try:
-        process = subprocess.Popen(  # noqa: S603
+        process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=Path(output.name).parent,
             env=environment,
-            process_group=None if sys.platform == "win32" else 0,
+            process_group=0 if has_own_group else None,
         )
     except OSError as error:
         raise ConversionFailed(f"{label} cannot be started: {error.strerror or error}; install it again") from None
@@ -137,7 +139,10 @@ def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], 
     finally:
         # also its children, whether it ended or not
         with contextlib.suppress(OSError):
-            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
+            if has_own_group:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
         process.wait()
 
 

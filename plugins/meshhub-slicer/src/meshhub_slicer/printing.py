@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from meshhub import InvalidOption, Scene
+import numpy as np
+
+from meshhub import InvalidOption, Scene, note
 from meshhub.errors import format_number
-from meshhub.toolkit.geometry import bounds
+from meshhub.toolkit.geometry import bounds, moved
 from meshhub.toolkit.printers import PRINTERS, Printer
 from meshhub_slicer import SlicerOptions
 
@@ -67,6 +69,7 @@ def check_fit(scene: Scene, sides_mm: tuple[float, float, float], name: str) -> 
         if size[0] <= slack[0] and size[1] <= slack[1]:
             return False
         if size[1] <= slack[0] and size[0] <= slack[1]:
+            note("slicer_turned", "turned by 90° about Z, because only so the model fits on the bed")
             return True
     shown, volume = (" × ".join(format_number(side, 4) for side in sides) for sides in (size, room))
     raise InvalidOption(
@@ -82,3 +85,19 @@ def describe_size(polygon: str) -> tuple[float, float, float, float] | None:
         return None
     xs, ys = zip(*points, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
+
+
+def describe_failure(label: str, output: str) -> str:
+    """Return the message of a slicer that ended without a file."""
+    lines = [
+        line.strip() for line in output.splitlines() if line.strip() and "=>" not in line and "[trace]" not in line
+    ]
+    reason = lines[-1][:90] if lines else "it states no reason"
+    return f"{label} made no G-code: {reason}; use '{{repair}}' or '{{place_on_bed}}'"
+
+
+def turn(scene: Scene) -> Scene:
+    """Return the scene turned by 90° about Z."""
+    matrix = np.eye(4)
+    matrix[:2, :2] = ((0, -1), (1, 0))
+    return moved(scene, matrix)

@@ -10,7 +10,7 @@ from meshhub.toolkit.printers import Printer
 from meshhub.toolkit.slicers import SLICERS, run_slicer
 from meshhub_slicer.bundles import LAYERS_MM, find_profile, join_presets
 from meshhub_slicer.materials import MATERIALS
-from meshhub_slicer.printing import Order, Sliced, check_fit, describe_size, require_printer
+from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, describe_size, require_printer
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa_model import write_prusa_model
 from meshhub_slicer.settings import name_for_prusa
@@ -40,24 +40,14 @@ def slice_prusa(order: Order, program: str) -> Sliced:
         raise InvalidOption("the profile has no bed_shape; set '{slicer_printer}'", options=("slicer_printer",))
     name = order.printer.name if order.printer is not None else settings.get("printer_settings_id", "the printer")
     height = float(settings.get("max_print_height") or 0) or (order.printer.volume_mm[2] if order.printer else 1e4)
-    rotation = check_fit(order.scene, (bed[2] - bed[0], bed[3] - bed[1], height), name)
+    is_turned = check_fit(order.scene, (bed[2] - bed[0], bed[3] - bed[1], height), name)
     ini, result = order.folder / "settings.ini", order.folder / f"result{order.extension}"
     ini.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="utf-8")
     center = f"{(bed[0] + bed[2]) / 2:g},{(bed[1] + bed[3]) / 2:g}"
-    turn = ["--rotate", "90"] if rotation else []
-    command = [
-        program,
-        "--loglevel",
-        "2",
-        "--datadir",
-        str(order.folder / "data"),
-        "--export-gcode",
-        "--load",
-        str(ini),
-    ]
-    output = run_slicer(
-        _LABEL, [*command, *turn, "--center", center, "--output", str(result), str(model)], order.folder / "log"
-    )
+    folders = ["--loglevel", "2", "--datadir", str(order.folder / "data"), "--output", str(result)]
+    rotation = ["--rotate", "90"] if is_turned else []
+    command = [program, *folders, "--export-gcode", "--load", str(ini), *rotation, "--center", center, str(model)]
+    output = run_slicer(_LABEL, command, order.folder / "log")
     if not result.exists():
         raise ConversionFailed(describe_failure(_LABEL, output), options=("repair", "place_on_bed"))
     return Sliced(result, output, filaments)
@@ -74,15 +64,6 @@ def check_version(extension: str) -> None:
             f"binary G-code needs PrusaSlicer 2.7 or later, and {version or 'an unknown version'} is installed; "
             "write .gcode, or update it"
         )
-
-
-def describe_failure(label: str, output: str) -> str:
-    """Return the message of a slicer that ended without a file."""
-    lines = [
-        line.strip() for line in output.splitlines() if line.strip() and "=>" not in line and "[trace]" not in line
-    ]
-    reason = lines[-1][:90] if lines else "it states no reason"
-    return f"{label} made no G-code: {reason}; use '{{repair}}' or '{{place_on_bed}}'"
 
 
 def write_model(order: Order) -> tuple[Path, list[str]]:

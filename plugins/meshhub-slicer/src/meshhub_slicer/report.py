@@ -23,7 +23,7 @@ DEFAULT_DIAMETER_MM = 1.75
 
 _LAYER = re.compile(rb"^;(?:LAYER_CHANGE|LAYER:\d+|CHANGE_LAYER)", re.MULTILINE)
 _HEIGHT = re.compile(rb"^;\s?(?:Z:|Z_HEIGHT: )([\d.]+)", re.MULTILINE)
-_MAX_Z = re.compile(rb"^;MAXZ:([\d.]+)", re.MULTILINE)
+_CURA_LAYER = re.compile(rb"^;LAYER:\d+\n(?:[^\n]*\n){0,20}?G0[^\n;]* Z([\d.]+)", re.MULTILINE)
 _NOISE = re.compile(r"\[trace\]|=>|^Slicing result exported|^\s*$|^Done\.|\[info\]|\[debug\]")
 _WARNING = re.compile(
     r"warning|error|empty layer|outside|collision|unprintable|not supported|too (?:low|thin|tall|large)", re.IGNORECASE
@@ -109,7 +109,7 @@ def _of_tool(values: list[float], tool: int) -> float:
 
 
 def _find_height(text: bytes) -> float:
-    heights = [float(number) for number in _HEIGHT.findall(text) or _MAX_Z.findall(text)]
+    heights = [float(number) for number in _HEIGHT.findall(text) or _CURA_LAYER.findall(text)]
     return max(heights, default=0.0)
 
 
