@@ -23,6 +23,7 @@ from meshhub.builtin_plugins.step.facets.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.facets.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.facets.spare_points import remove_spare_points
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
 from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
@@ -324,7 +325,10 @@ def list_candidates(skin: Skin, options: StepWriteOptions) -> tuple[Candidate, .
         skin: Mesh with outward orientation, millimeters.
         options: Kinds of surfaces to recognize, and their tolerance.
     """
-    skin, faceted = close_slits(skin, facet_skin(skin))
+    faceted = facet_skin(skin)
+    if options.step_surfaces != "planar":
+        skin, faceted = remove_spare_points(skin, faceted)
+    skin, faceted = close_slits(skin, faceted)
     planar = Candidate(skin, faceted, make_segments(faceted.faces), group_bodies(skin))
     if options.step_surfaces == "planar":
         return (planar,)

@@ -1,0 +1,72 @@
+"""The surfaces of a part do not depend on how its triangles were split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import manifold3d
+import numpy as np
+import pytest
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.writer import write
+from meshhub.model.notes import Remarks, collecting
+from meshhub.model.scene import Mesh
+from meshhub.model.source import Target
+from models import scene_of
+from opencascade_report import measure_volume
+
+pytestmark = [pytest.mark.large, pytest.mark.once, pytest.mark.process]
+
+Solid = manifold3d.Manifold
+KINDS = ("planes", "cylinders", "spheres", "cones", "tori", "bsplines")
+
+
+def drilled_block() -> Any:
+    """Return a block on a ball, with three holes and a countersink."""
+    part = Solid.cube([40, 20, 8]) + Solid.sphere(6, 48).translate([20, 10, 12])
+    part -= Solid.cylinder(10, 1, 4, 40).translate([34, 10, -1])
+    for x, radius in ((5, 2.5), (10, 1.5)):
+        part -= Solid.cylinder(20, radius, radius, 40).translate([x, 10, -5])
+    return part
+
+
+def mesh_of(solid: Any) -> Mesh:
+    native = solid.to_mesh64()
+    vertices = np.asarray(native.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+    return Mesh(vertices, np.asarray(native.tri_verts, np.int32), name="part")
+
+
+def with_needles(mesh: Mesh) -> Mesh:
+    """Return a mesh with a triangle without area at an edge of every tenth triangle: the edge is split on one side."""
+    faces = mesh.faces[::10]
+    middles = mesh.vertices[faces[:, :2]].mean(axis=1)
+    added = np.arange(len(faces), dtype=np.int32) + len(mesh.vertices)
+    split = mesh.faces.copy()
+    split[::10, 0] = added
+    a, b, c = faces.T
+    rest, needles = np.stack([a, added, c], axis=1), np.stack([a, b, added], axis=1)
+    return Mesh(np.concatenate([mesh.vertices, middles]), np.concatenate([split, rest, needles]), name="part")
+
+
+def write_step(mesh: Mesh, folder: Path) -> Remarks:
+    with collecting("step") as remarks:
+        write(scene_of(mesh), Target("model.step", folder=folder), StepWriteOptions())
+    return remarks
+
+
+def count_surfaces(remarks: Remarks) -> dict[str, int]:
+    return {kind: int(remarks.figures.get(kind, 0)) for kind in KINDS}
+
+
+@pytest.mark.parametrize("change", ["split", "needles"])
+def test_points_on_flat_faces_and_straight_edges_change_nothing(tmp_path: Path, change: str) -> None:
+    solid = drilled_block()
+    mesh = mesh_of(solid.refine_to_length(2)) if change == "split" else with_needles(mesh_of(solid))
+    clean = write_step(mesh_of(solid), tmp_path)
+    remarks = write_step(mesh, tmp_path)
+    assert count_surfaces(remarks) == count_surfaces(clean)
+    assert count_surfaces(clean)["cylinders"] == 2
+    volume = clean.figures["mesh_volume_mm3"] + clean.figures["volume_gained_mm3"]
+    assert measure_volume(tmp_path / "model.step") == pytest.approx(volume, rel=1e-4)
