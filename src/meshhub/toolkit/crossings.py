@@ -57,12 +57,14 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     """
     if len(corners) < 2:
         return Crossings(np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
-    order = np.argsort(morton_codes(corners.mean(axis=1)), kind="stable")
+    a, b, c = corners.transpose(1, 0, 2)
+    order = np.argsort(morton_codes((a + b + c) / 3), kind="stable")
     # along the curve, the corners of close faces are close in memory
     corners = corners[order]
     a, b, c = corners.transpose(1, 0, 2)
     numbers = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
-    faces = _Faces(corners, unit_vectors(face_normals(corners.reshape(-1, 3), numbers)))
+    normals = unit_vectors(face_normals(corners.reshape(-1, 3), numbers))
+    faces = _Faces(corners, normals, np.einsum("ij,ij->i", normals, corners[:, 0]))
     boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
     pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
@@ -153,16 +155,19 @@ def _divide(
 
 
 class _Faces(NamedTuple):
-    """Corners (m, 3, 3) and unit normals (m, 3) of faces."""
+    """Corners (m, 3, 3), unit normals (m, 3) and distances (m,) of the planes of faces from the origin."""
 
     corners: Float64
     normals: Float64
+    offsets: Float64
 
     def heights(self, face: NDArray[np.int32], other: NDArray[np.int32]) -> Float64:
         """Return the heights (p, 3) of the corners of the other faces over the planes of faces."""
-        offset = np.take(self.corners, other, axis=0) - self.corners[face, :1]
-        result: Float64 = np.einsum("ijk,ik->ij", offset, np.take(self.normals, face, axis=0))
-        return result
+        heights: Float64 = np.einsum(
+            "ijk,ik->ij", np.take(self.corners, other, axis=0), np.take(self.normals, face, axis=0)
+        )
+        heights -= np.take(self.offsets, face)[:, None]
+        return heights
 
     def reaches_through(self, face: NDArray[np.int32], other: NDArray[np.int32], depth: float) -> NDArray[np.bool_]:
         """Return for which pairs the other face has corners on both sides of the plane of the face."""

@@ -189,6 +189,12 @@ def extremes(points: Float64) -> tuple[Float64, Float64]:
     return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
 
 
+def measure_diagonal(corners: Float64) -> float:
+    """Return the diagonal of the bounding box of points (…, 3)."""
+    low, high = extremes(corners.reshape(-1, 3))
+    return float(np.linalg.norm(high - low))
+
+
 def bounds(scene: Scene) -> Float64:
     """Compute the bounding box of all placed parts; vertices that no face uses do not count.
 

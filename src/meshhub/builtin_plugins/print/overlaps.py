@@ -19,7 +19,7 @@ from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Mesh, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding, Place
 from meshhub.toolkit.crossings import Crossings, find_crossings
-from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, placed_mesh, signed_volume, weld
+from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, measure_diagonal, placed_mesh, signed_volume, weld
 from meshhub.toolkit.scene_topology import SceneTopology
 from meshhub.toolkit.topology import components
 
@@ -48,7 +48,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     corners, part = bodies.corners, bodies.part
     if len(corners) == 0:
         return
-    depth = max(MIN_DEPTH_MM, MIN_DEPTH_RATIO * float(np.linalg.norm(np.ptp(corners, axis=(0, 1)))))
+    depth = max(MIN_DEPTH_MM, MIN_DEPTH_RATIO * measure_diagonal(corners))
     crossings = find_crossings(corners, depth)
     is_own = bodies.body[crossings.first] == bodies.body[crossings.second]
     own, other = crossings.chosen(is_own), crossings.chosen(~is_own)

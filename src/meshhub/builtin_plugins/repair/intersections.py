@@ -18,7 +18,7 @@ from meshhub.model.scene import Float64, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.crossings import find_crossings, pair_boxes
-from meshhub.toolkit.geometry import chosen_faces, extremes
+from meshhub.toolkit.geometry import chosen_faces, extremes, measure_diagonal
 from meshhub.toolkit.solids import Solids, split_solid
 
 DEPTH_RATIO = 1e-5
@@ -46,23 +46,23 @@ def unite_bodies(mesh: Mesh, tally: Counter[str], name: str, material_count: int
         The mesh itself if it has no overlap, or if the union would not be valid.
     """
     surface, _ = weld_mesh(mesh)
-    before = check_as_file(surface.points, surface.faces)
-    if not before.valid:
+    groups = _group_bodies(surface)
+    if not groups:
         _note_left(name, "it is not closed")
         return mesh
-    groups = _group_bodies(surface)
     crosses = _measure_crossings(surface) > 0
     if not crosses and not _overlap_boxes(surface, groups):
         return mesh
+    before_volume = check_as_file(surface.points, surface.faces).volume
     result = _unite(mesh, groups, crosses, material_count)
-    if result is not None and _is_union(result, before.volume):
+    if result is not None and _is_union(result, before_volume):
         volume = check_as_file(*_arrays(result)).volume
-        if volume >= (1 - MIN_OVERLAP_RATIO) * before.volume:
+        if volume >= (1 - MIN_OVERLAP_RATIO) * before_volume:
             return mesh
         tally["self_intersections_united"] += 1
         return result
     result = meshlab.unite_with_meshlab(mesh) if crosses else None
-    if result is not None and _is_union(result, before.volume):
+    if result is not None and _is_union(result, before_volume):
         tally["self_intersections_united"] += 1
         return result
     _note_left(name, "the union would not be valid")
@@ -91,9 +91,14 @@ def _is_union(mesh: Mesh, volume: float) -> bool:
 
 
 def _group_bodies(surface: WeldedMesh) -> list[NDArray[np.intp]]:
-    """Return the faces of each outward shell with those of its cavities."""
-    count, label = topology.shells(surface.faces)
+    """Return the faces of each outward shell with those of its cavities; none if the surface does not bound a solid."""
+    mesh_edges = topology.edges(surface.faces)
+    count, label = topology.shells(surface.faces, mesh_edges)
     volume = measure_shell_volumes(surface.with_shells(label))
+    if any(topology.edge_statistics(surface.faces, mesh_edges)) or volume.sum() <= 0:
+        return []
+    if count == 1:
+        return [np.arange(len(surface.faces))]
     host = hosts_of(surface.points[surface.faces], label, np.ones(count, np.bool_), volume)
     body = np.where(host >= 0, host, np.arange(count))[label]
     order = np.argsort(body, kind="stable")
@@ -103,7 +108,7 @@ def _group_bodies(surface: WeldedMesh) -> list[NDArray[np.intp]]:
 def _measure_crossings(surface: WeldedMesh) -> float:
     """Return the share of the faces that cross others."""
     corners = surface.points[surface.faces]
-    crossings = find_crossings(corners, DEPTH_RATIO * float(np.linalg.norm(np.ptp(corners, axis=(0, 1)))))
+    crossings = find_crossings(corners, DEPTH_RATIO * measure_diagonal(corners))
     return len(np.unique([crossings.first, crossings.second])) / len(corners)
 
 

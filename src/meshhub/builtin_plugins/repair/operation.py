@@ -25,7 +25,7 @@ from meshhub.model.notes import did, note
 from meshhub.model.progress import advance, portion, track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit import topology
-from meshhub.toolkit.geometry import bounds, transformed, welded
+from meshhub.toolkit.geometry import bounds, extremes, transformed, welded
 
 FIGURES = (
     "vertices_merged",
@@ -266,7 +266,7 @@ def _finish(
 
 def _find_farthest(mesh: Mesh, parts: list[Part]) -> float:
     """Return the largest absolute coordinate of any placed instance, in the unit of the mesh."""
-    low, high = mesh.vertices[mesh.faces].min(axis=(0, 1)), mesh.vertices[mesh.faces].max(axis=(0, 1))
+    low, high = extremes(mesh.vertices[mesh.faces.ravel()])
     corners = np.stack(np.meshgrid(*np.stack([low, high], axis=1)), axis=-1).reshape(-1, 3)
     farthest = float(np.abs(corners).max())
     for part in parts:
