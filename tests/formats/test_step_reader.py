@@ -374,6 +374,8 @@ def test_lost_entities_are_noted() -> None:
         (lambda data: data.replace(b"CLOSED_SHELL('',(", b"CLOSED_SHELL('',"), "pairs"),
         (lambda data: data.replace(b"CLOSED_SHELL('',(", b"CLOSED_SHELL(',("), "pairs"),
         (lambda data: data.replace(b"DATA;", b"DATA; /* never closed "), "pairs"),
+        # the kernel would end the process
+        (lambda data: data.replace(b"CLOSED_SHELL('',(", b"CLOSED_SHELL(''," + nest(500_000) + b",("), "nested"),
         (lambda data: data.replace(b"AUTOMOTIVE_DESIGN", b"IFC4X3"), "building model"),
         (lambda data: b"solid x\n" + b"x" * 100_000 + data, "does not begin"),
         (lambda data: data.replace(b"ADVANCED_FACE", b"UNKNOWN_FACE_"), "shape|shapes|kernel"),
@@ -387,8 +389,13 @@ def test_the_error_describes_the_damage(change: Callable[[bytes], bytes], messag
         load(change(data))
 
 
+def nest(depth: int) -> bytes:
+    return b"(" * depth + b")" * depth
+
+
 def test_brackets_in_names_and_comments_are_not_damage() -> None:
     data = write_step(scene_of(brick(name="a(b it's :-) '(")))
+    assert load(write_step(scene_of(brick(name="(" * 1000)))).parts[0].name.startswith("(" * 100)
     data = data.replace(b"DATA;", b"DATA; /* it's (not) over :-( */")
     scene = load(data)
     assert scene.parts[0].name == "a(b it's :-) '("

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from meshhub.errors import CUT_OFF, OTHER_KIND, UnreadableFile
 
+_MAX_DEPTH_COUNT = 256
+"""Nested parentheses; real files have 4 (rows of control points in a complex entity), and the kernel, which reads them
+recursively, ends its process from about 20 000."""
 _HEAD_BYTES = 1 << 16
 """Bytes in which the file must begin and name its schema; bounds the search in files of other formats."""
+_CHUNK_BYTES = 1 << 24
+"""Bytes of text in which parentheses are counted at a time; bounds the memory."""
 _START = re.compile(rb"ISO-10303-21\s*;")
 _DATA = re.compile(rb"(?<![\w'-])DATA\s*[;(]")
 _SECTION_END = re.compile(rb"ENDSEC\s*;")
@@ -57,6 +64,7 @@ def check_envelope(data: bytes) -> bytes:
             "the DATA section of the STEP file is not closed by ENDSEC; export the file again", values=CUT_OFF
         )
     _check_pairs(data)
+    _check_depth(data)
     return data
 
 
@@ -74,3 +82,24 @@ def _check_pairs(data: bytes) -> None:
         raise UnreadableFile(
             "parentheses or quotes in the STEP file are not in pairs: its text is damaged; export it again"
         )
+
+
+def _check_depth(data: bytes) -> None:
+    """Check that parentheses are not nested too deeply; without strings and comments only if these could matter."""
+    if _measure_depth(data) > _MAX_DEPTH_COUNT and _measure_depth(_STRING_OR_COMMENT.sub(b"", data)) > _MAX_DEPTH_COUNT:
+        raise UnreadableFile(
+            f"the STEP file has more than {_MAX_DEPTH_COUNT} nested parentheses: its text is damaged; export it again"
+        )
+
+
+def _measure_depth(data: bytes) -> int:
+    """Return the maximum number of nested parentheses."""
+    text = np.frombuffer(data, np.uint8)
+    depth = deepest = 0
+    for start in range(0, len(text), _CHUNK_BYTES):
+        chunk = text[start : start + _CHUNK_BYTES]
+        # 40 and 41 are the codes of the parentheses
+        depths = depth + np.cumsum(81 - 2 * chunk[chunk >> 1 == 20].astype(np.int64))
+        if len(depths):
+            depth, deepest = int(depths[-1]), max(deepest, int(depths.max()))
+    return deepest
