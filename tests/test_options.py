@@ -32,7 +32,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     sample_count: Annotated[int, Meta(title="Count", ge=4, le=100)] | None = None
     sample_length_mm: Annotated[float, Meta(title="Length", description="How long.", gt=0, le=1000)] | None = None
     sample_kind: Annotated[Literal["round", "square"], Meta(title="Kind")] = "round"
-    sample_text: Annotated[str, Meta(title="Text")] = ""
+    sample_text: Annotated[str, Meta(title="Text", max_length=20)] = ""
 
 
 def field(name: str) -> OptionField:
@@ -122,8 +122,15 @@ def test_parsed_values_make_the_same_options_as_texts() -> None:
     assert options == decode(Sample, texts) == Sample(sample_flag=True, sample_count=7, sample_text="a")
 
 
+def test_a_text_that_is_too_long_is_rejected() -> None:
+    assert field("sample_text").parse("a" * 20) == "a" * 20
+    with pytest.raises(InvalidOption, match=r"sample_text.* at most 20 characters"):
+        field("sample_text").parse("a" * 21)
+
+
 def test_schema_is_flat_and_bounded() -> None:
     properties = schema(Sample)["properties"]
+    assert properties["sample_text"]["maxLength"] == 20
     assert properties["sample_count"] == {"type": "integer", "title": "Count", "minimum": 4, "maximum": 100}
     assert properties["sample_length_mm"]["exclusiveMinimum"] == 0
     assert properties["sample_kind"]["enum"] == ["round", "square"]

@@ -173,6 +173,9 @@ class OptionField(Struct, frozen=True, kw_only=True):
     maximum: float | None = None
     """Greatest value of a number, or None."""
 
+    max_length: int | None = None
+    """Greatest number of characters of a text, or None."""
+
     example: Value = None
     """Typical value, or None."""
 
@@ -228,6 +231,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
             "minimum": self.minimum,
             "exclusiveMinimum": self.exclusive_minimum,
             "maximum": self.maximum,
+            "maxLength": self.max_length,
             "default": self.default,
             "examples": [] if self.example is None else [self.example],
             "x-requires": list(self.requires),
@@ -300,6 +304,8 @@ class OptionField(Struct, frozen=True, kw_only=True):
         """Raise InvalidOption, which quotes `requested`, if the parsed value is not a choice or out of bounds."""
         if self.kind == "choice" and value not in self.choices:
             raise self._error(requested, f"must be one of {', '.join(self.choices)}")
+        if isinstance(value, str) and self.max_length is not None and len(value) > self.max_length:
+            raise self._error(requested, f"must have at most {self.max_length} characters")
         if not isinstance(value, int | float) or isinstance(value, bool):
             return
         if not math.isfinite(value):
@@ -408,8 +414,8 @@ def _describe_type(name: str, bare_type: shape.Type, metadata: Mapping[str, Any]
                 "titles": titles,
                 "aliases": metadata.get("aliases", {}),
             }
-        case shape.StrType():
-            return {"kind": "text"}
+        case shape.StrType(max_length=max_length):
+            return {"kind": "text", "max_length": max_length}
     raise TypeError(f"option {name!r}: a form has no field for {bare_type!r}")
 
 
