@@ -205,8 +205,10 @@ def test_a_wrap_keeps_colors_and_materials_of_the_nearest_faces() -> None:
     assert mesh.face_material is not None
 
 
-def test_a_wrap_that_is_too_fine_is_rejected_without_pymeshlab(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meshlab, "is_usable", lambda: False)
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_wrap_that_is_too_fine_is_rejected(monkeypatch: pytest.MonkeyPatch, is_installed: bool) -> None:
+    if not is_installed:
+        monkeypatch.setattr(meshlab, "is_usable", lambda: False)
     with pytest.raises(ModelTooComplex, match="repair_wrap_mm"):
         repair(sphere(500), repair_wrap_mm=0.05)
 

@@ -93,11 +93,7 @@ def _find_offset(
     cell = max(radius / CELLS_PER_DISTANCE, float(np.sqrt(sides * area(vertices, faces) / TARGET_CELLS)))
     cell = min(cell, radius / MIN_CELLS_PER_DISTANCE)
     if sides * area(vertices, faces) / cell**2 > MAX_CELLS:
-        raise ModelTooComplex(
-            f"option '{{{option}}}' {format_number(radius, 3)} mm is too fine for a surface of "
-            f"{format_number(area(vertices, faces), 3)} mm²; use a larger one, or a smaller model",
-            options=(option,),
-        )
+        raise too_fine_error(vertices, faces, radius, option)
     # the distance is at least two cells, and beyond two spacings, distances are exact
     field = SurfaceDistance(vertices, faces, cell)
     for slack in _SLACKS[not is_closed :]:
@@ -112,6 +108,15 @@ def _find_offset(
             return _arrays(solid.simplify(SIMPLIFY_RATIO * radius))
     raise ConversionFailed(
         f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
+    )
+
+
+def too_fine_error(vertices: Float64, faces: Int32, length: float, option: str) -> ModelTooComplex:
+    """Return the error of a surface that is too large for the length, in mm, that an option sets."""
+    return ModelTooComplex(
+        f"option '{{{option}}}' {format_number(length, 3)} mm is too fine for a surface of "
+        f"{format_number(area(vertices, faces), 3)} mm²; use a larger one, or a smaller model",
+        options=(option,),
     )
 
 

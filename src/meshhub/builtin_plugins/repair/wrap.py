@@ -13,14 +13,17 @@ from meshhub.builtin_plugins.repair.welded_mesh import weld_mesh
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit import topology
 from meshhub.toolkit.distances import SurfaceDistance
-from meshhub.toolkit.geometry import welded
+from meshhub.toolkit.geometry import area, welded
 from meshhub.toolkit.nesting import measure_depths
-from meshhub.toolkit.offsets import offset_surface, surround_surface
+from meshhub.toolkit.offsets import offset_surface, surround_surface, too_fine_error
 
 OFFSET_RATIO = 0.1
 """Distance of the wrap from the surface per width of the gaps that it closes; 0 would leave sheets without volume."""
 
 OPTION = "repair_wrap_mm"
+
+MAX_WRAP_CELLS = 100_000
+"""Maximum area of a surface per squared gap; pymeshlab needs 30 s for it, and makes one and a half faces for each."""
 
 
 class Wrap(NamedTuple):
@@ -46,6 +49,8 @@ def wrap_mesh(mesh: Mesh, gap: float) -> Wrap | None:
     faces = topology.remove_degenerate_faces(faces)
     if len(faces) == 0:
         return None
+    if area(points, faces) / gap**2 > MAX_WRAP_CELLS:
+        raise too_fine_error(points, faces, gap, OPTION)
     result = meshlab.wrap_with_meshlab(points, faces, gap, OFFSET_RATIO * gap)
     if result is None or not check_as_file(*result).valid:
         result = _close_on_grid(points, faces, gap)
