@@ -230,11 +230,34 @@ def test_checks_of_other_plugins_run_and_failures_of_one_are_findings(registry: 
     tall = next(finding for finding in verdict.findings if finding.check == "tall")
     assert "\n" not in tall.message
     assert tall.spelled("--{}".format).endswith("use --target_height_mm")
-    assert verdict.verdict == "check_this"
+    assert verdict.verdict == "incomplete"
     refused = next(finding for finding in verdict.findings if finding.check == "refused")
     assert refused.message == "Refused could not be checked: the model is open; use 'repair'"
     figures = {check.step: check.figures for check in verdict.checks}
     assert figures["tall"] == {"height_mm": 30.0}
+
+
+class HungryPlugin:
+    """A check that needs more memory than there is."""
+
+    @hookimpl
+    def meshhub_checks(self) -> Iterable[Check]:
+        return [Check(id="hungry", label="Hungry", description="Memory.", run=f"{__name__}:run_hungry")]
+
+
+def run_hungry(scene: Scene, options: object) -> list[Finding]:
+    np.empty(1 << 60, np.uint8)
+    return []
+
+
+def test_a_check_that_lacks_memory_makes_the_verdict_incomplete() -> None:
+    with Registry([HungryPlugin()], entry_points=False) as registry:
+        verdict = registry.check(box(), checks="hungry,mesh")
+        (finding,) = verdict.findings
+        assert (verdict.verdict, finding.check, finding.code) == ("incomplete", "hungry", "check_failed")
+        assert "memory" in finding.message
+        worse = registry.check(box(missing=1), checks="hungry,mesh")
+        assert worse.verdict == "will_not_print"
 
 
 def test_a_check_that_cannot_run_is_never_ready(registry: Registry) -> None:
@@ -243,7 +266,7 @@ def test_a_check_that_cannot_run_is_never_ready(registry: Registry) -> None:
         for checking in (registry, apart):
             verdict = checking.check(box(), checks="missing")
             (finding,) = verdict.findings
-            assert (verdict.verdict, finding.code, finding.severity) == ("check_this", "check_failed", "warning")
+            assert (verdict.verdict, finding.code, finding.severity) == ("incomplete", "check_failed", "warning")
             assert finding.message == (
                 "Missing could not be checked: it needs none_x, which is not installed; install none_x"
             )

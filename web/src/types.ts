@@ -150,7 +150,7 @@ export interface Issue {
 }
 
 export interface Verdict {
-  verdict: "ready" | "check_this" | "will_not_print";
+  verdict: "ready" | "check_this" | "incomplete" | "will_not_print";
   /** The worst first. */
   findings: Issue[];
   /** Null if no check made one. */

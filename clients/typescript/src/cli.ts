@@ -108,7 +108,7 @@ function describe(output: string, { data, report }: Result<Report | Summary>): v
 }
 
 function printVerdict(path: string, verdict: Verdict): void {
-  const words = { ready: "ready", check_this: "check this", will_not_print: "will not print" };
+  const words = { ready: "ready", check_this: "check this", incomplete: "not fully checked", will_not_print: "will not print" };
   console.log(`${basename(path)}: ${words[verdict.verdict]}`);
   for (const finding of verdict.findings) console.log(`  ${finding.severity}: ${finding.message} [${finding.code}]`);
 }

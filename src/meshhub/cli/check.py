@@ -47,6 +47,7 @@ _COLORS: dict[str, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 _VERDICTS: dict[VerdictWord, str] = {
     "ready": "ready",
     "check_this": "check this",
+    "incomplete": "not fully checked",
     "will_not_print": "will not print",
 }
 
@@ -232,7 +233,7 @@ def _open_service(
 def _print_verdict(path: str, verdict: Verdict, options: Mapping[str, object], registry: Registry) -> None:
     say = partial(translate, registry=registry)
     verdict = verdict.translated(say, lambda note: translate_notes([note], registry)[0])
-    color = {"ready": "green", "check_this": "yellow", "will_not_print": "red"}[verdict.verdict]
+    color = {"ready": "green", "check_this": "yellow", "incomplete": "yellow", "will_not_print": "red"}[verdict.verdict]
     words = click.style(tr(_VERDICTS[verdict.verdict]), fg=color)
     click.echo(f"{click.style(printable(path), bold=True)}: {words}")
     for finding in verdict.findings:

@@ -19,8 +19,11 @@ Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Every severity, the worst first."""
 
-VerdictWord: TypeAlias = Literal["ready", "check_this", "will_not_print"]
-"""Verdict in a word: only facts, warnings, or errors."""
+VerdictWord: TypeAlias = Literal["ready", "check_this", "incomplete", "will_not_print"]
+"""Verdict in a word: only facts, warnings, a check that did not run, or errors."""
+
+CHECK_FAILED = "check_failed"
+"""Code of the finding that a check did not run."""
 
 MAX_PLACES = 50
 """Maximum places that a finding lists; it counts all."""
@@ -94,7 +97,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Result of `Registry.check`, `meshhub check` and `/check`."""
 
     verdict: VerdictWord
-    """Verdict in a word. A check that could not run counts as a warning."""
+    """Verdict in a word; never `ready` if a check could not run."""
 
     source: FileReport
     """Input file, or the model after the operations that were requested."""
@@ -144,4 +147,8 @@ Result: TypeAlias = Report | Inspection | Verdict
 def judge(findings: tuple[Finding, ...]) -> VerdictWord:
     """Return the verdict on findings."""
     severities = {finding.severity for finding in findings}
-    return "will_not_print" if "error" in severities else "check_this" if "warning" in severities else "ready"
+    if "error" in severities:
+        return "will_not_print"
+    if any(finding.code == CHECK_FAILED for finding in findings):
+        return "incomplete"
+    return "check_this" if "warning" in severities else "ready"

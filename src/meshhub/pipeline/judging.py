@@ -18,7 +18,7 @@ from meshhub.model.chain import Position, Step
 from meshhub.model.estimate import Estimate
 from meshhub.model.notes import quote_options, spell_message
 from meshhub.model.scene import Scene
-from meshhub.model.verdict import MAX_PLACES, Finding
+from meshhub.model.verdict import CHECK_FAILED, MAX_PLACES, Finding
 from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.plugin_errors import InvalidDeclaration
@@ -153,7 +153,7 @@ def _describe_failed_check(step: Step, error: MeshhubError) -> Finding:
     # templates of errors may have quotes around the braces
     template = error.template.replace("'{", "{").replace("}'", "}")
     return Finding(
-        code="check_failed",
+        code=CHECK_FAILED,
         severity="warning",
         message=f"{step.label} could not be checked: {quote_options(template, error.options)}",
         options=error.options,

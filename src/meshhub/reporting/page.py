@@ -18,7 +18,7 @@ from meshhub.reporting.texts import ReportTexts
 _FLAG, _MARKED_FLAG = re.compile(r"--[a-z0-9-]+", re.ASCII), r"<code>\g<0></code>"
 """Flags in messages, at whose hyphens no line may end."""
 
-SYMBOLS: dict[VerdictWord | str, str] = {"ready": "✓", "check_this": "!", "will_not_print": "✕"}
+SYMBOLS: dict[VerdictWord | str, str] = {"ready": "✓", "check_this": "!", "incomplete": "?", "will_not_print": "✕"}
 """Signs of verdicts, for people who do not distinguish their colors."""
 
 

@@ -25,7 +25,12 @@ WIDTH = A4[0] - 28 * mm
 """Width between the margins."""
 
 _INK, _GRAY, _LINE = HexColor("#1d232b"), HexColor("#5b6573"), HexColor("#d5dae1")
-_VERDICTS = {"ready": HexColor("#1e7a46"), "check_this": HexColor("#8a5a00"), "will_not_print": HexColor("#b0203a")}
+_VERDICTS = {
+    "ready": HexColor("#1e7a46"),
+    "check_this": HexColor("#8a5a00"),
+    "incomplete": HexColor("#8a5a00"),
+    "will_not_print": HexColor("#b0203a"),
+}
 
 _TEXT = ParagraphStyle("text", fontName="Helvetica", fontSize=8.5, leading=11, textColor=_INK)
 _RIGHT = ParagraphStyle("right", _TEXT, alignment=TA_RIGHT)

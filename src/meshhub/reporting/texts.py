@@ -22,6 +22,7 @@ class ReportTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         default_factory=lambda: {
             "ready": "Ready",
             "check_this": "Check this",
+            "incomplete": "Not fully checked",
             "will_not_print": "Will not print",
         }
     )

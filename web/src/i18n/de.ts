@@ -161,6 +161,7 @@ export const de: Catalog = {
     limits: "Grenzwerte",
     verdict_ready: "Bereit",
     verdict_check_this: "Bitte prüfen",
+    verdict_incomplete: "Nicht ganz geprüft",
     verdict_will_not_print: "Nicht druckbar",
     passDetail: "Keine Prüfung hat ein Problem gefunden.",
     count_error: ["{n} Fehler", "{n} Fehler"],

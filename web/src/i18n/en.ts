@@ -158,6 +158,7 @@ export const en = {
     limits: "Limits",
     verdict_ready: "Ready",
     verdict_check_this: "Check this",
+    verdict_incomplete: "Not fully checked",
     verdict_will_not_print: "Will not print",
     passDetail: "No check found a problem.",
     count_error: ["{n} error", "{n} errors"],

@@ -160,6 +160,7 @@ export const es: Catalog = {
     limits: "Límites",
     verdict_ready: "Listo",
     verdict_check_this: "Revísalo",
+    verdict_incomplete: "Comprobación incompleta",
     verdict_will_not_print: "No se imprime",
     passDetail: "Ninguna comprobación encontró un problema.",
     count_error: ["{n} error", "{n} errores"],

@@ -161,6 +161,7 @@ export const fr: Catalog = {
     limits: "Limites",
     verdict_ready: "Prêt",
     verdict_check_this: "À vérifier",
+    verdict_incomplete: "Contrôle incomplet",
     verdict_will_not_print: "Ne s'imprime pas",
     passDetail: "Aucun contrôle n’a trouvé de problème.",
     count_error: ["{n} erreur", "{n} erreurs"],

@@ -27,6 +27,7 @@ const MAIN_OPTIONS = ["print_process", "print_printer", "print_nozzle_mm"];
 const WORDS: Record<Verdict["verdict"], [color: string, icon: IconName]> = {
   ready: ["good", "check"],
   check_this: ["poor", "warning"],
+  incomplete: ["poor", "warning"],
   will_not_print: ["bad", "error"],
 };
 

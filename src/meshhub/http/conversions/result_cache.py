@@ -26,7 +26,7 @@ from meshhub.http.loops import Loops
 from meshhub.model.chain import Chain
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
-from meshhub.model.verdict import Verdict
+from meshhub.model.verdict import CHECK_FAILED, Verdict
 from meshhub.service.jobs.files import hash_file
 from meshhub.service.settings import Settings
 
@@ -142,7 +142,7 @@ class ResultCache:
 
     def store(self, key: str, result: Report | Inspection | Verdict, target: Target | None) -> None:
         """Store a result and the files of its target; an entry that does not fit is left out."""
-        if isinstance(result, Verdict) and any(finding.code == "check_failed" for finding in result.findings):
+        if isinstance(result, Verdict) and any(finding.code == CHECK_FAILED for finding in result.findings):
             # the check may succeed next time
             return
         paths = [] if target is None or target.folder is None else [target.folder / name for name in target.names]
