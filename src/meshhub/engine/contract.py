@@ -138,6 +138,9 @@ class Engine(Protocol):
             EngineError: The engine is closed, or no process can be started.
         """
 
+    def find_fault(self) -> str:
+        """Return why no task can start now, for the log of an operator, or ""."""
+
     def close(self) -> None:
         """Reject further tasks, and release all processes and files."""
 

@@ -48,5 +48,9 @@ class InProcess:
         """Call code of plug-ins in this thread, without a deadline; see `Engine.ask`."""
         return answer_all(questions)
 
+    def find_fault(self) -> str:
+        """Return "", because this engine starts no processes."""
+        return ""
+
     def close(self) -> None:
         """Do nothing: this engine holds no processes and no files."""

@@ -178,9 +178,14 @@ class Isolated:
         """Begin without tasks, workers and folders, because those that a forked child inherits belong to the parent."""
         for worker in self._workers:
             worker.close_pipe()
+    def find_fault(self) -> str:
+        """Return why no worker can be started now, or ""; see `Engine.find_fault`."""
+        return self._starter.find_fault()
+
         self._workers.clear()
         self._spares.forget()
         self._reserved.forget()
+        self._starter.close()
         self._questions.forget()
         self._slots.forget_tasks()
         self._cleaning = _create_thread() if self._tasks_per_worker > 1 else None

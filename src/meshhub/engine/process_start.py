@@ -13,6 +13,7 @@ from meshhub.engine.descendants import new_mark
 from meshhub.engine.forked_process import fork_process
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
+from meshhub.engine.task_slots import shutdown_error
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError
 from meshhub.pipeline.fork_lock import IMPORTING, ForkLock
@@ -60,6 +61,20 @@ class Starter:
         self.method = method if method == "fork" and hasattr(os, "fork") else _choose_method(method)
         self._limits = limits
         self._log = log
+        self._is_closed = self._is_starting = False
+
+    def find_fault(self) -> str:
+        """Return why no process can be started now, or ""."""
+        python_process = sys.modules.get("meshhub.engine.python_process")
+        return python_process.find_fault() if python_process is not None else ""
+
+    def close(self) -> None:
+        """Start no more processes, and do not wait for a fork server that does not respond."""
+        self._is_closed = True
+        if self._is_starting:
+            python_process = sys.modules.get("meshhub.engine.python_process")
+            if python_process is not None:
+                python_process.hasten_start()
 
     def start(
         self,
@@ -76,25 +91,40 @@ class Starter:
             with_libraries: Let the fork server import large libraries once for all such processes.
         Raises:
             EngineError: This system does not let the program start processes.
+            ShuttingDown: The starter is closed.
             OSError, EOFError: No process can be started now.
         """
+        with _STARTING.held(), _explaining_refusal():
+            self._is_starting = True
+            try:
+                return self._start(target, with_main=with_main, with_libraries=with_libraries)
+            except (OSError, EOFError):
+                if self._is_closed:
+                    raise shutdown_error() from None
+                raise
+            finally:
+                self._is_starting = False
+
+    def _start(self, target: Target, *, with_main: bool, with_libraries: bool) -> Worker:
+        if self._is_closed:
+            raise shutdown_error()
         mark = new_mark()
         own = (self._limits, mark, self._log)
-        with _STARTING.held(), _explaining_refusal():
-            if self.method == "fork":
-                with set_environment(SINGLE_THREADED), block_interrupt():
-                    return Worker(*fork_process(lambda pipe: target(pipe, *own)), mark)
-            with IMPORTING.held():
-                from meshhub.engine import python_process
-            process, pipe = python_process.start_process(
-                self.method,
-                target,
-                own,
-                PRELOAD.get(with_libraries, ()),
-                with_main=with_main,
-                with_libraries=with_libraries,
-            )
-            return Worker(process, pipe, mark)
+        if self.method == "fork":
+            with set_environment(SINGLE_THREADED), block_interrupt():
+                return Worker(*fork_process(lambda pipe: target(pipe, *own)), mark)
+        with IMPORTING.held():
+            from meshhub.engine import python_process
+        process, pipe = python_process.start_process(
+            self.method,
+            target,
+            own,
+            PRELOAD.get(with_libraries, ()),
+            with_main=with_main,
+            with_libraries=with_libraries,
+            is_closed=lambda: self._is_closed,
+        )
+        return Worker(process, pipe, mark)
 
 
 def leave_fork_server() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -15,13 +17,31 @@ from multiprocessing import process as processes
 from multiprocessing.connection import Connection
 from typing import Any
 
+from meshhub.engine.descendants import is_stopped
 from meshhub.engine.process_start import SINGLE_THREADED, block_interrupt, set_environment
+
+log = logging.getLogger(__name__)
 
 _NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
 """Names of processes; a process with the first name does not import the main program."""
 
 _RETRY_S = 0.05
 """Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""
+
+IMPORT_TIMEOUT_S = 60.0
+"""Seconds that a fork server may do nothing before it has started its first process."""
+
+FORK_TIMEOUT_S = 20.0
+"""Seconds that a fork server may do nothing at each further start."""
+
+_CHECK_INTERVAL_S = 2.0
+"""Seconds between two checks of a start; most take milliseconds."""
+
+_LATE_S = 10.0
+"""Seconds without progress after which a start counts as a fault."""
+
+_CLOSING_S = 1.0
+"""Seconds that a start has left when its engine is closed."""
 
 _MAX_PATH_LENGTH = 60
 """Maximum characters of a temporary folder's path; that of a socket may have about 100, and Python adds about 30."""
@@ -30,6 +50,12 @@ _SERVERS: Mapping[bool, Any] = {False: forkserver.ForkServer(), True: forkserver
 """Fork servers without and with the large libraries. The fork and the end of a process take time in proportion to its
 memory, and the libraries need four times as much as everything else. The second is that of Python.
 """
+
+_STARTS: dict[Any, _Start] = {}
+"""The start that waits for each fork server."""
+
+_USED: dict[Any, int] = {}
+"""Process of each fork server that has started another process, and therefore imported its modules."""
 
 _SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other users cannot open
 
@@ -42,6 +68,7 @@ def start_process(
     *,
     with_main: bool,
     with_libraries: bool,
+    is_closed: Callable[[], bool],
 ) -> tuple[processes.BaseProcess, Connection]:
     """Start a process that calls a function with its end of a pipe; return the process and the other end.
 
@@ -52,8 +79,9 @@ def start_process(
         preload: Modules that the fork server imports.
         with_main: Import the main program in the process.
         with_libraries: Fork server to use, which `preload` is for.
+        is_closed: Whether the process is no longer needed, so that a start that failed is not repeated.
     Raises:
-        OSError, EOFError: The process cannot be started.
+        OSError, EOFError: The process cannot be started, or not in time.
     """
     context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
@@ -70,11 +98,13 @@ def start_process(
             )
             with _choose(server):
                 try:
-                    process.start()
+                    _start(process, server)
                 except (EOFError, ConnectionError):
                     # the fork server has died; Python starts another as soon as it notices
                     time.sleep(_RETRY_S)
-                    process.start()
+                    if is_closed():
+                        raise
+                    _start(process, server)
             _hide_from_python(process)
     return process, ours
 
@@ -82,9 +112,94 @@ def start_process(
 def leave_fork_server() -> None:
     """Let the fork server serve only the parent; call this in a forked child."""
     processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
+    _STARTS.clear()
     for server in _SERVERS.values():
         if server._forkserver_pid is not None:
             _forget_fork_server(server)
+
+
+def find_fault() -> str:
+    """Return why processes cannot be started now, or "": a fork server does nothing, or is stopped."""
+    for start in list(_STARTS.values()):
+        if start.idle_s >= _LATE_S:
+            return f"a fork server that should start a process has done nothing for {start.idle_s:.0f} s"
+    for server in _SERVERS.values():
+        process = server._forkserver_pid
+        if sys.platform == "linux" and process is not None and is_stopped(process):
+            return f"a fork server is stopped: process {process}"
+    return ""
+
+
+def hasten_start() -> None:
+    """End the start that is waiting soon, because nobody needs its process."""
+    for start in list(_STARTS.values()):
+        start.call_later(_CLOSING_S, start.kill)
+
+
+class _Start:
+    """The start of a process by a fork server, which may be stopped, or wait for a disk: Python waits without a limit.
+
+    A fork server that uses processor time is slow, not lost: on a busy machine, its imports take minutes.
+    """
+
+    def __init__(self, server: Any, limit_s: float) -> None:
+        """Kill a fork server that does nothing for `limit_s`, after which Python raises EOFError."""
+        self._server = server
+        self._limit_s = limit_s
+        self._cpu_s = 0.0
+        self.idle_s = 0.0
+        self.call_later(_CHECK_INTERVAL_S, self._check)
+
+    def call_later(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call a function in a thread, unless no thread can be started."""
+        self._timer = threading.Timer(seconds, function)
+        self._timer.daemon = True
+        with contextlib.suppress(RuntimeError):
+            self._timer.start()
+
+    def end(self) -> None:
+        """End the checks."""
+        self._timer.cancel()
+
+    def kill(self) -> None:
+        """Kill the fork server if it has not yet started the process."""
+        process = self._server._forkserver_pid
+        if _STARTS.get(self._server) is self and process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def _check(self) -> None:
+        if _STARTS.get(self._server) is not self:
+            return
+        cpu_s = _read_cpu_seconds(self._server._forkserver_pid)
+        has_advanced, self._cpu_s = cpu_s > self._cpu_s, cpu_s
+        self.idle_s = 0.0 if has_advanced else self.idle_s + _CHECK_INTERVAL_S
+        if self.idle_s >= self._limit_s:
+            log.error("a fork server was killed, because it did nothing for %.0f s", self.idle_s)
+            self.kill()
+        else:
+            self.call_later(_CHECK_INTERVAL_S, self._check)
+
+
+def _read_cpu_seconds(process: int | None) -> float:
+    """Return the processor time of a process; 0 where the system does not report it."""
+    if sys.platform == "linux" and process is not None:
+        with contextlib.suppress(OSError):
+            # the clock of that process, as clock_getcpuclockid(3) returns it
+            return time.clock_gettime((~process << 3) | 2)
+    return 0.0
+
+
+def _start(process: processes.BaseProcess, server: Any) -> None:
+    """Start a process. Raises EOFError if its fork server does nothing."""
+    has_started_one = server._forkserver_pid is not None and server._forkserver_pid == _USED.get(server)
+    start = _STARTS[server] = _Start(server, FORK_TIMEOUT_S if has_started_one else IMPORT_TIMEOUT_S)
+    try:
+        process.start()
+        _USED[server] = server._forkserver_pid
+    finally:
+        del _STARTS[server]
+        start.end()
 
 
 def _forget_lost_fork_server(server: Any) -> None:

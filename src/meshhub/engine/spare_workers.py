@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from meshhub.engine.process_start import Starter
 from meshhub.engine.worker import serve
 from meshhub.engine.worker_process import Worker
-from meshhub.errors import EngineError
+from meshhub.errors import EngineError, ShuttingDown
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +89,7 @@ class SpareWorkers:
                         self._started.add(with_libraries)
         except (OSError, EOFError, EngineError) as error:
             # the next task tries again
-            log.warning("no spare worker could be started", exc_info=error)
+            if not isinstance(error, ShuttingDown):
+                log.warning("no spare worker could be started", exc_info=error)
         if self._is_closed:
             self.close()

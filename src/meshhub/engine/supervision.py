@@ -15,7 +15,7 @@ from meshhub.engine.limits import Limits
 from meshhub.engine.usage import Usage
 from meshhub.engine.worker import Answer
 from meshhub.engine.worker_process import (
-    CLEAN_EXIT,
+    LOST_ENDS,
     Pipe,
     Worker,
     describe_end,
@@ -187,7 +187,7 @@ class _Wait:
                 f"{position.reduction}",
                 options=position.options,
             )
-        is_lost = end == CLEAN_EXIT and not position.text
+        is_lost = end in LOST_ENDS and not position.text
         if end.endswith("SIGKILL") and not position.is_foreign:
             end += f", perhaps because the machine ran out of memory: {position.reduction}"
         error = WorkerCrashed(

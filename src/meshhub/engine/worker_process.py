@@ -29,8 +29,8 @@ Process: TypeAlias = Union["ForkedProcess", "BaseProcess"]
 Pipe: TypeAlias = Union["PipeEnd", "Connection"]
 """This end of the pipe to a worker."""
 
-CLEAN_EXIT = "exit status 0"
-"""End of a worker that could not receive its task."""
+LOST_ENDS = ("exit status 0", "exit status 255")
+"""Ends of a worker that could not receive its task, and of one whose fork server has ended."""
 
 _CRASHES = frozenset(
     getattr(signal, name) for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV") if hasattr(signal, name)

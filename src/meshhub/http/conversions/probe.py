@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from meshhub.engine.contract import Task
-from meshhub.errors import MeshhubError, RequestError, ServerBusy, ShuttingDown
+from meshhub.errors import ConversionTimeout, MeshhubError, RequestError, ServerBusy, ShuttingDown
 from meshhub.http.admission.resources import Resources
 from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
@@ -58,18 +58,30 @@ class Probe:
     async def check(self) -> None:
         """Check that a worker converts. Raises ServerBusy if none does.
 
-        Skip the check while all workers are busy, because a busy service is healthy and every conversion has a
+        Skip the conversion while all workers are busy, because a busy service is healthy and every conversion has a
         deadline.
         """
+        fault = self._registry.engine.find_fault()
+        if fault:
+            log.error("no worker can be started: %s", fault)
+            raise ServerBusy("no worker can be started now; see the operator's log")
         if self._running is None and self._resources.are_all_workers_busy:
             return
         is_cached = self._clock() - self._last_run < CACHE_S
         if self._running is None and not is_cached:
             self._running = asyncio.create_task(self._run())
         # shield: the first caller may disconnect while others still wait for the result
-        error_code = self._error_code if self._running is None else await asyncio.shield(self._running)
+        error_code = self._error_code if self._running is None else await self._wait(self._running)
         if error_code:
             raise ServerBusy(f"no worker can convert now ({error_code}); see the operator's log")
+
+    async def _wait(self, running: asyncio.Task[str]) -> str:
+        """Return the error code of the check that runs; that of a timeout if its worker does not even start."""
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await asyncio.shield(running)
+        except TimeoutError:
+            return ConversionTimeout.error_code
 
     async def _run(self) -> str:
         try:
