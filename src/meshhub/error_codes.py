@@ -150,7 +150,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "worker_lost": ErrorCode(
         422,
         5,
-        "The service ended several times while it ran the job; the model may need too much memory.",
+        "The service ended several times while it ran the job, perhaps for reasons of its own; submit the job again.",
         is_rare=True,
     ),
     "too_many_jobs": ErrorCode(

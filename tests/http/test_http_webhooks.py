@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,10 @@ def receive() -> Iterator[Callable[..., Receiver]]:
     yield start
     for receiver in receivers:
         receiver.close()
+
+
+async def do_not_check(_destinations: Destinations, _url: str) -> None:
+    """Accept a URL, as when its name has a public address at that moment."""
 
 
 def submit(running: Running, headers: dict[str, str], url: str, content: bytes = b"toy") -> Any:
@@ -159,11 +164,49 @@ def test_only_public_addresses_are_public(address: str, expected: bool) -> None:
     assert is_public(ipaddress.ip_address(address)) is expected
 
 
-def test_a_name_with_a_private_address_is_not_reached(
+@pytest.mark.parametrize(("host", "reason"), [("localhost", "may not reach"), ("nowhere.invalid", "does not exist")])
+def test_a_url_to_which_nothing_would_be_sent_is_refused(
+    serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, host: str, reason: str
+) -> None:
+    running = serve()
+    key, record = running.keys.create("pro")
+    WebhookSecrets(running.keys).create(record.id)
+    real = socket.getaddrinfo
+
+    def resolve(name: str, *arguments: Any, **keywords: Any) -> Any:
+        if name == "nowhere.invalid":
+            # without a name server, the system cannot know
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real(name, *arguments, **keywords)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    error = check_error(submit(running, {"X-Api-Key": key}, f"https://{host}/hook"), 400, "invalid_option")
+    assert reason in error["error"]
+
+
+def test_attempts_are_logged_and_counted(
+    serve: Callable[..., Running], receive: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(webhooks, "RETRIES_S", (0.1,))
+    running, receiver = serve(webhook_hosts=("127.0.0.0/8",)), receive(500, 500, 200)
+    key, record = running.keys.create("pro")
+    WebhookSecrets(running.keys).create(record.id)
+    for content in (b"toy", b"no"):
+        submit(running, {"X-Api-Key": key}, receiver.url, content)
+        wait_until(lambda: 'attempts_total{outcome="given_up"} 1.0' in running.get("/metrics").text)
+    wait_until(lambda: 'attempts_total{outcome="delivered"} 1.0' in running.get("/metrics").text)
+    assert 'meshhub_webhook_attempts_total{outcome="failed"} 1.0' in running.get("/metrics").text
+    assert "is sent again in 0 s: status 500" in caplog.text
+    assert "was given up: status 500" in caplog.text
+
+
+def test_a_name_whose_address_becomes_private_is_not_reached(
     serve: Callable[..., Running], receive: Callable[..., Receiver], caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(webhooks, "RETRIES_S", ())
+    monkeypatch.setattr(Destinations, "check", do_not_check)
     running, receiver = serve(), receive()
     key, record = running.keys.create("pro")
     WebhookSecrets(running.keys).create(record.id)

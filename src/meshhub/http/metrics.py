@@ -46,7 +46,8 @@ LABEL_VALUES = {
     "source": "format id, or `other`",
     "target": "format id, or `other`; `none` for an inspection, `png` for a picture",
     "outcome": "of a conversion: `ok`, `cached`, an [error code](errors.md), or `canceled`; of a job: `done`, "
-    "`failed`, `released` to the queue, or `stale`: canceled, or running elsewhere",
+    "`failed`, `released` to the queue, or `stale`: canceled, or running elsewhere; of a message: `delivered`, "
+    "`failed` if it will be sent again, or `given_up`",
     "result": "`hit` or `miss`",
     "attempt": "number of the run of a job, from 1",
     "state": "`queued` or `running`",
@@ -146,6 +147,10 @@ class Metrics:
         gauges = {
             "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.slots.waiting),
             "meshhub_workers_busy": ("Conversions that run.", lambda: resources.slots.running),
+            "meshhub_disk_free_bytes": (
+                "Free bytes for uploads and results, beyond `keep_free_bytes`.",
+                lambda: resources.disk.free_bytes(),
+            ),
             "meshhub_cache_bytes": ("Size of the cache of results.", cache_bytes),
             "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
@@ -156,6 +161,8 @@ class Metrics:
         # export 0 for events that have not occurred yet
         for kind in KILLS.values():
             self._kills.labels(kind)
+        for outcome in ("delivered", "failed", "given_up"):
+            self._webhooks.labels(outcome)
         for direction in ("in", "out"):
             self._bytes.labels(direction)
         for result in ("hit", "miss"):
@@ -189,8 +196,22 @@ class Metrics:
         self._job_attempts = self._add(
             Counter, "meshhub_job_attempts", "Runs that have started in this process.", ("attempt",)
         )
+        self._store_faults = self._add(
+            Gauge, "meshhub_job_store_faults", "Stores of jobs, the database and the files, that cannot be used now."
+        )
+        self._webhooks = self._add(
+            Counter, "meshhub_webhook_attempts", "Attempts to deliver a message by this process.", ("outcome",)
+        )
         build = self._add(Gauge, "meshhub_build_info", "Version of meshhub; the value is 1.", ("version",))
         build.labels(metadata.version("meshhub")).set(1)
+
+    def set_store_faults(self, count: int) -> None:
+        """Record how many stores of jobs cannot be used."""
+        self._store_faults.set(count)
+
+    def count_webhook(self, outcome: str) -> None:
+        """Count an attempt to deliver a message: `delivered`, `failed` if it is repeated, or `given_up`."""
+        self._webhooks.labels(outcome).inc()
 
     def set_jobs(self, statistics: Statistics) -> None:
         """Record the state of the queue."""

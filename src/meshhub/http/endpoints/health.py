@@ -30,14 +30,15 @@ async def health_live() -> Health:
 async def health_ready(request: AnyRequest) -> Health:
     """Check that the service accepts requests, has disk for uploads, and converts a cube.
 
-    `faults` reports if no worker of a cluster runs; jobs are then accepted and wait.
+    `faults` reports if no worker of a cluster runs, so that jobs wait, or if a store of jobs does not respond, so that
+    jobs are rejected; other requests are served.
     """
     state = state_of(request)
     if state.resources.is_closing:
         raise ShuttingDown("the service is shutting down; send requests to another instance")
     state.resources.disk.check()
     await state.probe.check()
-    faults = [*state.jobs.runner.faults]
+    faults = await state.jobs.find_faults()
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}
 
 

@@ -26,6 +26,7 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
         raise NotFoundException
     with contextlib.suppress(MeshhubError):
         state.metrics.set_jobs(await state.jobs.statistics())
+    state.metrics.set_store_faults(len(await state.jobs.find_store_faults()))
     return Response(state.metrics.export(), headers={"Content-Type": TEXT_FORMAT, "Cache-Control": "no-store"})
 
 

@@ -21,6 +21,14 @@ from meshhub.http.admission.addresses import Address, Network
 _MAX_URL_CHARS = 2000
 """Maximum characters of a URL; a longer one is certainly a mistake."""
 
+_RESOLVE_TIMEOUT_S = 2.0
+"""Seconds that a submission waits for a name server."""
+
+_UNKNOWN_NAMES = frozenset(
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY") if hasattr(socket, name)
+)
+"""Errors for a name without addresses, which another attempt does not change."""
+
 _TRANSLATED = (
     ipaddress.ip_network("64:ff9b::/96"),
     ipaddress.ip_network("2002::/16"),
@@ -98,6 +106,26 @@ class Destinations:
         return Destination(
             host, port or (443 if is_secure else 80), is_secure, path + (f"?{parts.query}" if parts.query else "")
         )
+
+    async def check(self, url: str) -> None:
+        """Check that a URL that a caller sent can be reached. Raises InvalidOption.
+
+        A name server that does not respond now may do so later, so its failure is no error.
+        """
+        destination = self.parse(url)
+        try:
+            async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
+                await self.resolve(destination)
+        except Refused as refused:
+            raise InvalidOption(f"option 'webhook_url': {refused}; send a public address") from None
+        except socket.gaierror as error:
+            if error.errno in _UNKNOWN_NAMES:
+                raise InvalidOption(
+                    f"option 'webhook_url': the host {quote(destination.host)} does not exist"
+                ) from None
+        except OSError:
+            # includes TimeoutError
+            pass
 
     async def resolve(self, destination: Destination) -> str:
         """Return an allowed address of a destination. Raises Refused, OSError."""

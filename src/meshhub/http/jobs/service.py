@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
 from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runner import Runner
+from meshhub.http.jobs.store_probe import StoreProbe
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.model.plans import Caller
 from meshhub.service.jobs.description import JobDescription, describe_job
@@ -26,6 +28,11 @@ from meshhub.service.jobs.store import JobStore
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
+
+log = logging.getLogger("meshhub.http")
+
+_FILES_DEADLINE_S = 4.0
+"""Seconds for the check of the files of jobs; slightly longer than the timeout of the store itself."""
 
 _POLL_S = 1.0
 """Seconds between two looks at a job that another process runs."""
@@ -58,6 +65,7 @@ class Jobs:
         self._live = live
         self.webhooks = webhooks
         self.runner = runner
+        self._stores = StoreProbe(self._check_stores)
 
     async def resume(self) -> None:
         """Continue with the jobs that an earlier process of the service left."""
@@ -75,6 +83,7 @@ class Jobs:
             TooManyJobs: The caller already has the maximum number of unfinished jobs.
             ServerBusy: The queue or the disk is full.
         """
+        await self.check_files()
         depth = await self._ask(self._store.depth)
         self._check_disk(depth.bytes)
         if depth.queued >= self._settings.job_queue:
@@ -85,6 +94,29 @@ class Jobs:
         own = await self._ask(self._store.depth, identity)
         if own.queued + own.running >= limit:
             raise too_many_jobs(own.queued + own.running, limit)
+
+    async def check_files(self) -> None:
+        """Check that the files of jobs can be used. Raises JobStoreUnavailable within seconds."""
+        await self._resources.threads.run_job_query(_FILES_DEADLINE_S, self._files.check)
+
+    async def find_faults(self) -> list[str]:
+        """Return why jobs wait or are rejected now, for operators; wait a moment for the stores at most."""
+        return [*self.runner.faults, *await self.find_store_faults()]
+
+    async def find_store_faults(self) -> list[str]:
+        """Return which stores of jobs cannot be used; wait a moment for them at most."""
+        return await self._stores.find_faults()
+
+    async def _check_stores(self) -> list[str]:
+        """Return which stores cannot be used; why, which may name hosts, is only for the log."""
+        faults = []
+        for name, check in (("files", self.check_files), ("database", self.statistics)):
+            try:
+                await check()
+            except JobStoreUnavailable as error:
+                log.error("%s", error.message)
+                faults.append(f"the {name} of jobs cannot be used, so jobs are rejected")
+        return faults
 
     async def submit(self, new: NewJob, paths: list[Path]) -> Job:
         """Store the inputs of a job, whose files are at these paths, and add it to the queue.

@@ -15,6 +15,7 @@ import time
 from meshhub.errors import InvalidKey, InvalidOption
 from meshhub.http.admission.threads import Threads
 from meshhub.http.jobs.destinations import Destination, Destinations, Refused
+from meshhub.http.metrics import Metrics
 from meshhub.service.jobs.job import Delivery
 from meshhub.service.jobs.store import DELIVERY_LEASE_S, JobStore
 from meshhub.service.webhook_secrets import WebhookSecrets, secret_bytes
@@ -45,12 +46,20 @@ assert _TIMEOUT_S < DELIVERY_LEASE_S
 class Webhooks:
     """Sender of the messages of a store."""
 
-    def __init__(self, store: JobStore, secrets: WebhookSecrets, destinations: Destinations, threads: Threads) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        secrets: WebhookSecrets,
+        destinations: Destinations,
+        threads: Threads,
+        service_metrics: Metrics,
+    ) -> None:
         """Send messages to allowed destinations, signed with the secrets of their keys."""
         self._store = store
         self._secrets = secrets
         self._destinations = destinations
         self._threads = threads
+        self._metrics = service_metrics
 
     @functools.cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -58,12 +67,13 @@ class Webhooks:
         return ssl.create_default_context()
 
     async def check(self, key_id: str, url: str) -> None:
-        """Check the URL that a caller sent, and that its key has a secret. Raises InvalidOption."""
+        """Check that messages to the URL that a caller sent can be sent. Raises InvalidOption."""
         self._destinations.parse(url)
         if not await self._threads.run_lookup(self._secrets.active, key_id):
             raise InvalidOption(
                 f"option 'webhook_url': the key {key_id} has no webhook secret; ask the operator for one"
             )
+        await self._destinations.check(url)
 
     async def deliver_due(self) -> None:
         """Send the messages that are due."""
@@ -82,8 +92,11 @@ class Webhooks:
         retry_in_s = None
         if not is_final and message.attempt <= len(RETRIES_S):
             retry_in_s = RETRIES_S[message.attempt - 1] * (1 + random.uniform(0, _JITTER_RATIO))  # noqa: S311
-        if error and retry_in_s is None:
-            log.warning("webhook %s of key %s was given up: %s", message.id, message.key_id, error)
+        outcome = "delivered" if not error else "given_up" if retry_in_s is None else "failed"
+        self._metrics.count_webhook(outcome)
+        if error:
+            end = "was given up" if retry_in_s is None else f"is sent again in {retry_in_s:.0f} s"
+            log.warning("webhook %s of key %s %s: %s", message.id, message.key_id, end, error)
         await self._threads.run_job_storage(self._store.settle_delivery, message.id, retry_in_s=retry_in_s, error=error)
 
     async def _send(self, message: Delivery) -> int:

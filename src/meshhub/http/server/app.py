@@ -221,7 +221,7 @@ def _create_jobs(
     service_metrics: Metrics,
 ) -> Jobs:
     store, files, live_jobs = open_store(settings), open_files(settings), LiveJobs()
-    webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources.threads)
+    webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources.threads, service_metrics)
     runs = JobConversions(registry, resources, conversions, files, plans)
     sweeper = Sweeper(store, files, resources.threads, live_jobs)
     runner: Runner = (

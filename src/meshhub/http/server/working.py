@@ -168,6 +168,7 @@ class _Worker:
         self._resources.disk.check()
         await self._probe.check()
         await self._resources.threads.run_job_query(self._store.deadline_s, self._store.statistics)
+        await self._resources.threads.run_job_query(self._store.deadline_s, self._files.check)
 
     async def _export_metrics(self) -> bytes:
         with contextlib.suppress(MeshhubError):

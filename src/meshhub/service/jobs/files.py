@@ -27,6 +27,9 @@ class JobFiles(Protocol):
     def free_bytes(self) -> int | None:
         """Return the free space; None if it is not limited."""
 
+    def check(self) -> None:
+        """Check that the files can be used. Raises JobStoreUnavailable within seconds."""
+
     def add_inputs(self, job_id: str, paths: Sequence[Path]) -> None:
         """Store the inputs of a job, in order; the paths are moved or copied."""
 
@@ -68,6 +71,9 @@ class LocalJobFiles:
     def free_bytes(self) -> int:
         """Return the free space."""
         return shutil.disk_usage(self._create()).free
+
+    def check(self) -> None:
+        """Do nothing: the files are on this machine."""
 
     def add_inputs(self, job_id: str, paths: Sequence[Path]) -> None:
         """Move the inputs of a job into its folder, in order."""

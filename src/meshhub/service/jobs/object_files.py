@@ -24,6 +24,9 @@ _REQUEST_TIMEOUT = timedelta(seconds=30)
 _RETRY_TIMEOUT = timedelta(seconds=60)
 """Maximum time for a request with its retries; if it passes, the run fails and starts again."""
 
+_CHECK_TIMEOUT = timedelta(seconds=3)
+"""Time for the check of the store, which a request waits for."""
+
 _MAX_RETRIES_COUNT = 5
 """Repetitions of a request."""
 
@@ -49,18 +52,22 @@ class ObjectJobFiles:
             ValueError: The URL or a variable is malformed.
         """
         try:
-            self._store = S3Store.from_url(
-                url,
-                # plain HTTP needs an endpoint that begins with http://, which no default endpoint does
-                client_options={"allow_http": True, "timeout": _REQUEST_TIMEOUT},
-                retry_config={"max_retries": _MAX_RETRIES_COUNT, "retry_timeout": _RETRY_TIMEOUT},
-            )
+            self._store = _connect(url, _REQUEST_TIMEOUT, _RETRY_TIMEOUT, _MAX_RETRIES_COUNT)
+            self._impatient_store = _connect(url, _CHECK_TIMEOUT, _CHECK_TIMEOUT, 0)
         except BaseError as error:
             raise ValueError(_first_line(error)) from error
         self._orphan_age = timedelta(seconds=orphan_age_s)
 
     def free_bytes(self) -> None:
         """Return None: the space is not limited."""
+
+    def check(self) -> None:
+        """Check that the store responds within seconds, while it may take a minute to store a file."""
+        try:
+            with _reporting():
+                next(iter(obstore.list(self._impatient_store, prefix="in/", chunk_size=1)), None)
+        except FileNotFoundError as error:
+            raise JobStoreUnavailable(f"the files of jobs (S3) cannot be used: {error}") from error
 
     def add_inputs(self, job_id: str, paths: Sequence[Path]) -> None:
         """Upload the inputs of a job, in order."""
@@ -134,6 +141,15 @@ class ObjectJobFiles:
     def _list(self, prefix: str) -> Iterator[ObjectMeta]:
         for entries in obstore.list(self._store, prefix=prefix):
             yield from entries
+
+
+def _connect(url: str, timeout: timedelta, retry_timeout: timedelta, retries: int) -> S3Store:
+    return S3Store.from_url(
+        url,
+        # plain HTTP needs an endpoint that begins with http://, which no default endpoint does
+        client_options={"allow_http": True, "timeout": timeout},
+        retry_config={"max_retries": retries, "retry_timeout": retry_timeout},
+    )
 
 
 @contextlib.contextmanager

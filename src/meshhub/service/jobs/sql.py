@@ -397,5 +397,5 @@ def _some(condition: sql.ColumnElement[bool]) -> sql.Select[Any]:
 def _worker_lost(attempts: int) -> Outcome:
     return Outcome(
         error_code="worker_lost",
-        error=f"the service ended {attempts} times while it ran this job; reduce the model, or report it",
+        error=f"the service ended {attempts} times while it ran this job, perhaps for other reasons; submit it again",
     )

@@ -12,10 +12,15 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import URL
 
+from meshhub.errors import JobStoreUnavailable
+from meshhub.service.jobs.job import Job, NewJob
 from meshhub.service.jobs.sql import SqlJobStore
 
 _LOCK_TIMEOUT_S = 30.0
 """Seconds that a transaction waits for others. Each takes a millisecond, but without a queue, some wait long. """
+
+_RESERVE_BYTES = 256 << 10
+"""Bytes for the change of a row on a full disk, which takes a dozen pages of 4 kB."""
 
 _PRAGMAS = (
     # readers do not wait for the writer, and the next process recovers the file that a killed process leaves
@@ -44,9 +49,32 @@ class SqliteJobStore(SqlJobStore):
         )
         super().__init__(engine, clock=clock, root_path=root_path)
         self._file = file
+        self._reserve = file.with_suffix(".reserve")
         # threads of this process take turns instead of polling the lock of the file
         self._writer = threading.Lock()
         sql.event.listen(engine, "connect", _set_pragmas)
+
+    def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
+        """Add a job to the queue, as every store does, and keep space in reserve for its end."""
+        self._keep_reserve()
+        return super().submit(new, max_queued=max_queued)
+
+    def cancel(self, job_id: str) -> Job | None:
+        """Cancel or expire a job, as every store does, also on a full disk."""
+        try:
+            return super().cancel(job_id)
+        except JobStoreUnavailable:
+            if not self._reserve.exists():
+                raise
+            self._reserve.unlink(missing_ok=True)
+            return super().cancel(job_id)
+
+    def _keep_reserve(self) -> None:
+        """Occupy space that `cancel` frees if the disk is full."""
+        if not self._reserve.exists():
+            with contextlib.suppress(OSError):
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._reserve.write_bytes(bytes(_RESERVE_BYTES))
 
     def exists(self) -> bool:
         """Return whether the file exists."""
