@@ -3,10 +3,11 @@
 python benchmarks/small_jobs.py [REQUESTS] [SOURCE_FOLDER...]
 
 A sphere of 1400 triangles is converted from STL to GLB, with the rate limits lifted: one request of a caller after the
-other, then from eight connections; then the same with another address in each request. Each source folder holds another
-version of the package (`git worktree add`, then its `src`); the versions are measured in turns, because a busy machine
-slows all of them. CPU time depends less on the load of the machine than elapsed time. The first request is sent as soon
-as the service is ready.
+other, then from eight connections; then the same with another address in each request; then sixty addresses at once,
+each with requests one after the other, and 250 addresses with one request each. The settings of the environment apply,
+such as MESHHUB_WORKER_SHARING=all. Each source folder holds another version of the package (`git worktree add`, then
+its `src`); the versions are measured in turns, because a busy machine slows all of them. CPU time depends less on the
+load of the machine than elapsed time. The first request is sent as soon as the service is ready.
 
 The last row is FastAPI with trimesh in a pool of processes (`small_jobs_peer.py`), which does not isolate callers and
 has neither deadlines nor limits. It needs `uv pip install --group guides trimesh`.
@@ -48,7 +49,13 @@ STOP_S = 20.0
 CONNECTION_COUNT = 8
 """Connections of the parallel measurement."""
 
-ROUND_COUNT = 3
+CROWD_COUNT = 60
+"""Addresses that send requests at the same time."""
+
+BURST_COUNT = 250
+"""Addresses that send one request each, at the same time."""
+
+ROUND_COUNT = int(os.environ.get("ROUNDS", "3"))
 """Alternations between the versions; the median of each is reported."""
 
 GOAL_CPU_MS = 15
@@ -73,6 +80,11 @@ class Result(Struct):
     callers_cpu_ms: float
     callers_p50_ms: float
     callers_per_second: float
+    crowd_per_second: float
+    crowd_p50_ms: float
+    crowd_p99_ms: float
+    burst_served: float
+    burst_longest_ms: float
 
 
 def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
@@ -140,6 +152,9 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
     cpu = read_cpu_s(process)
     callers_times = [_convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
     callers = read_cpu_s(process) - cpu
+    callers_per_second = _measure_rate(port, body, [address[:-1] + "2" for address in addresses])
+    crowd_times, elapsed_s = _measure_crowd(port, body, CROWD_COUNT, max(1, count // 20))
+    burst_times, _ = _measure_crowd(port, body, BURST_COUNT, 1)
     return Result(
         ready_ms=ready_ms,
         first_ms=first_ms,
@@ -149,7 +164,12 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
         per_second=per_second,
         callers_cpu_ms=callers / len(callers_times) * 1000,
         callers_p50_ms=statistics.median(callers_times),
-        callers_per_second=_measure_rate(port, body, [address[:-1] + "2" for address in addresses]),
+        callers_per_second=callers_per_second,
+        crowd_per_second=len(crowd_times) / elapsed_s,
+        crowd_p50_ms=statistics.median(crowd_times),
+        crowd_p99_ms=statistics.quantiles(crowd_times, n=100)[-1],
+        burst_served=len(burst_times),
+        burst_longest_ms=max(burst_times, default=0.0),
     )
 
 
@@ -165,6 +185,23 @@ def _measure_rate(port: int, body: bytes, addresses: list[str]) -> float:
     with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
         list(threads.map(run_share, [addresses[first::CONNECTION_COUNT] for first in range(CONNECTION_COUNT)]))
     return len(addresses) / (time.perf_counter() - began)
+
+
+def _measure_crowd(port: int, body: bytes, addresses: int, count: int) -> tuple[list[float], float]:
+    """Return the milliseconds of the requests that succeeded, `count` of each address, and the seconds for all."""
+
+    def send(number: int) -> list[float]:
+        own = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        times = []
+        for _ in range(count):
+            with contextlib.suppress(RuntimeError):
+                times.append(_convert(own, body, f"10.{addresses}.{number}.1"))
+        return times
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(addresses) as threads:
+        times = [each for of_address in threads.map(send, range(addresses)) for each in of_address]
+    return times, time.perf_counter() - began
 
 
 def _convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
@@ -251,6 +288,7 @@ def main() -> None:
         "requests/s, 8 at once",
     ]
     names += ["CPU ms, many callers", "p50 ms, many callers", "requests/s, many callers, 8 at once"]
+    names += [f"requests/s, {CROWD_COUNT} at once", "p50 ms", "p99 ms", f"served of {BURST_COUNT}", "longest ms"]
     print(f"| {' | '.join(names)} |")
     print("|" + "---|" * len(names))
     for folder, results in rounds.items():

@@ -45,6 +45,7 @@ from meshhub import (
 )
 from meshhub.engine.contract import METER, Meter, Task
 from meshhub.engine.descendants import new_mark
+from meshhub.engine.isolated import WorkerSharing
 from meshhub.engine.limits import Limits
 from meshhub.engine.process_start import Starter
 from meshhub.engine.supervision import Supervision
@@ -850,7 +851,7 @@ def test_the_processor_time_limit_is_a_conversion_timeout(tmp_path: Path) -> Non
 
 @linux
 def test_the_processor_time_of_tasks_is_measured_also_if_they_are_killed(tmp_path: Path) -> None:
-    engine = Isolated(workers=1, limits=Limits(cpu_seconds=1), tasks_per_worker=10)
+    engine = Isolated(workers=1, limits=Limits(cpu_seconds=1), sharing=WorkerSharing(tasks=10))
     registry = Registry([hostile_plugin, toys], entry_points=False, engine=engine)
     meter = Meter()
     token = METER.set(meter)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec import structs
@@ -16,6 +17,7 @@ from hostile_plugin import is_running
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 from meshhub.engine import reserved_workers
 from meshhub.engine.contract import CALLER, Task
+from meshhub.engine.isolated import WorkerSharing
 from meshhub.engine.limits import Limits
 from meshhub.model.chain import BUILT_IN, Request
 
@@ -30,9 +32,12 @@ TASKS_PER_WORKER = 4
 class Runner:
     """Engine that runs the tasks of `traces_plugin`, as built-in steps by default."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, callers: Literal["caller", "all"] = "caller") -> None:
         self.engine = Isolated(
-            workers=2, folder=str(folder), limits=Limits(memory_bytes=1 << 30), tasks_per_worker=TASKS_PER_WORKER
+            workers=2,
+            folder=str(folder),
+            limits=Limits(memory_bytes=1 << 30),
+            sharing=WorkerSharing(tasks=TASKS_PER_WORKER, callers=callers),
         )
         self._registry = Registry([traces_plugin], entry_points=False)
         self._callers = {""}
@@ -85,6 +90,27 @@ def test_the_worker_of_the_first_task_of_a_caller_is_ended(runner: Runner) -> No
     process, _ = runner.run("nothing", is_known=False)
     assert has_ended(process)
     assert runner.run("nothing")[0] != process
+
+
+def test_with_worker_sharing_all_callers_share_workers_as_one_caller_does(tmp_path: Path) -> None:
+    runner = Runner(tmp_path, "all")
+    try:
+        first, _ = runner.run("nothing")
+        others = [runner.run("nothing", caller=caller, is_known=False)[0] for caller in ("ip:1", "ip:2", "")]
+        shared = [first, *others]
+        assert shared == [shared[0]] * TASKS_PER_WORKER
+        assert has_ended(shared[0])
+        first, _ = runner.run("nothing", caller="ip:3", is_known=False)
+        # plug-ins that are not built-in have processes of their own
+        foreign, _ = runner.run("nothing", caller="ip:4", is_known=False, origin="elsewhere")
+        assert foreign != first
+        assert has_ended(foreign)
+        with pytest.raises(MeshhubError):
+            runner.run("fail", caller="ip:5", is_known=False)
+        assert has_ended(first)
+        assert runner.run("nothing", caller="ip:6", is_known=False)[0] != first
+    finally:
+        runner.engine.close()
 
 
 def test_no_worker_runs_tasks_of_two_callers(runner: Runner) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from meshhub.engine.contract import Engine as Engine
     from meshhub.engine.in_process import InProcess as InProcess
     from meshhub.engine.isolated import Isolated as Isolated
+    from meshhub.engine.isolated import WorkerSharing as WorkerSharing
     from meshhub.errors import *  # noqa: F403
     from meshhub.hookspecs import hookimpl as hookimpl
     from meshhub.model.api_version import API_VERSION as API_VERSION
@@ -91,7 +92,7 @@ _NAMES_BY_MODULE = {
     ),
     "meshhub.engine.contract": "Cancel Engine",
     "meshhub.engine.in_process": "InProcess",
-    "meshhub.engine.isolated": "Isolated",
+    "meshhub.engine.isolated": "Isolated WorkerSharing",
     "meshhub.hookspecs": "hookimpl",
     "meshhub.model.notes": "Note did note",
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan Rule",

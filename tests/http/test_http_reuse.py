@@ -55,6 +55,17 @@ def convert(running: Running, headers: dict[str, str]) -> None:
     assert answer.content[:4] == b"glTF"
 
 
+def test_all_callers_share_a_worker_if_the_operator_says_so(start: Callable[..., Any]) -> None:
+    with start(worker_sharing="all") as running:
+        for number in range(4):
+            convert(running, {"X-Forwarded-For": f"{number + 1}.1.1.1"})
+        shared = find_stopped()
+        assert len(shared) == 1
+        key, _ = running.keys.create("pro")
+        convert(running, {"X-Forwarded-For": "9.1.1.1", "X-Api-Key": key})
+        assert find_stopped() == shared
+
+
 def test_each_caller_has_workers_of_its_own(start: Callable[..., Any]) -> None:
     with start() as running:
         key, _ = running.keys.create("pro")

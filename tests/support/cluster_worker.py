@@ -7,7 +7,7 @@ import sys
 
 import service_plugins
 from http_serving import GENEROUS
-from meshhub.engine.isolated import Isolated
+from meshhub.engine.isolated import Isolated, WorkerSharing
 from meshhub.http.server.working import work
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
@@ -15,7 +15,7 @@ from meshhub.service.settings import Settings
 
 def main() -> None:
     settings = Settings(**{"plan_limits": GENEROUS, **json.loads(sys.argv[1])})
-    engine = Isolated(workers=settings.most_at_once + 1, tasks_per_worker=20)
+    engine = Isolated(workers=settings.most_at_once + 1, sharing=WorkerSharing(tasks=20))
     work(settings, Registry(plugins=[service_plugins], entry_points=False, engine=engine))
 
 

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -60,11 +60,25 @@ _END_S = 60.0
 """Seconds to wait for the end of a killed process, which may be waiting for a disk."""
 
 
+ANYONE = "*"
+"""Name of all callers together; no rate limit key begins like this."""
+
+
+class WorkerSharing(msgspec.Struct, frozen=True, kw_only=True):
+    """Which small tasks of built-in plug-ins run in one worker, one after the other."""
+
+    tasks: int = 1
+    """Maximum tasks of a worker."""
+
+    callers: Literal["caller", "all"] = "caller"
+    """Whether they are of one caller, or of all."""
+
+
 class Isolated:
     """Runs each task in a worker process with limits, and kills it with all its children when the task is over.
 
-    A worker may run several small tasks of the same caller (`CALLER`) if only built-in plug-ins run, each task
-    succeeds, and each leaves the process unchanged.
+    A worker may run several small tasks of the same caller (`CALLER`), or of all callers, if only built-in plug-ins
+    run, each task succeeds, and each leaves the process unchanged.
 
     After a fork of its program, an engine starts its own workers in the child, because those of the parent serve the
     parent.
@@ -79,7 +93,7 @@ class Isolated:
         method: str | None = None,
         folder: str | None = None,
         log: Kind | None = None,
-        tasks_per_worker: int = 1,
+        sharing: WorkerSharing | None = None,
     ) -> None:
         """Create an engine; its first task starts the first process.
 
@@ -91,7 +105,7 @@ class Isolated:
                 light modules and runs no threads (the command line), "spawn" where neither exists.
             folder: Folder for the temporary folders of workers (default: that of the system).
             log: How workers log to standard error; None for Python's default.
-            tasks_per_worker: Maximum small tasks of one caller that a worker of a fork server runs. Linux only.
+            sharing: Which small tasks share a worker of a fork server; default: none. Linux only.
         """
         self.workers = workers or os.cpu_count() or 1
         self.queue = queue
@@ -103,7 +117,9 @@ class Isolated:
         self._reserved = ReservedWorkers(self.workers)
         has_fork_server = self._starter.method == "forkserver"
         self._spares = SpareWorkers(self._starter, self.workers if has_fork_server else 0)
-        self._tasks_per_worker = tasks_per_worker if has_fork_server and sys.platform == "linux" else 1
+        self._sharing = (
+            sharing if sharing is not None and has_fork_server and sys.platform == "linux" else WorkerSharing()
+        )
         self._questions = QuestionWorkers(self.workers, self._starter, self._spares)
         self._forget_tasks()
         # for a program that ends without closing the engine
@@ -124,7 +140,7 @@ class Isolated:
         """
         self._slots.acquire(timeout)
         is_simple = _can_share_worker(task)
-        caller = CALLER.get() if self._tasks_per_worker > 1 and is_simple else ""
+        caller = self._name_caller() if self._sharing.tasks > 1 and is_simple else ""
         job = _Job(
             caller=caller,
             # a caller that may not return needs no worker of its own
@@ -164,9 +180,14 @@ class Isolated:
         with _report_busy():
             return self._questions.ask(questions)
 
+    def find_fault(self) -> str:
+        """Return why no worker can be started now, or ""; see `Engine.find_fault`."""
+        return self._starter.find_fault()
+
     def close(self) -> None:
         """Reject further tasks, kill all workers, and remove the folders of tasks."""
         self._slots.close()
+        self._starter.close()
         self._questions.close()
         self._reserved.close()
         if self._cleaning is not None:
@@ -174,21 +195,20 @@ class Isolated:
         self._spares.close()
         _kill(self._workers)
 
+    def _name_caller(self) -> str:
+        """Return whose tasks may share a worker with a task of this context; "" if none may."""
+        return ANYONE if self._sharing.callers == "all" else CALLER.get()
+
     def _forget_tasks(self) -> None:
         """Begin without tasks, workers and folders, because those that a forked child inherits belong to the parent."""
         for worker in self._workers:
             worker.close_pipe()
-    def find_fault(self) -> str:
-        """Return why no worker can be started now, or ""; see `Engine.find_fault`."""
-        return self._starter.find_fault()
-
         self._workers.clear()
         self._spares.forget()
         self._reserved.forget()
-        self._starter.close()
         self._questions.forget()
         self._slots.forget_tasks()
-        self._cleaning = _create_thread() if self._tasks_per_worker > 1 else None
+        self._cleaning = _create_thread() if self._sharing.tasks > 1 else None
         self._is_swept = False
 
     def _stage(self, job: _Job, task: Task) -> Task:
@@ -235,7 +255,7 @@ class Isolated:
             task = msgspec.structs.replace(task, chain=_read_otherwise(task.chain, crash.end))
             return self._run_in_worker(job, task, msgspec.structs.replace(supervision, chain=task.chain))
         # the files are checked and moved next, so no process may write to them any longer
-        may_reserve = job.may_reserve and worker.is_unchanged and worker.task_count < self._tasks_per_worker
+        may_reserve = job.may_reserve and worker.is_unchanged and worker.task_count < self._sharing.tasks
         job.is_worker_reserved = may_reserve and worker.freeze()
         if job.is_worker_reserved:
             return answer

@@ -109,6 +109,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     conversion_memory_bytes: int | None = None
     """Memory of a conversion beyond that of an idle worker; default: a share of the machine's, up to 6 GiB."""
 
+    worker_sharing: Literal["caller", "all"] = "caller"
+    """Whose small conversions a process may run: those of one caller ("caller"), or of everyone ("all")."""
+
     queue: int = 64
     """Requests that may wait for a worker; more get `server_busy`."""
 

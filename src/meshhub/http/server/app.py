@@ -10,7 +10,7 @@ import msgspec
 from litestar.exceptions import HTTPException
 
 from meshhub.engine.contract import Engine
-from meshhub.engine.isolated import Isolated
+from meshhub.engine.isolated import Isolated, WorkerSharing
 from meshhub.engine.limits import Limits as WorkerLimits
 from meshhub.errors import InvalidSettings, MeshhubError
 from meshhub.http.admission.addresses import networks
@@ -67,7 +67,7 @@ def create_engine(settings: Settings) -> Isolated:
         limits=WorkerLimits(memory_bytes=settings.memory_bytes, cpu_seconds=_CPU_S),
         folder=settings.temporary_folder,
         log=settings.log,
-        tasks_per_worker=settings.conversions_per_worker,
+        sharing=WorkerSharing(tasks=settings.conversions_per_worker, callers=settings.worker_sharing),
     )
 
 
