@@ -13,7 +13,7 @@ from meshhub_printers.hosts import FILE_VARIABLE
 from meshhub_printers.listing import main
 from printer_services import KEY, Printer, serving
 
-from meshhub import InvalidSettings, OutputExists, Registry, RequestError, UnreadableFile
+from meshhub import InvalidOption, OutputExists, Registry, RequestError, UnreadableFile
 
 IDLE = {"octoprint": "Operational", "moonraker": "standby", "prusalink": "IDLE"}
 GCODE = b"G28\nG1 X1 E1\n"
@@ -58,7 +58,7 @@ def test_a_print_starts_once(printer: Printer, tmp_path: Path) -> None:
 
 def test_a_busy_printer_gets_nothing(printer: Printer, tmp_path: Path) -> None:
     printer.state = "Printing"
-    with pytest.raises(OSError, match="is printing: nothing was sent"):
+    with pytest.raises(OSError, match="is printing, so no print starts and nothing was sent"):
         store(printer, tmp_path, "part.gcode?print=true")
     assert uploads_of(printer) == []
     store(printer, tmp_path)
@@ -147,9 +147,9 @@ def test_addresses_of_another_form(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_printers_that_the_file_does_not_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, monkeypatch, "moonraker", "http://127.0.0.1:9")
-    with pytest.raises(InvalidSettings, match=r"no printer 'evil\.example' .* there are: shop"):
+    with pytest.raises(InvalidOption, match=r"no printer 'evil\.example' .* there are: shop"):
         open_printer("moonraker://evil.example/a.gcode")
-    with pytest.raises(InvalidSettings, match="is of kind moonraker; write moonraker://shop"):
+    with pytest.raises(InvalidOption, match="is of kind moonraker; write moonraker://shop"):
         open_printer("octoprint://shop/a.gcode")
 
 
@@ -157,10 +157,10 @@ def test_a_file_that_others_can_read_is_rejected(tmp_path: Path, monkeypatch: py
     file = configure(tmp_path, monkeypatch, "moonraker", "http://127.0.0.1:9")
     for mode in (0o644, 0o640, 0o604):
         file.chmod(mode)
-        with pytest.raises(InvalidSettings, match="others can read it; run: chmod 600"):
+        with pytest.raises(InvalidOption, match="others can read it; run: chmod 600"):
             open_printer("moonraker://shop/a.gcode")
     file.unlink()
-    with pytest.raises(InvalidSettings, match="does not exist"):
+    with pytest.raises(InvalidOption, match="does not exist"):
         open_printer("moonraker://shop/a.gcode")
 
 
@@ -176,7 +176,7 @@ def test_a_file_that_others_can_read_is_rejected(tmp_path: Path, monkeypatch: py
 def test_a_damaged_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     file = configure(tmp_path, monkeypatch, "moonraker", "http://127.0.0.1:9")
     file.write_text(text)
-    with pytest.raises(InvalidSettings, match="is invalid") as error:
+    with pytest.raises(InvalidOption, match="is invalid") as error:
         open_printer("moonraker://shop/a.gcode")
     assert "user:pw" not in str(error.value)
 
@@ -221,3 +221,15 @@ def test_a_conversion_goes_to_the_printer(printer: Printer) -> None:
     with pytest.raises(OutputExists, match="already exists on shop"):
         Registry().convert(bracket, address, slicer_printer="prusa-mk3s", slicer_quality="draft")
     assert printer.starts == ["bracket.gcode"]
+
+
+def test_a_file_is_sent(printer: Printer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "ready.gcode"
+    address = f"{printer.kind}://shop/ready.gcode?print=true"
+    assert main(["send", str(file), address]) == 2
+    file.write_bytes(GCODE)
+    assert main(["send", str(file), address]) == 0
+    assert printer.starts == ["ready.gcode"]
+    assert main(["send", str(file), address]) == 1
+    assert "already exists on shop" in capsys.readouterr().err
+    assert printer.starts == ["ready.gcode"]

@@ -72,7 +72,7 @@ def open_printer(address: str) -> PrinterFile:
 
     Raises:
         RequestError: The address has another form.
-        InvalidSettings: The user's configuration file does not name the printer.
+        InvalidOption: The user's configuration file does not name the printer.
     """
     scheme, _, rest = address.partition("://")
     place, _, query = rest.partition("?")

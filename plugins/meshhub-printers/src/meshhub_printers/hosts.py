@@ -13,9 +13,9 @@ import msgspec
 import platformdirs
 from msgspec import Meta, Struct
 
-from meshhub import InvalidSettings
+from meshhub import InvalidOption
 
-FILE_VARIABLE = "MESHHUB_PRINTERS_FILE"
+FILE_VARIABLE = "MESHHUB_PRINTER_HOSTS"
 """Environment variable with the path of the file; default: network-printers.toml in the user's configuration folder."""
 
 MAX_BYTES = 1 << 20
@@ -47,7 +47,7 @@ def read_hosts() -> dict[str, Host]:
     """Return the printers by name.
 
     Raises:
-        InvalidSettings: The file is missing or invalid, or others can read it.
+        InvalidOption: The file is missing or invalid, or others can read it.
     """
     file = find_file()
     try:
@@ -56,28 +56,28 @@ def read_hosts() -> dict[str, Host]:
             mode = os.fstat(stream.fileno()).st_mode
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InvalidSettings(f"no printers: {file} does not exist; write kind, url and key of each there") from None
+        raise InvalidOption(f"no printers: {file} does not exist; write kind, url and key of each there") from None
     except OSError as error:
-        raise InvalidSettings(f"{file} cannot be read: {error.strerror}") from None
+        raise InvalidOption(f"{file} cannot be read: {error.strerror}") from None
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidSettings(f"{file} has keys, and others can read it; run: chmod 600 {file}")
+        raise InvalidOption(f"{file} has keys, and others can read it; run: chmod 600 {file}")
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[str, Host])
     except ValueError as error:
         # the message has no value, because a value may be a key
-        raise InvalidSettings(f"{file} is invalid: {str(error)[:100]}") from None
+        raise InvalidOption(f"{file} is invalid: {str(error)[:100]}") from None
 
 
 def find_host(kind: str, name: str) -> Host:
-    """Return a printer. Raises InvalidSettings if the file does not name it, or names another kind."""
+    """Return a printer. Raises InvalidOption if the file does not name it, or names another kind."""
     hosts = read_hosts()
     if name not in hosts:
         known = ", ".join(hosts) or "none"
-        raise InvalidSettings(f"no printer {name[:30]!r} in {find_file()}; there are: {known[:60]}")
+        raise InvalidOption(f"no printer {name[:30]!r} in {find_file()}; there are: {known[:60]}")
     if hosts[name].kind != kind:
-        raise InvalidSettings(
+        raise InvalidOption(
             f"printer {name[:30]!r} is of kind {hosts[name].kind}; write {hosts[name].kind}://{name[:30]}"
         )
     return hosts[name]
