@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import re
+import os
 import subprocess
 import tempfile
 import time
@@ -95,13 +95,19 @@ def _run_prusa(text: str, model: Path, folder: Path) -> Path:
     return folder / "own.gcode"
 
 
-def _run_cura(text: str, model: Path, folder: Path) -> Path:
-    """Slice the file by the command line that the G-code states."""
-    match = re.search(r"^; command line: (.*)$", text, re.MULTILINE)
-    assert match is not None
-    command = [*match[1].split("\t"), "-l", str(model), "-o", "own.gcode"]
-    with (folder / "log").open("wb") as log:
-        subprocess.run(command, cwd=folder, check=True, stdout=log, stderr=log)
+def _run_cura(_: str, model: Path, folder: Path) -> Path:
+    """Slice the file by the command line of the writer."""
+    folders = find_definitions()
+    options = SlicerOptions(slicer_program="cura", slicer_printer=PRINTERS["cura"], slicer_supports="none")
+    definition = find_definition(PRINTERS["cura"], folders)
+    settings = make_settings(Order(Scene(), options, {}, ".gcode", folder), definition, folders)
+    command = [*make_command("CuraEngine", definition, settings), "-l", str(model), "-o", "own.gcode"]
+    search = {SEARCH_VARIABLE: os.pathsep.join(map(str, folders))}
+    output = run_slicer("CuraEngine", command, folder / "log", search)
+    seconds, volume = TIME.search(output), VOLUME.search(output)
+    assert seconds is not None
+    assert volume is not None
+    state_figures(folder / "own.gcode", float(seconds[1]), float(volume[1]))
     return folder / "own.gcode"
 
 

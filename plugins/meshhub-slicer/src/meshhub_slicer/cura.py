@@ -50,8 +50,8 @@ FILAMENT_MM = 1.75
 
 _LABEL = "CuraEngine"
 _FOLDERS = ("/usr/share/cura/resources", "/usr/local/share/cura/resources")
-_TIME = re.compile(r"^Print time \(s\): (\d+)", re.MULTILINE)
-_VOLUME = re.compile(r"^Filament \(mm\^3\): (\d+)", re.MULTILINE)
+TIME = re.compile(r"^Print time \(s\): (\d+)", re.MULTILINE)
+VOLUME = re.compile(r"^Filament \(mm\^3\): (\d+)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -75,14 +75,15 @@ def slice_cura(order: Order, program: str) -> Sliced:
     command = make_command(program, definition, make_settings(order, definition, folders))
     output = run_slicer(
         _LABEL,
-        [*command, "-l", str(model), "-o", str(result)],
+        # the file names the model, so that it gets no path of this machine
+        [*command, "-l", model.name, "-o", result.name],
         order.folder / "log",
         {SEARCH_VARIABLE: os.pathsep.join(map(str, folders))},
     )
-    seconds, volume = _TIME.search(output), _VOLUME.search(output)
+    seconds, volume = TIME.search(output), VOLUME.search(output)
     if seconds is None or volume is None or not result.exists():
         raise ConversionFailed(describe_failure(_LABEL, output), options=("repair", "place_on_bed"))
-    _state_figures(result, float(seconds[1]), float(volume[1]))
+    state_figures(result, float(seconds[1]), float(volume[1]))
     return Sliced(result, _list_warnings(output))
 
 
@@ -202,7 +203,7 @@ def _write_model(scene: Scene, file: Path) -> None:
     write_stl(replace(scene, meshes=meshes), Target(file.name, folder=file.parent), StlWriterOptions())
 
 
-def _state_figures(file: Path, seconds: float, volume_mm3: float) -> None:
+def state_figures(file: Path, seconds: float, volume_mm3: float) -> None:
     """Write time and filament at the start, where the engine leaves placeholders for the window of Cura."""
     length = volume_mm3 / (math.pi / 4 * FILAMENT_MM**2) / 1000
     text = file.read_bytes()

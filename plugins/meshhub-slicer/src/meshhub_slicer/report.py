@@ -23,7 +23,7 @@ DEFAULT_DIAMETER_MM = 1.75
 
 _LAYER = re.compile(rb"^;(?:LAYER_CHANGE|LAYER:\d+|CHANGE_LAYER)", re.MULTILINE)
 _HEIGHT = re.compile(rb"^;\s?(?:Z:|Z_HEIGHT: )([\d.]+)", re.MULTILINE)
-_CURA_LAYER = re.compile(rb"^;LAYER:\d+\n(?:[^\n]*\n){0,20}?G0[^\n;]* Z([\d.]+)", re.MULTILINE)
+_MOVE_UP = re.compile(rb"^G[01] [^\n;]*Z([\d.]+)", re.MULTILINE)
 _NOISE = re.compile(r"\[trace\]|=>|^Slicing result exported|^\s*$|^Done\.|\[info\]|\[debug\]")
 _WARNING = re.compile(
     r"warning|error|empty layer|outside|collision|unprintable|not supported|too (?:low|thin|tall|large)", re.IGNORECASE
@@ -109,8 +109,11 @@ def _of_tool(values: list[float], tool: int) -> float:
 
 
 def _find_height(text: bytes) -> float:
-    heights = [float(number) for number in _HEIGHT.findall(text) or _CURA_LAYER.findall(text)]
-    return max(heights, default=0.0)
+    """Return the height of the last layer in mm, by comments, or as Cura by moves between its first and last comment."""
+    heights = _HEIGHT.findall(text)
+    if not heights:
+        heights = _MOVE_UP.findall(text[text.find(b";LAYER:0") : text.rfind(b";TIME_ELAPSED:")])
+    return max(map(float, heights), default=0.0)
 
 
 def _report_cost(lengths: list[float], facts: Facts, options: SlicerOptions, grams: float) -> None:
