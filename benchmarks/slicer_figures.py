@@ -16,8 +16,21 @@ import time
 from pathlib import Path
 
 from meshhub_gcode.facts import read_facts
+from meshhub_slicer import SlicerOptions
+from meshhub_slicer.cura import (
+    SEARCH_VARIABLE,
+    TIME,
+    VOLUME,
+    find_definition,
+    find_definitions,
+    make_command,
+    make_settings,
+    state_figures,
+)
+from meshhub_slicer.printing import Order
 
-from meshhub import MeshhubError, Registry
+from meshhub import MeshhubError, Registry, Scene
+from meshhub.toolkit.slicers import run_slicer
 
 PRINTERS = {"prusa": "prusa-mk3s", "cura": "creality-ender-3"}
 """Printers with profiles in the slicers of Debian 12."""

@@ -109,7 +109,7 @@ def _of_tool(values: list[float], tool: int) -> float:
 
 
 def _find_height(text: bytes) -> float:
-    """Return the height of the last layer in mm, by comments, or as Cura by moves between its first and last comment."""
+    """Return the height of the last layer in mm: that of comments, or of the moves of Cura's layers."""
     heights = _HEIGHT.findall(text)
     if not heights:
         heights = _MOVE_UP.findall(text[text.find(b";LAYER:0") : text.rfind(b";TIME_ELAPSED:")])
