@@ -50,6 +50,7 @@ def test_a_slicer_that_does_not_write_the_file(tmp_path: Path, monkeypatch: pyte
         ("kill -SEGV $$", "PrusaSlicer was ended by signal 11"),
         ("echo There are no layers; exit 0", "made no G-code: There are no layers"),
         (f"{FIND_OUTPUT}; printf '; nothing\\n' > $out", "the G-code prints nothing"),
+        (f"{FIND_OUTPUT}; printf '{GCODE}G1 X-inf Y-inf\\n' > $out", "moves to infinity"),
     ],
 )
 def test_failures_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str) -> None:

@@ -94,6 +94,9 @@ def test_colors_become_tools(registry: Registry) -> None:
     assert figures["tool_2_mm"] > 0
     assert setting_of(text, "filament_colour").split(";")[:2] == ["#FF0000", "#0000FF"]
     assert "MMU2S" in setting_of(text, "printer_settings_id")
+    # PrusaSlicer reads beyond shorter lists, and then moves to infinity
+    for name in ("temperature", "filament_diameter", "filament_loading_speed", "retract_length"):
+        assert setting_of(text, name).count(",") == 4, name
 
 
 def test_a_printer_with_one_filament_prints_one(registry: Registry) -> None:

@@ -107,7 +107,7 @@ _FIGURES = {
     "layers": "{} layer|{} layers",
     "cost": "costs {} {currency}",
 }
-_CARRIES: frozenset[Feature] = frozenset({"colors", "materials", "textures", "uv"})
+_CARRIES: frozenset[Feature] = frozenset({"materials"})
 
 
 @hookimpl

@@ -63,8 +63,8 @@ def _slice(order: Order, program: str, kind: Program) -> Sliced:
     if not result.exists():
         raise ConversionFailed(describe_failure(label, output), options=("repair", "place_on_bed"))
     if order.extension == ".gcode":
-        return Sliced(_extract(result, label), output, count)
-    return Sliced(result, output, count)
+        return Sliced(_extract(result, label), output)
+    return Sliced(result, output)
 
 
 def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[str], str]:

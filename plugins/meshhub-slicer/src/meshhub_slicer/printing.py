@@ -42,11 +42,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Sliced:
-    """File that a slicer made, what the program printed, and its label with the version."""
+    """File that a slicer made, and what the program printed."""
 
     file: Path
     output: str
-    filaments: int = 1
 
 
 def require_printer(options: SlicerOptions) -> str:

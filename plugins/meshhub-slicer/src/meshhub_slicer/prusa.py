@@ -14,6 +14,7 @@ from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, 
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa_model import write_prusa_model
 from meshhub_slicer.settings import name_for_prusa
+from meshhub_slicer.several_filaments import complete_lists, write_settings
 
 Settings = dict[str, str]
 
@@ -32,7 +33,6 @@ def slice_prusa(order: Order, program: str) -> Sliced:
     check_version(order.extension)
     model, colors = write_model(order)
     settings = make_settings(order, program, max(1, len(colors)))
-    filaments = len(settings["nozzle_diameter"].split(","))
     if len(colors) > 1:
         settings |= {"filament_colour": ";".join(colors), "extruder_colour": ";".join(colors)}
     bed = describe_size(settings.get("bed_shape", ""))
@@ -42,7 +42,10 @@ def slice_prusa(order: Order, program: str) -> Sliced:
     height = float(settings.get("max_print_height") or 0) or (order.printer.volume_mm[2] if order.printer else 1e4)
     is_turned = check_fit(order.scene, (bed[2] - bed[0], bed[3] - bed[1], height), name)
     ini, result = order.folder / "settings.ini", order.folder / f"result{order.extension}"
-    ini.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="utf-8")
+    if len(colors) > 1:
+        count = len(settings["nozzle_diameter"].split(","))
+        settings = complete_lists(settings, count, program, order.folder)
+    write_settings(settings, ini)
     center = f"{(bed[0] + bed[2]) / 2:g},{(bed[1] + bed[3]) / 2:g}"
     folders = ["--loglevel", "2", "--datadir", str(order.folder / "data"), "--output", str(result)]
     rotation = ["--rotate", "90"] if is_turned else []
@@ -50,7 +53,7 @@ def slice_prusa(order: Order, program: str) -> Sliced:
     output = run_slicer(_LABEL, command, order.folder / "log")
     if not result.exists():
         raise ConversionFailed(describe_failure(_LABEL, output), options=("repair", "place_on_bed"))
-    return Sliced(result, output, filaments)
+    return Sliced(result, output)
 
 
 def check_version(extension: str) -> None:

@@ -31,6 +31,10 @@ _WARNING = re.compile(
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)*(?:print warning:\s*|warning:\s*)?", re.IGNORECASE)
 
 
+_NO_NUMBER = re.compile(rb"^G[0-3][^;\n]*(?:inf|nan)", re.MULTILINE)
+"""Move to no number: PrusaSlicer 2.5 writes some, and a printer could take them for anything."""
+
+
 def report_warnings(label: str, output: str) -> None:
     """Report the warnings of a slicer as notes with their text."""
     for line in output.splitlines():
@@ -47,6 +51,8 @@ def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
         ConversionFailed: The file prints nothing.
     """
     for text, metadata in _read_plates(sliced.file):
+        if _NO_NUMBER.search(text):
+            raise ConversionFailed("the slicer wrote moves to infinity, a defect of it: try again, or update it")
         facts = read_facts(text, metadata)
         lengths = _list_lengths(facts)
         if not sum(lengths):
