@@ -108,9 +108,7 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
     if status:
         reason = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
         last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
-        raise ConversionFailed(
-            f"{label} {reason}: {last[:80]}; use '{{repair}}', or set other options", options=("repair",)
-        )
+        raise ConversionFailed(f"{label} {reason}: {last[:80]}; repair the model, or set other options")
     return text
 
 

@@ -1,5 +1,6 @@
 """Writers: one file for each plate, made by an installed slicer, and what the print takes."""
 
+# why this way: docs/decisions/0056-slicers.md
 from __future__ import annotations
 
 import re
