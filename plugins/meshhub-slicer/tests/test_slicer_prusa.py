@@ -170,6 +170,7 @@ def test_figures_are_those_of_the_command_line(registry: Registry, tmp_path: Pat
     [
         ({"slicer_printer": None}, "G-code is for one printer"),
         ({"slicer_printer": "acme"}, "acme"),
+        ({"slicer_printer": "formlabs-form-4"}, "formlabs-form-4"),
         ({"slicer_material": "tpu", "slicer_printer": "creality-ender-3"}, "has no profile of tpu; use pla, petg, abs"),
         ({"slicer_set": "post_process=1"}, "'post_process' cannot be set"),
         ({"slicer_set": "layer_height=9"}, "layer_height must be from 0.03 to 1.2"),

@@ -23,6 +23,9 @@ MAX_SECONDS = 600.0
 MAX_OUTPUT_BYTES = 1 << 20
 """Bytes of what a slicer prints that are read; it prints some lines for each step."""
 
+_MARGIN_S = 2.0
+"""Seconds before the deadline at which a slicer is ended, so that the error names it."""
+
 _VERSION_TIMEOUT_S = 20.0
 """Seconds to print a version; PrusaSlicer takes one."""
 
@@ -88,7 +91,7 @@ SLICERS: dict[str, Slicer] = {
 
 
 def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[str, str] | None = None) -> str:
-    """Run a slicer until it ends, the deadline of the conversion, or MAX_SECONDS; then its process group is killed.
+    """Run a slicer until it ends, shortly before the deadline, or for MAX_SECONDS; then its process group is killed.
 
     Args:
         label: Name for people.
@@ -101,7 +104,7 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
         ConversionFailed: It took too long, ended with an error, or cannot be started.
     """
     left = seconds_left()
-    limit = MAX_SECONDS if left is None else min(MAX_SECONDS, left)
+    limit = MAX_SECONDS if left is None else min(MAX_SECONDS, max(left - _MARGIN_S, left / 2))
     with log.open("wb") as output:
         status = _run(label, command, limit, output, {**os.environ, **(environment or {})})
     text = _read_end(log)

@@ -15,6 +15,15 @@ MESHHUB_API = "1.0"
 ENTITLEMENT = "slicer"
 """Entitlement of `quote --slicer`, too; callers of the command line and of Python have it."""
 
+_WITHOUT_FILAMENT = frozenset(
+    "anycubic-m7-pro anycubic-mono-4 elegoo-mars-4 elegoo-mars-5-ultra elegoo-saturn-3 elegoo-saturn-4-ultra "
+    "formlabs-form-4 formlabs-fuse-1".split()
+)
+"""Printers of the table that print resin or powder."""
+
+_TITLES = {id_: title for id_, title in TITLES.items() if id_ not in _WITHOUT_FILAMENT}
+_ALIASES = {name: id_ for name, id_ in ALIASES.items() if id_ in _TITLES}
+
 SlicerId = Literal["auto", "prusa", "orca", "bambu", "cura"]
 Material = Literal["pla", "petg", "abs", "asa", "tpu", "pa", "pc"]
 Quality = Literal["draft", "standard", "fine"]
@@ -38,7 +47,7 @@ class SlicerOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Printer of the G-code",
                 description="Printer for which the slicer makes G-code. Needed, unless a profile has all settings.",
-                extra={"everyday": True, "titles": TITLES, "aliases": ALIASES},
+                extra={"everyday": True, "titles": _TITLES, "aliases": _ALIASES},
                 examples=["prusa-mk3s"],
             ),
         ]
@@ -100,7 +109,7 @@ class SlicerOptions(Struct, frozen=True, kw_only=True):
             parse_settings(self.slicer_set)
 
 
-_MAX_FILAMENTS = {id_: printer.filaments for id_, printer in PRINTERS.items() if printer.filaments}
+_MAX_FILAMENTS = {id_: printer.filaments for id_, printer in PRINTERS.items() if printer.filaments and id_ in _TITLES}
 _FIGURES = {
     "seconds": "{} s of printing",
     "filament_g": "{} g of filament",
