@@ -132,6 +132,9 @@ def test_a_side_of_the_length_of_the_bed_fits() -> None:
         ("180x180", 56, 6, 9),
         ("76x250", 36, 4, 12),
         ("210x70", 66.5, 5, 3),
+        ("100x100", 33.3, 0.05, 9),
+        ("105x105", 49.99, 5.02, 4),
+        ("200.1x50", 33.35, 0, 6),
     ],
 )
 def test_objects_that_fill_the_bed_exactly_fit(bed: str, side: float, gap: float, count: int) -> None:
@@ -142,6 +145,20 @@ def test_objects_that_fill_the_bed_exactly_fit(bed: str, side: float, gap: float
     size = np.ptp(bounds(result), axis=0)
     assert size[0] <= width + 1e-6 and size[1] <= depth + 1e-6
     assert_apart(result, gap)
+
+
+def test_rectangles_of_several_sizes_fill_the_bed_exactly() -> None:
+    sizes = [(61.7, 80.0), (38.2, 41.3), (38.2, 38.6)]
+    meshes = [Mesh(brick().vertices / [10, 20, 30] * [x, y, 4], brick().faces) for x, y in sizes]
+    result = arrange(scene_of(*meshes), arrange_gap_mm=0.1)
+    assert {part.plate for part in result.parts} <= {None, 0}
+    assert_apart(result, 0.1)
+
+
+def test_round_outlines_fill_the_bed_exactly() -> None:
+    result = arrange(scene_of(*[sphere(24.995, 32)] * 4), "105x105", arrange_gap_mm=5.02)
+    assert {part.plate for part in result.parts} <= {None, 0}
+    assert_apart(result, 5.02)
 
 
 def test_a_long_part_is_turned_or_refused() -> None:

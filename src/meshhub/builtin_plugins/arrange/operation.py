@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.arrange import ArrangeOptions
-from meshhub.builtin_plugins.arrange.packing import Packer, Pose, pack
+from meshhub.builtin_plugins.arrange.packing import GridBed, Item, Packing, Place, Pose, Shadow, pack
+from meshhub.builtin_plugins.arrange.rectangles import RectangleBed
 from meshhub.builtin_plugins.arrange.shadows import ROUNDING_RATIO, Cells, draw_shadow, find_shape
 from meshhub.errors import ConversionFailed, InvalidOption, ModelTooComplex, format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Part, Scene
-from meshhub.toolkit.geometry import bounds, extremes, soup, without_unused_meshes
+from meshhub.toolkit.geometry import bounds, extremes, round_lengths, soup, without_unused_meshes
 from meshhub.toolkit.objects import find_objects, renamed
 
 GRID_SIZES = sorted(range(300, 601), key=lambda size: abs(size - 440))
@@ -91,56 +92,97 @@ def run(scene: Scene, options: ArrangeOptions) -> Scene:
     shapes = _find_shapes(objects)
     for shape in shapes:
         _add_poses(scene, shape, options.arrange_turns)
-    cell = _choose_cell(shapes, bed, options.arrange_gap_mm)
-    columns, rows = _round_up(bed / cell).tolist()
+    middles, places = _pack(scene, shapes, bed, options.arrange_gap_mm)
+    bed_count = len(middles)
+    kept = options.arrange_plate
+    if kept is not None and kept > bed_count:
+        raise InvalidOption(
+            f"option '{{arrange_plate}}' is {kept}, but the objects need only {format_count(bed_count, 'bed', 'beds')}",
+            options=("arrange_plate",),
+        )
+    bed_middles = _find_middles(bed_count, bed) if kept is None else np.zeros((bed_count, 2))
+    placed: dict[int, list[Part]] = {}
+    for index, shape in enumerate(shapes):
+        for number, (plate, spot) in enumerate(places[index]):
+            if kept not in (None, plate + 1):
+                continue
+            matrix = np.eye(4)
+            # in the middle of its bed is what stands there
+            matrix[:2, 3] = bed_middles[plate] + np.array([spot.column, spot.row]) - middles[plate]
+            matrix = matrix @ shape.matrix(number, spot.pose)
+            placed[shape.numbers[number]] = [
+                replace(part, transform=matrix @ part.transform, plate=plate if kept is None else 0)
+                for part in shape.objects[number]
+            ]
+    parts = tuple(part for number in sorted(placed) for part in placed[number])
+    result = without_unused_meshes(replace(scene, parts=parts))
+    did(objects=total)
+    counts = np.bincount([plate for chosen in places for plate, _ in chosen])
+    _report_beds(counts, bed, bed_middles - bounds(result)[:, :2].mean(axis=0), kept)
+    return result
+
+
+def _pack(scene: Scene, shapes: list[_Shape], bed: Float64, gap_mm: float) -> tuple[Float64, list[list[Place]]]:
+    """Pack the objects of all shapes.
+
+    Rectangles are packed exactly. Other outlines are packed as the rectangles around them as well as on a grid, on
+    which they nest but are rounded up, and the better of both is returned.
+
+    Returns:
+        (b, 2) middles of what stands on each bed, X and Y from the corner of the bed, in mm; and the places of the
+        objects of each shape, in mm.
+    Raises:
+        ConversionFailed: An object is larger than the bed.
+    """
+    total = sum(len(shape.objects) for shape in shapes)
+    cell = _choose_cell(shapes, bed, gap_mm)
     draw = _draw_box if total == 1 else draw_shadow
     drawn = [_draw(draw, scene, shape, bed, cell) for shape in track(shapes)]
     for shape, poses in zip(shapes, drawn, strict=True):
         if not any(pose.fits for pose in poses):
             raise _too_large(scene, shape)
-    counts = [len(shape.objects) for shape in shapes]
-    gap = int(_round_up(options.arrange_gap_mm / cell))
-    packer = pack(list(zip(drawn, counts, strict=True)), (rows, columns), gap)
-    kept = options.arrange_plate
-    if kept is not None and kept > len(packer.plates):
-        raise InvalidOption(
-            f"option '{{arrange_plate}}' is {kept}, but the objects need only "
-            f"{format_count(len(packer.plates), 'bed', 'beds')}",
-            options=("arrange_plate",),
-        )
-    middles = _find_middles(len(packer.plates), bed) if kept is None else np.zeros((len(packer.plates), 2))
-    placed: dict[int, list[Part]] = {}
-    for index, shape in enumerate(shapes):
-        for number, place in enumerate(packer.places[index]):
-            if kept not in (None, place.plate + 1):
-                continue
-            matrix = np.eye(4)
-            # in the middle of its bed is what stands there
-            corner = np.array([place.column, place.row]) - packer.plates[place.plate].middle()
-            matrix[:2, 3] = middles[place.plate] + corner * cell
-            matrix = matrix @ shape.matrix(number, place.pose)
-            plate = place.plate if kept is None else 0
-            placed[shape.numbers[number]] = [
-                replace(part, transform=matrix @ part.transform, plate=plate) for part in shape.objects[number]
-            ]
-    parts = tuple(part for number in sorted(placed) for part in placed[number])
-    result = without_unused_meshes(replace(scene, parts=parts))
-    did(objects=total)
-    _report_beds(packer, bed, middles - bounds(result)[:, :2].mean(axis=0), kept)
-    return result
+    boxes = _pack_boxes(shapes, drawn, bed, gap_mm)
+    is_full = all(pose.cells.all() for poses in drawn for pose in poses if pose.fits)
+    if not is_full:
+        grid = _pack_shadows(shapes, drawn, _round_up(bed / cell)[::-1], int(_round_up(gap_mm / cell)))
+        beds, used = grid.size
+        if (beds, used * cell**2) < boxes.size:
+            middles = cell * np.array([plate.middle()[::-1] for plate in grid.plates])
+            return middles, [[place.scaled(cell) for place in grid.places[index]] for index in range(len(shapes))]
+    return np.array([plate.middle()[::-1] for plate in boxes.plates]), [boxes.places[i] for i in range(len(shapes))]
 
 
-def _report_beds(packer: Packer, bed: Float64, middles: Float64, kept: int | None) -> None:
+def _pack_boxes(shapes: list[_Shape], drawn: list[list[Pose]], bed: Float64, gap_mm: float) -> Packing[Float64]:
+    """Pack the rectangles around the objects, without a grid."""
+    items = []
+    for shape, poses in zip(shapes, drawn, strict=True):
+        stamps = {number: shape.sizes[number][::-1] for number, pose in enumerate(poses) if pose.fits}
+        first = shape.sizes[0]
+        items.append(Item(stamps, len(shape.objects), float(first.prod()), float(first.max())))
+    return pack(items, lambda growth: RectangleBed(bed[::-1], gap_mm, growth))
+
+
+def _pack_shadows(shapes: list[_Shape], drawn: list[list[Pose]], size: NDArray[np.intp], gap: int) -> Packing[Shadow]:
+    """Pack the shadows of the objects on beds of cells."""
+    items = []
+    for shape, poses in zip(shapes, drawn, strict=True):
+        stamps = {number: Shadow(pose, gap) for number, pose in enumerate(poses) if pose.fits}
+        first = poses[0].cells
+        items.append(Item(stamps, len(shape.objects), float(first.sum()), float(max(first.shape))))
+    rows, columns = size.tolist()
+    return pack(items, lambda growth: GridBed((rows, columns), growth))
+
+
+def _report_beds(counts: NDArray[np.intp], bed: Float64, middles: Float64, kept: int | None) -> None:
     """Report the beds, or the one that is kept.
 
     Args:
-        packer: The packed beds.
+        counts: (b,) number of the objects on each bed.
         bed: Width and depth.
         middles: (b, 2) middles of the beds, relative to that of the objects, because writers and `place-on-bed` move
             all of them together.
         kept: Number of the bed whose objects are kept, from 1.
     """
-    counts = np.bincount([place.plate for places in packer.places.values() for place in places])
     shown = slice(None) if kept is None else slice(kept - 1, kept)
     did(
         beds=len(counts),
@@ -193,7 +235,7 @@ def _add_poses(scene: Scene, shape: _Shape, turns: str) -> None:
         low, high = extremes(points if angle == 0 else points @ matrix[:3, :3].T)
         matrix[:3, 3] = -low
         shape.matrices.append(matrix)
-        shape.sizes.append((high - low)[:2])
+        shape.sizes.append(round_lengths(high - low, np.stack([low, high]))[:2])
 
 
 def _points(scene: Scene, shape: _Shape) -> Float64:

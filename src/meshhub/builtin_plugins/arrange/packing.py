@@ -1,10 +1,11 @@
-"""Pack shadows on beds, each where it costs least room."""
+"""Pack objects on beds, each where it costs least room, and beds of cells for shadows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from scipy import fft, ndimage
 
 from meshhub.builtin_plugins.arrange.shadows import Cells
 from meshhub.model.progress import track
+from meshhub.model.scene import Float64
 
 MAX_TRIED = 40
 """Objects up to which all ways to fill beds are tried; it takes a second for 20 objects."""
@@ -20,19 +22,31 @@ HIT = 0.5
 """Least overlap, in cells, of a transform whose exact value is a whole number."""
 
 
-class Place(NamedTuple):
-    """Place of a shadow.
+Growth = Literal["square", "rows", "columns"]
+"""Where the next object goes: "square" keeps the rectangle around all small, so that the middle of the bed is used
+first; "rows" and "columns" fill the bed from one side, which wastes less at the others."""
 
-    plate:  number of the bed, from 0
-    pose:   index of the pose
-    row:    first row on the bed
-    column: first column on the bed
-    """
+Stamp = TypeVar("Stamp")
+"""A pose of an object, as a kind of bed needs it."""
+
+
+class Spot(NamedTuple):
+    """Pose of an object, and its first row and column on a bed, in the unit of the bed."""
+
+    pose: int
+    row: float
+    column: float
+
+
+class Place(NamedTuple):
+    """Number of a bed, from 0, and the spot on it."""
 
     plate: int
-    pose: int
-    row: int
-    column: int
+    spot: Spot
+
+    def scaled(self, unit: float) -> Place:
+        """Return the place in another unit."""
+        return Place(self.plate, Spot(self.spot.pose, unit * self.spot.row, unit * self.spot.column))
 
 
 class Pose(NamedTuple):
@@ -48,82 +62,114 @@ class Pose(NamedTuple):
         return self.last_row >= 0 and self.last_column >= 0
 
 
-def pack(shapes: list[tuple[list[Pose], int]], bed: tuple[int, int], gap: int) -> Packer:
-    """Pack shadows, the largest first: small ones fill what is left between them.
+class Bed(Protocol[Stamp]):
+    """A bed that is being filled."""
+
+    def fill(self, stamps: dict[int, Stamp], count: int) -> list[Spot]:
+        """Place objects of one shape, as many as there is room for; return their poses and places."""
+
+    def used(self) -> float:
+        """Return the area of the rectangle around what stands here."""
+
+    def middle(self) -> Float64:
+        """Return the middle of this rectangle: row and column."""
+
+
+class Item(NamedTuple, Generic[Stamp]):
+    """Objects of one shape.
+
+    stamps: poses that fit an empty bed, at least one, by their numbers
+    count:  number of the objects
+    area:   of one object
+    side:   of one object, the longer one
+    """
+
+    stamps: dict[int, Stamp]
+    count: int
+    area: float
+    side: float
+
+
+class Packing(NamedTuple, Generic[Stamp]):
+    """Beds, and the places of the objects of each item."""
+
+    plates: list[Bed[Stamp]]
+    places: dict[int, list[Place]]
+
+    @property
+    def size(self) -> tuple[int, float]:
+        """The number of beds, and the area of the used rectangles."""
+        return len(self.plates), sum(plate.used() for plate in self.plates)
+
+
+def pack(items: list[Item[Stamp]], start_bed: Callable[[Growth], Bed[Stamp]]) -> Packing[Stamp]:
+    """Pack objects, the largest first: small ones fill what is left between them.
 
     Args:
-        shapes: Poses and number of the objects of each shape; at least one pose fits the bed.
-        bed: Rows and columns of cells.
-        gap: Cells between two shadows.
+        items: Objects of each shape.
+        start_bed: Returns an empty bed.
     Returns:
         Of several ways to fill beds, the one that needs the fewest, and on these the smallest rectangles.
     """
-    is_small = sum(count for _, count in shapes) <= MAX_TRIED
-    orders = [_by_area, _by_side] if is_small else [_by_area]
-    best: Packer | None = None
-    for order, growth in track(list(product(orders, ("square", "rows", "columns")))):
-        packer = Packer(bed, gap, growth)
-        for number in sorted(range(len(shapes)), key=lambda number: -order(shapes[number][0][0].cells)):
-            packer.place(number, *shapes[number])
-        if best is None or packer.size < best.size:
-            best = packer
-        is_alone = sum(count for _, count in shapes) == 1
-        if is_alone or (not is_small and len(best.plates) == 1):
+    total = sum(item.count for item in items)
+    orders: list[Callable[[Item[Stamp]], float]] = [lambda item: item.area]
+    if total <= MAX_TRIED:
+        orders.append(lambda item: item.side)
+    growths: tuple[Growth, ...] = ("square", "rows", "columns")
+    best: Packing[Stamp] | None = None
+    for order, growth in track(list(product(orders, growths))):
+        packing: Packing[Stamp] = Packing([], {})
+        for number in sorted(range(len(items)), key=lambda number: -order(items[number])):
+            packing.places[number] = _place(items[number], packing.plates, start_bed, growth)
+        if best is None or packing.size < best.size:
+            best = packing
+        if total == 1 or (total > MAX_TRIED and len(best.plates) == 1):
             break
     assert best is not None
     return best
 
 
-def _by_area(cells: Cells) -> int:
-    return int(cells.sum())
+def _place(
+    item: Item[Stamp], plates: list[Bed[Stamp]], start_bed: Callable[[Growth], Bed[Stamp]], growth: Growth
+) -> list[Place]:
+    """Place the objects of an item on the beds and, where they have no room, on further ones, which are appended."""
+    places: list[Place] = []
+    number = 0
+    while len(places) < item.count:
+        if number == len(plates):
+            plates.append(start_bed(growth))
+        places += [Place(number, spot) for spot in plates[number].fill(item.stamps, item.count - len(places))]
+        number += 1
+    return places
 
 
-def _by_side(cells: Cells) -> int:
-    return int(max(cells.shape))
+def find_costs(bed: Float64, box: Float64, size: Float64, places: Float64, growth: Growth) -> Float64:
+    """Return the cost (k,) of each place: of growth, and among equals of being far from the first corner.
 
-
-class Packer:
-    """Beds, and what stands on them.
-
-    Attributes:
-        plates: The beds.
-        places: Places of the objects of each shape, by its number.
+    Args:
+        bed: (2,) rows and columns.
+        box: (2, 2) corners of the rectangle around what stands there; (0, 2) on an empty bed.
+        size: (2,) rows and columns of the object.
+        places: (k, 2) first rows and columns.
+        growth: How the rectangle shall grow.
     """
-
-    def __init__(self, bed: tuple[int, int], gap: int, growth: str) -> None:
-        self._bed = bed
-        self._gap = gap
-        self._growth = growth
-        self.plates: list[Plate] = []
-        self.places: dict[int, list[Place]] = {}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """The number of beds, and the cells of the used rectangles."""
-        return len(self.plates), sum(plate.used() for plate in self.plates)
-
-    def place(self, shape: int, poses: list[Pose], count: int) -> None:
-        """Place the objects of a shape."""
-        stamps = {number: _Stamp(pose, self._gap) for number, pose in enumerate(poses) if pose.fits}
-        places: list[Place] = []
-        number = 0
-        while len(places) < count:
-            if number == len(self.plates):
-                self.plates.append(Plate(self._bed, self._growth))
-            plate = self.plates[number]
-            room = {pose: plate.find_room(stamp) for pose, stamp in stamps.items()}
-            while len(places) < count and (spot := plate.choose(stamps, room)) is not None:
-                places.append(Place(number, *spot))
-                pose, row, column = spot
-                plate.put(stamps[pose], row, column)
-                if len(places) < count:
-                    for other, free in room.items():
-                        _exclude(free, stamps[pose], stamps[other], row, column)
-            number += 1
-        self.places[shape] = places
+    cost: Float64 = places.sum(axis=1) / (64 * bed.sum())
+    low, high = box if len(box) else (bed, np.zeros(2))
+    if growth == "square":
+        deep, wide = ((np.maximum(places + size, high) - np.minimum(places, low)) / bed).T
+        return cost + np.maximum(deep, wide) + deep * wide / 8
+    axis = 0 if growth == "rows" else 1
+    cost += (places[:, axis] + size[axis]) / bed[axis]
+    return cost
 
 
-class _Stamp:
+def extend(box: Float64, corners: Float64) -> Float64:
+    """Return the corners (2, 2) of the rectangle around a box, (0, 2) if it is empty, and other corners (2, 2)."""
+    points = np.concatenate([box, corners])
+    return np.stack([points.min(axis=0), points.max(axis=0)])
+
+
+class Shadow:
     """A shadow, and where it may begin on the bed."""
 
     def __init__(self, pose: Pose, gap: int) -> None:
@@ -139,87 +185,80 @@ class _Stamp:
         result: Cells = ndimage.distance_transform_edt(~wide) < self.gap + 1 if self.gap else wide
         return result
 
-    def meetings(self, other: _Stamp) -> Cells:
+    def meetings(self, other: Shadow) -> Cells:
         """Return at which offsets another shadow comes closer than the gap; offset (0, 0) is at its own last cell."""
         if id(other) not in self._meetings:
             self._meetings[id(other)] = _convolve(self.wide, other.cells[::-1, ::-1]) > HIT
         return self._meetings[id(other)]
 
 
-class Plate:
-    """A bed: the cells that are taken, and the rectangle around them.
+class GridBed:
+    """A bed of cells of which some are taken.
 
     Args:
         size: Rows and columns.
-        growth: Where the next shadow goes: "square" keeps the rectangle small, so that the middle of the bed is used
-            first; "rows" and "columns" fill the bed from one side, which wastes less at the others.
+        growth: Where the next shadow goes.
     """
 
-    def __init__(self, size: tuple[int, int], growth: str) -> None:
-        self.taken: Cells = np.zeros(size, np.bool_)
+    def __init__(self, size: tuple[int, int], growth: Growth) -> None:
+        self._taken: Cells = np.zeros(size, np.bool_)
         self._growth = growth
-        self._box: tuple[int, int, int, int] | None = None
+        self._box = np.empty((0, 2))
 
-    def find_room(self, stamp: _Stamp) -> Cells:
+    def fill(self, stamps: dict[int, Shadow], count: int) -> list[Spot]:
+        """Place shadows of one shape, as many as there is room for; return their poses and places."""
+        spots: list[Spot] = []
+        room = {pose: self._find_room(stamp) for pose, stamp in stamps.items()}
+        while len(spots) < count and (spot := self._choose(stamps, room)) is not None:
+            pose, row, column = spot
+            self._put(stamps[pose], row, column)
+            spots.append(Spot(*spot))
+            if len(spots) < count:
+                for other, free in room.items():
+                    _exclude(free, stamps[pose], stamps[other], row, column)
+        return spots
+
+    def used(self) -> float:
+        """Return the cells of the used rectangle."""
+        return float(np.prod(np.ptp(self._box, axis=0))) if len(self._box) else 0.0
+
+    def middle(self) -> Float64:
+        """Return the middle of the used rectangle: row and column."""
+        result: Float64 = self._box.mean(axis=0)
+        return result
+
+    def _find_room(self, stamp: Shadow) -> Cells:
         """Return at which first rows and columns a shadow is far enough from what stands here."""
         rows, columns = stamp.rooms
-        if self._box is None:
+        if len(self._box) == 0:
             return np.ones((rows, columns), np.bool_)
-        overlap = _convolve(np.pad(self.taken, stamp.gap), stamp.wide[::-1, ::-1])
+        overlap = _convolve(np.pad(self._taken, stamp.gap), stamp.wide[::-1, ::-1])
         first = tuple(side - 1 for side in stamp.wide.shape)
         return overlap[first[0] : first[0] + rows, first[1] : first[1] + columns] < HIT
 
-    def choose(self, stamps: dict[int, _Stamp], room: dict[int, Cells]) -> tuple[int, int, int] | None:
+    def _choose(self, stamps: dict[int, Shadow], room: dict[int, Cells]) -> tuple[int, int, int] | None:
         """Return the pose, row and column of least cost; None without room."""
         best: tuple[float, int, int, int] | None = None
+        bed = np.array(self._taken.shape, np.float64)
         for pose, free in room.items():
-            row, column = np.nonzero(free)
-            if len(row) == 0:
+            places = np.argwhere(free)
+            if len(places) == 0:
                 continue
-            cost = self._costs(stamps[pose].cells.shape, row, column)
+            size = np.array(stamps[pose].cells.shape, np.float64)
+            cost = find_costs(bed, self._box, size, places.astype(np.float64), self._growth)
             least = int(np.argmin(cost))
             if best is None or cost[least] < best[0]:
-                best = (float(cost[least]), pose, int(row[least]), int(column[least]))
+                best = (float(cost[least]), pose, *places[least].tolist())
         return best[1:] if best else None
 
-    def _costs(self, shape: tuple[int, ...], row: NDArray[np.intp], column: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the cost of each place: of growth, and among equals of being far from the first corner."""
-        rows, columns = self.taken.shape
-        low_row, low_column, high_row, high_column = self._box or (rows, columns, 0, 0)
-        top, right = row + shape[0], column + shape[1]
-        cost: NDArray[np.float64] = (row + column) / (64 * (rows + columns))
-        if self._growth != "square":
-            cost += top / rows if self._growth == "rows" else right / columns
-            return cost
-        deep = np.maximum(top, high_row) - np.minimum(row, low_row)
-        wide = np.maximum(right, high_column) - np.minimum(column, low_column)
-        cost += np.maximum(deep / rows, wide / columns) + deep * wide / (8 * rows * columns)
-        return cost
-
-    def used(self) -> int:
-        """Return the cells of the used rectangle."""
-        low_row, low_column, high_row, high_column = self._box or (0, 0, 0, 0)
-        return (high_row - low_row) * (high_column - low_column)
-
-    def middle(self) -> tuple[float, float]:
-        """Return the middle of the used rectangle: column and row."""
-        low_row, low_column, high_row, high_column = self._box or (0, 0, 0, 0)
-        return (low_column + high_column) / 2, (low_row + high_row) / 2
-
-    def put(self, stamp: _Stamp, row: int, column: int) -> None:
+    def _put(self, stamp: Shadow, row: int, column: int) -> None:
         """Take the cells of a shadow."""
         height, width = stamp.cells.shape
-        self.taken[row : row + height, column : column + width] |= stamp.cells
-        low_row, low_column, high_row, high_column = self._box or (row, column, row, column)
-        self._box = (
-            min(row, low_row),
-            min(column, low_column),
-            max(row + height, high_row),
-            max(column + width, high_column),
-        )
+        self._taken[row : row + height, column : column + width] |= stamp.cells
+        self._box = extend(self._box, np.array([[row, column], [row + height, column + width]], np.float64))
 
 
-def _exclude(free: Cells, placed: _Stamp, stamp: _Stamp, row: int, column: int) -> None:
+def _exclude(free: Cells, placed: Shadow, stamp: Shadow, row: int, column: int) -> None:
     """Remove the places where a shadow would come too close to one that was placed."""
     meetings = placed.meetings(stamp)
     height, width = stamp.cells.shape
