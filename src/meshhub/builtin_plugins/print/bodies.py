@@ -23,9 +23,11 @@ from meshhub.toolkit.sheets import MIN_VOLUME_RATIO, is_sheet
 MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
 
-MIN_COMMON_RATIO = 1e-3
-"""Volume of a common solid per volume of the smaller body. A smaller one is rounding; if less than this is missing, the
-common solid is the whole body."""
+ROUNDING_RATIO = 1e-3
+"""Share of an area or of a volume that rounding of small triangles changes; what differs by less is equal."""
+
+FLOAT32_RATIO = 1e-6
+"""Distance per size of a model by which rounding to float32 moves points."""
 
 
 class Bodies(NamedTuple):
@@ -122,12 +124,12 @@ def find_common_solids(bodies: Bodies, known: IntIndex, depth: float) -> list[Co
             continue
         common = solids.intersect(a, b)
         smaller = min(solids.get(a).volume(), solids.get(b).volume())
-        if common.volume() <= max(MIN_COMMON_RATIO * smaller, depth * common.surface_area() / 2):
+        if common.volume() <= max(ROUNDING_RATIO * smaller, depth * common.surface_area() / 2):
             continue
         is_same_part = bool(bodies.parts[a] == bodies.parts[b])
         box = np.array(common.bounding_box()).reshape(2, 3)
         place = place_box(box, int(bodies.parts[a]) if is_same_part else None)
-        is_nested = is_same_part and common.volume() > (1 - MIN_COMMON_RATIO) * smaller
+        is_nested = is_same_part and common.volume() > (1 - ROUNDING_RATIO) * smaller
         found.append(CommonSolid((a, b), place, is_nested))
     return found
 
@@ -181,7 +183,7 @@ def find_cavities(bodies: Bodies) -> tuple[Float64, tuple[Place, ...]]:
     for cavity, others in inner.items():
         whole, box = solids.measure_cavity(cavity)
         volume = whole if not others else solids.empty(cavity, others).volume()
-        if volume > MIN_COMMON_RATIO * whole:
+        if volume > ROUNDING_RATIO * whole:
             volumes.append(volume)
             places.append(place_box(box, int(bodies.parts[cavity]), volume))
     order = np.argsort(-np.array(volumes), kind="stable")

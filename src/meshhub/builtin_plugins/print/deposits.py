@@ -27,8 +27,9 @@ MIN_INFILL_MM2 = 70.0
 OVERLAP_RATIO = 0.25
 """Overlap of infill and walls, per distance of lines."""
 
-SOLID_EDGE_MM, SPARSE_EDGE_MM = 0.063, 0.126
-"""Width of what lines add where they turn along the edge of a solid region and of infill; fitted."""
+EDGE_MM = 0.063
+"""Width of what lines of one direction add where they turn along the edge of a region; fitted. Infill is a grid of two
+directions."""
 
 SHORT_LOOP_MM = 2 * np.pi * 6.5
 """Length of a loop of a wall up to which slicers print it slowly."""
@@ -135,8 +136,8 @@ def fill_shells(layers: Layers, lines: int, solid_layers: int, spacing: Spacing,
     return Shells(
         outer=outer * volume,
         inner=(total - content - outer) * volume,
-        solid=(solid + (spacing.bridge - 1) * thick + SOLID_EDGE_MM * solid_mm) * volume,
-        sparse=(infill * sparse + SPARSE_EDGE_MM * sparse_mm * is_grid) * volume,
+        solid=(solid + (spacing.bridge - 1) * thick + EDGE_MM * solid_mm) * volume,
+        sparse=(infill * sparse + 2 * EDGE_MM * sparse_mm * is_grid) * volume,
         top=(inside * regions.tops).sum(axis=(1, 2), dtype=np.float64) / np.maximum(solid, 1e-9),
         solid_lines=_count_runs(wide).mean(axis=0) * diagonal,
         sparse_lines=_count_runs(regions.sparse).mean(axis=0) * diagonal * infill,

@@ -10,12 +10,12 @@ import numpy as np
 from msgspec import structs
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import oriented, sheets_of, topology_of
+from meshhub.builtin_plugins.print.bodies import FLOAT32_RATIO, oriented, sheets_of, topology_of
 from meshhub.builtin_plugins.print.deposits import Shells, Spacing, fill_shells, line_spacing
-from meshhub.builtin_plugins.print.layering import hanging_of, layers_of
+from meshhub.builtin_plugins.print.layering import CELL_RATIO, hanging_of, layers_of
 from meshhub.model.estimate import Estimate, PartEstimate
 from meshhub.model.notes import did, note
-from meshhub.model.scene import Float64, Int32, Scene
+from meshhub.model.scene import Float64, Int32, Mesh, Scene
 from meshhub.model.verdict import Finding
 from meshhub.toolkit.geometry import area, extremes, face_normals, placed_mesh, round_lengths, signed_volume, soup
 from meshhub.toolkit.layers import Layers, slice_layers
@@ -25,30 +25,24 @@ from meshhub.toolkit.scene_defects import find_defects
 from meshhub.toolkit.support_material import Skin, stand_below, stand_everywhere
 from meshhub.toolkit.union_volume import measure_union
 
-MAX_CELLS_COUNT, MAX_PART_CELLS_COUNT = 4_000_000, 1_000_000
-"""Maximum cells of the model, and of one of several parts."""
-
-MIN_CELL_RATIO = 0.5
-"""Side of the smallest cell per diameter of the nozzle."""
+MAX_CELLS_COUNT = 4_000_000
+"""Maximum cells of the model, and of all its parts together."""
 
 MAX_PARTS_COUNT = 100
 """Maximum parts with own figures."""
 
-VOLUME_COLUMNS_COUNT, PART_VOLUME_COLUMNS_COUNT = 400, 200
-"""Columns along a side of the model, and of one of several parts, that measure how much of its volume overlaps."""
+VOLUME_COLUMNS_COUNT = 400
+"""Columns along a side of the model that measure how much of its volume overlaps."""
 
 MAX_GRID_ERROR_RATIO = 0.05
 """Difference of the cells from the volume of an open surface up to which they are scaled to it."""
 
-MIN_VOLUME_RATIO = 1e-6
-"""Volume per area and diagonal up to which a surface is flat; float32 rounds tilted sheets to such a volume."""
-
 RESIN_SUPPORT_RATIO = 0.1
 """Share of the space of support that pillars of resin fill; an assumption."""
 
-OUTER_SPEED_RATIO, TOP_SPEED_RATIO, FIRST_LAYER_SPEED_RATIO = 0.5, 0.5, 0.5
-"""Speed of lines outside, of those that are visible from above, and of all lines of the first layer, per speed of the
-others."""
+SLOW_RATIO = 0.5
+"""Speed of lines that are visible from outside or above, and of all lines of the first layer, per speed of the others.
+"""
 
 SHORT_LOOP_SPEED_MM_S = 15.0
 """Speed of short loops of walls."""
@@ -109,7 +103,7 @@ def find_missing_volume(scene: Scene, options: PrintOptions) -> Finding | None:
     diagonal = float(np.linalg.norm(np.subtract(*extremes(vertices))))
     # the normals of a closed surface add up to zero; those of an open one make its volume depend on where it lies
     opening = float(np.linalg.norm(face_normals(vertices, faces).sum(axis=0))) / 2
-    doubt = diagonal * max(MIN_VOLUME_RATIO * area(vertices, faces), opening / 3)
+    doubt = diagonal * max(FLOAT32_RATIO * area(vertices, faces), opening / 3)
     # seen from a vertex: from a point beside it, a flat sheet encloses a volume
     if signed_volume(vertices - vertices[0], faces) > doubt and measure_volume(scene) > 0:
         return None
@@ -220,7 +214,7 @@ def replace_print(estimate: Estimate, method: str, material_mm3: float, support_
 
 def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: int) -> Layers:
     width, depth, height = np.subtract(*extremes(vertices)[::-1]).tolist()
-    cell = max(MIN_CELL_RATIO * options.print_nozzle_mm, (width * depth * height / options.layer_mm / max_cells) ** 0.5)
+    cell = max(CELL_RATIO * options.print_nozzle_mm, (width * depth * height / options.layer_mm / max_cells) ** 0.5)
     return slice_layers(vertices, faces, cell, options.layer_mm)
 
 
@@ -248,10 +242,10 @@ def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
         deposit.scale * per_mm3 * volume for volume in (shells.outer, shells.inner, shells.solid, shells.sparse)
     )
     support = support * per_mm3
-    lines = outer * _slowness(shells.short_outer, OUTER_SPEED_RATIO * speed)
+    lines = outer * _slowness(shells.short_outer, SLOW_RATIO * speed)
     lines += inner * _slowness(shells.short_inner, speed)
-    lines += (solid * (1 + shells.top * (1 / TOP_SPEED_RATIO - 1)) + sparse + support) / speed
-    lines[0] *= 1 + (1 / FIRST_LAYER_SPEED_RATIO - 1) / count
+    lines += (solid * (1 + shells.top * (1 / SLOW_RATIO - 1)) + sparse + support) / speed
+    lines[0] *= 1 + (1 / SLOW_RATIO - 1) / count
     moves = CONTOUR_S * shells.contours + TRAVEL_RATIO / TRAVEL_SPEED_MM_S * shells.wall_mm
     moves += SOLID_REGION_S * shells.solid_regions + SPARSE_REGION_S * shells.sparse_regions
     slowest = np.maximum(lines, (outer + inner + solid + sparse + support) / MIN_SPEED_MM_S)
@@ -259,7 +253,7 @@ def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
     reached = speed * lines / np.maximum(cooled, 1e-9)
     corners = SOLID_TURNS * shells.solid_lines * _lose(reached, solid / np.maximum(shells.solid_lines, 1e-9))
     corners += SPARSE_TURNS * shells.sparse_lines * _lose(reached, sparse / np.maximum(shells.sparse_lines, 1e-9))
-    corners += WALL_TURNS_PER_MM * outer * _lose(OUTER_SPEED_RATIO * reached, 1 / WALL_TURNS_PER_MM)
+    corners += WALL_TURNS_PER_MM * outer * _lose(SLOW_RATIO * reached, 1 / WALL_TURNS_PER_MM)
     corners += WALL_TURNS_PER_MM * inner * _lose(reached, 1 / WALL_TURNS_PER_MM)
     corners += SUPPORT_TURNS_PER_MM * support * _lose(reached, 1 / SUPPORT_TURNS_PER_MM)
     return float((cooled + corners + moves).sum() * count)
@@ -285,18 +279,15 @@ def _estimate_parts(
 ) -> Iterator[PartEstimate]:
     """Yield the sizes and weights of parts; copies share a computation."""
     known: dict[tuple[int, bytes], tuple[float, float]] = {}
+    count = min(len(scene.parts), MAX_PARTS_COUNT)
     for part in scene.parts[:MAX_PARTS_COUNT]:
         mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
         low, high = extremes(mesh.vertices[mesh.faces.ravel()]) if len(mesh.faces) else np.zeros((2, 3))
         key = (part.mesh, part.transform[:3, :3].tobytes())
-        if key not in known:
-            volume = material = measure_union(mesh.vertices, mesh.faces, PART_VOLUME_COLUMNS_COUNT)
-            if len(scene.parts) == 1:
-                material = material_mm3
-            elif options.print_process == "fdm" and len(mesh.faces):
-                layers = _slice(mesh.vertices, mesh.faces, options, MAX_PART_CELLS_COUNT)
-                material = _fill(layers, volume, options, is_closed).material_mm3 or volume
-            known[key] = volume, material
+        if len(scene.parts) == 1:
+            known[key] = measure_volume(scene), material_mm3
+        elif key not in known:
+            known[key] = _measure_part(mesh, options, count, is_closed)
         volume, material = known[key]
         x, y, z = round_lengths(high - low, np.stack([low, high])).tolist()
         yield PartEstimate(
@@ -306,3 +297,12 @@ def _estimate_parts(
             area_mm2=area(mesh.vertices, mesh.faces),
             weight_g=material * options.density_g_cm3 / 1000,
         )
+
+
+def _measure_part(mesh: Mesh, options: PrintOptions, count: int, is_closed: bool) -> tuple[float, float]:
+    """Return volume and material of one of several parts, in mm³; all of them have the time of one model."""
+    volume = material = measure_union(mesh.vertices, mesh.faces, round(VOLUME_COLUMNS_COUNT / count**0.5))
+    if options.print_process == "fdm" and len(mesh.faces):
+        layers = _slice(mesh.vertices, mesh.faces, options, MAX_CELLS_COUNT // count)
+        material = _fill(layers, volume, options, is_closed).material_mm3 or volume
+    return volume, material

@@ -27,9 +27,6 @@ from meshhub.toolkit.support_material import stand_below
 CELL_RATIO = 0.5
 """Side of a cell per diameter of the nozzle."""
 
-MAX_CELL_RATIO = 1.25
-"""Side of a cell per diameter of the nozzle from which islands as wide as a line may be missed."""
-
 SIDES_DEG = ((180.0, 0.0), (90.0, 0.0), (-90.0, 0.0), (0.0, 90.0), (0.0, -90.0))
 """Turns about X and Y to the other sides of a model, which are tried against overhangs and cups."""
 
@@ -132,14 +129,15 @@ def run_islands(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     layers, hanging = layers_of(scene, options), hanging_of(scene, options)
     own = hanging.of("island")
     did(islands=len(own), cell_mm=layers.cell, layer_mm=layers.height)
-    if layers.cell > MAX_CELL_RATIO * options.print_nozzle_mm:
+    line_mm = LINE_RATIO * options.print_nozzle_mm
+    if layers.cell > line_mm:
         yield Finding(
             code="coarse_examination",
             severity="info",
             message=f"the model is so large that its layers were examined in cells of {format_number(layers.cell, 2)} "
             "mm, and narrower islands may be missed; check such parts by themselves",
             amount=layers.cell,
-            limit=MAX_CELL_RATIO * options.print_nozzle_mm,
+            limit=line_mm,
             unit="mm",
         )
     if len(own) == 0:

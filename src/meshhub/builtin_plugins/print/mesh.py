@@ -57,7 +57,7 @@ HARMLESS = "slicers print this, but other programs may reject it"
 """Advice about a defect that changes no layer."""
 
 CLOSED_MM = 0.1
-"""Size of a place up to which slicers close it, and layers do not change: twice PrusaSlicer's slice closing radius."""
+"""Size of a place or gap up to which slicers close it: twice PrusaSlicer's slice closing radius."""
 
 
 def run(scene: Scene, options: PrintOptions) -> Iterator[Finding]:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import find_common_solids, list_bodies, topology_of
+from meshhub.builtin_plugins.print.bodies import (
+    FLOAT32_RATIO,
+    ROUNDING_RATIO,
+    find_common_solids,
+    list_bodies,
+    topology_of,
+)
 from meshhub.builtin_plugins.print.mesh import BY_HAND, CLOSED_MM, HARMLESS
 from meshhub.builtin_plugins.print.places import place_box
 from meshhub.errors import format_count
@@ -25,12 +31,6 @@ from meshhub.toolkit.topology import components
 
 MIN_DEPTH_MM = 0.005
 """Depth from which faces cross; slicers close as much themselves."""
-
-MIN_DEPTH_RATIO = 1e-6
-"""The same per diagonal of the model: what rounding to float32 moves points."""
-
-MAX_AREA_RATIO = 1e-3
-"""Difference of the areas of equal parts; more than rounding of small triangles makes."""
 
 
 def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def run(scene: Scene, _: PrintOptions) -> Iterator[Finding]:
     corners, part = bodies.corners, bodies.part
     if len(corners) == 0:
         return
-    depth = max(MIN_DEPTH_MM, MIN_DEPTH_RATIO * measure_diagonal(corners))
+    depth = max(MIN_DEPTH_MM, FLOAT32_RATIO * measure_diagonal(corners))
     crossings = find_crossings(corners, depth)
     is_own = bodies.body[crossings.first] == bodies.body[crossings.second]
     own, other = crossings.chosen(is_own), crossings.chosen(~is_own)
@@ -186,7 +186,7 @@ def _find_copies(scene: Scene) -> list[int]:
     chosen = np.array([number for number in kept.values() if np.isfinite(boxes[number]).all()], np.intp)
     if len(chosen) < 2:
         return sorted(copies)
-    distance = MIN_DEPTH_RATIO * float(np.abs(boxes[chosen]).max())
+    distance = FLOAT32_RATIO * float(np.abs(boxes[chosen]).max())
     surfaces: dict[int, _Surface] = {}
     # few boxes are equal, and only then are the parts compared
     for a, b in sorted(cKDTree(boxes[chosen].reshape(-1, 6)).query_pairs(distance, p=np.inf)):
@@ -219,7 +219,7 @@ class _Surface(NamedTuple):
         """Return whether all points are within a distance of one of the other surface, and all figures are equal."""
         if abs(self.volume - other.volume) > distance * self.area:
             return False
-        if abs(self.area - other.area) > MAX_AREA_RATIO * self.area:
+        if abs(self.area - other.area) > ROUNDING_RATIO * self.area:
             return False
         pairs = ((self.points, other.points), (other.points, self.points))
         return all(bool((tree.query(points.data, p=np.inf)[0] <= distance).all()) for tree, points in pairs)

@@ -24,8 +24,11 @@ from meshhub.toolkit.topology import components
 TOUCH_MM = 0.01
 """Distance up to which boxes of objects touch, as those of the pieces of a cut."""
 
-MIN_USUAL_MM, MAX_USUAL_MM = 2.0, 2000.0
-"""Longest side of usual prints; nozzles print nothing smaller, and hardly any printer has room for more."""
+MIN_USUAL_MM = 2.0
+"""Longest side of the smallest usual prints; nozzles print nothing smaller."""
+
+MAX_USUAL_MM = 1000 * MIN_USUAL_MM
+"""The same of the largest: hardly any printer has room for more, and in meters it would be too small."""
 
 MAX_METERS_MM = 0.5
 """Longest side up to which the numbers are probably meters, as 0.5 for half a meter; above, inches."""

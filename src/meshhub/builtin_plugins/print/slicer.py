@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.estimate import OUTER_SPEED_RATIO, estimate_print, find_missing_volume, replace_print
+from meshhub.builtin_plugins.print.estimate import (
+    ACCELERATION_MM_S2,
+    SLOW_RATIO,
+    estimate_print,
+    find_missing_volume,
+    replace_print,
+)
 from meshhub.builtin_plugins.print.layering import hanging_of
 from meshhub.errors import ConversionFailed, InvalidOption, MissingDependency
 from meshhub.model.estimate import Estimate
@@ -23,9 +29,6 @@ from meshhub.toolkit.slicers import SLICERS, run_slicer
 
 FILAMENT_MM2 = np.pi * 1.75**2 / 4
 """Square millimeters of the cross section of filament."""
-
-ACCELERATION_MM_S2 = 1000
-"""Acceleration of the time, that of common printers."""
 
 _MOVE = re.compile(r"G1 [^;]*[XY][^;]* E(\d*\.?\d+)")
 _TIME = re.compile(r"; estimated printing time \(normal mode\) = (.*)")
@@ -101,6 +104,7 @@ def list_settings(options: PrintOptions, side_mm: float, *, needs_support: bool)
     # zero: by the width of a line
     angle = 0.0 if options.print_support == "everywhere" else options.print_overhang_deg
     layer, speed = f"{options.layer_mm:g}", f"{options.print_speed_mm_s:g}"
+    slow = f"{100 * SLOW_RATIO:g}%"
     settings = {
         "layer-height": layer,
         "first-layer-height": layer,
@@ -113,14 +117,14 @@ def list_settings(options: PrintOptions, side_mm: float, *, needs_support: bool)
         "fill-pattern": "rectilinear" if options.print_infill_percent == 100 else "grid",
         "support-material-threshold": f"{angle:.0f}",
         "perimeter-speed": speed,
-        "external-perimeter-speed": f"{100 * OUTER_SPEED_RATIO:g}%",
+        "external-perimeter-speed": slow,
         "infill-speed": speed,
         "solid-infill-speed": speed,
-        "top-solid-infill-speed": "50%",
+        "top-solid-infill-speed": slow,
         "support-material-speed": speed,
         "bridge-speed": speed,
-        "first-layer-speed": "50%",
-        "default-acceleration": ACCELERATION_MM_S2,
+        "first-layer-speed": slow,
+        "default-acceleration": f"{ACCELERATION_MM_S2:g}",
         "skirts": 0,
         "gcode-flavor": "marlin",
         "layer-gcode": "G92 E0",

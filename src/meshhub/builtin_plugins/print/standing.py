@@ -11,6 +11,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, sheets_of, topology_of
+from meshhub.builtin_plugins.print.mesh import CLOSED_MM
 from meshhub.builtin_plugins.print.places import list_places
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
@@ -22,9 +23,6 @@ from meshhub.toolkit.topology import components
 
 MIN_CONTACT_MM2 = 20.0
 """Area on the bed from which a model holds without a brim, if it is not high."""
-
-MAX_CONTACT_MM = 0.05
-"""Gap up to which bodies hold on to each other; slicers close it."""
 
 MAX_SLENDERNESS = 10.0
 """Height per side of a square as large as the contact, up to which a model holds."""
@@ -50,7 +48,7 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
     groups = _measure_groups(bodies, label, options.layer_mm, skip_small=len(bodies.parts) > 1)
     is_doubtful = groups.is_raised | groups.tips | groups.is_small
     if len(bodies.parts) > 1 and is_doubtful.any():
-        first, second = find_contacts(bodies, is_doubtful, MAX_CONTACT_MM)
+        first, second = find_contacts(bodies, is_doubtful, CLOSED_MM)
         label = components(len(bodies.parts), first, second)[1].astype(np.intp)
         groups = _measure_groups(bodies, label, options.layer_mm)
     on_bed = ~groups.is_raised
