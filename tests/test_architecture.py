@@ -33,8 +33,8 @@ PACKAGES = (
 
 LAYERS = {
     "http": (
-        "context errors headers loops admission intake responses metrics conversions jobs local_app slicers state "
-        "description endpoints openapi server"
+        "context translating errors headers loops admission intake responses metrics conversions jobs local_app "
+        "slicers state description endpoints openapi server"
     ).split(),
     "builtin_plugins/step": "surfaces facets recognition solids part21 reading kernel draft report writer".split(),
 }

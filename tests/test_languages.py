@@ -15,6 +15,7 @@ from meshhub.builtin_plugins import print as print_checks
 from meshhub.cli import root
 from meshhub.model.capabilities import Stage
 from meshhub.model.sentences import translate_message
+from meshhub.model.translations import Catalog
 from test_cli import EXAMPLE
 
 pytestmark = pytest.mark.once
@@ -50,8 +51,8 @@ SENTENCES = {
     ],
 )
 def test_parts_of_a_message_are_translated_with_their_values(message: str, expected: str) -> None:
-    marks = {ord(","): ".", ord("."): ","}
-    assert translate_message(message, SENTENCES, lambda numbers: numbers.translate(marks)) == expected
+    texts = Catalog(sentences=SENTENCES, marks={"thousands": ".", "decimals": ","})
+    assert translate_message(message, texts) == expected
 
 
 def list_fragments() -> Iterator[tuple[str, str]]:

@@ -14,13 +14,13 @@ class TranslatedRegistry(Registry):
 
     def __init__(self) -> None:
         super().__init__(entry_points=False)
-        self._sentences = {language: self.texts(language).sentences for language in find_catalogs("meshhub")}
+        self._catalogs = {language: self.texts(language) for language in find_catalogs("meshhub")}
 
     def check(self, *args: Any, **options: Any) -> Verdict:  # type: ignore[override]
         """Check a model, and look up the messages in every language."""
         verdict = super().check(*args, **options)
         for finding in verdict.findings:
-            for language, sentences in self._sentences.items():
-                message = translate_message(finding.message, sentences)
+            for language, texts in self._catalogs.items():
+                message = translate_message(finding.message, texts)
                 assert message != finding.message, f"{language} has no {finding.message!r}"
         return verdict

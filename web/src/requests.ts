@@ -1,7 +1,7 @@
 /** Sends requests to the service. Addresses are relative, because the page may be served below a path prefix. */
 
 import { appToken, isApp } from "./app-token";
-import type { Values } from "./i18n";
+import { language, type Values } from "./i18n";
 
 /** Error as the service describes it. */
 export interface Failed {
@@ -120,6 +120,7 @@ function sendOnce(method: string, path: string, { body, signal, onUpload }: Call
     request.responseType = "arraybuffer";
     for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
     request.setRequestHeader("Accept", "application/json, */*");
+    request.setRequestHeader("Accept-Language", language.peek());
     request.upload.onprogress = ({ loaded, total }) => onUpload?.(loaded / total);
     request.onerror = () => reject(new ApiError("", OFFLINE));
     request.onabort = () => reject(new ApiError("", CANCELED));
@@ -159,7 +160,10 @@ export async function getJson<Body>(path: string, call?: Call): Promise<Body> {
 
 /** Open a stream of events. */
 export async function openStream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
-  const response = await fetch(new URL(path, base), { headers: credentials(), signal });
+  const response = await fetch(new URL(path, base), {
+    headers: { ...credentials(), "Accept-Language": language.peek() },
+    signal,
+  });
   if (!response.ok || !response.body) {
     throw toError(response.status, response.headers.get("Retry-After"), await response.arrayBuffer());
   }

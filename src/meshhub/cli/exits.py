@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from meshhub.cli.locale import ENGLISH, labeled, language, tr
+from meshhub.cli.locale import ENGLISH, labeled, language
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
@@ -71,10 +71,10 @@ def explained_here(error: BaseException) -> str:
     if language() == ENGLISH:
         return explained(error)
     # imported here, because it costs time that most errors do not need
-    from meshhub.cli.texts import texts
+    from meshhub.cli.texts import host_texts
+    from meshhub.model.sentences import translate_error
 
-    meaning = texts().errors.get(code_of(error))
-    return f"{meaning}{tr(': ')}{explained(error)}" if meaning else explained(error)
+    return translate_error(code_of(error), explained(error), host_texts())
 
 
 def report_error(error: Exception) -> int:

@@ -43,13 +43,13 @@ MAX_LISTED_RADII = 12
 
 def translate(message: str, registry: Registry) -> str:
     """Return a message in the language of the locale; unchanged if a part of it has no translation."""
-    return translate_message(message, registry.texts(language()).sentences, localize)
+    return translate_message(message, registry.texts(language()))
 
 
 def translate_notes(notes: Iterable[Note], registry: Registry) -> list[Note]:
     """Return notes in the language of the locale; those without a translation are unchanged."""
     texts = registry.texts(language())
-    return [translate_note(note, texts, localize) for note in notes]
+    return [translate_note(note, texts) for note in notes]
 
 
 def format_bytes(count: int) -> str:

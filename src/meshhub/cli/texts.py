@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from meshhub.cli.locale import language, tr
 from meshhub.errors import format_number
-from meshhub.model.translations import Text
+from meshhub.model.translations import Catalog, Text
 from meshhub.pipeline.catalogs import read_texts
 
 
@@ -26,17 +26,11 @@ class CommandTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Texts of the command line in one language: the file `translations/<language>.toml`."""
 
-    marks: tuple[str, str] = (",", ".")
-    """Marks of thousands and of decimals."""
-
     epilog: str = ""
     """What the exit statuses mean."""
 
     words: Mapping[str, Text] = {}
     """Words and sentences, by the English ones."""
-
-    errors: Mapping[str, Text] = {}
-    """Meanings of error codes, which precede the English messages."""
 
     flags: Mapping[str, Text] = {}
     """Help of flags that several commands have, by the name of the parameter."""
@@ -48,6 +42,16 @@ class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def texts() -> CommandLineTexts:
     """Return the texts in the language of the locale."""
     return _read(language())
+
+
+def host_texts() -> Catalog:
+    """Return the texts of the host in the language of the locale: meanings of errors, marks of numbers, messages."""
+    return _read_host(language())
+
+
+@cache
+def _read_host(name: str) -> Catalog:
+    return read_texts("meshhub", name, Catalog)
 
 
 @cache
@@ -68,5 +72,4 @@ def show_number(value: float, digits: int = 6) -> str:
 
 def localize(text: str) -> str:
     """Replace the English marks of thousands and decimals in the text of a number."""
-    thousands, decimals = texts().marks
-    return text.translate({ord(","): thousands, ord("."): decimals})
+    return host_texts().localize(text)

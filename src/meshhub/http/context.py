@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from meshhub.model.plans import Caller
+from meshhub.model.translations import Texts
 from meshhub.service.keys import Publishable
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
@@ -21,6 +22,7 @@ class Context:
     """State of one request.
 
     Attributes:
+        texts: Texts in the language of the request.
         caller: Set when the API key has been checked.
         key_id: Id of the API key that was sent, valid or not, for the log; "" without a well-formed key.
         identity: Rate limit key of the caller.
@@ -45,6 +47,7 @@ class Context:
         """Start a request from the client's `address`, as trusted proxies report it."""
         self.request_id = request_id
         self.address = address
+        self.texts = Texts()
         self.caller: Caller | None = None
         self.is_address_shared = False
         self.key_id = ""

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from msgspec import Struct
@@ -15,6 +14,7 @@ from msgspec import Struct
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import ErrorValue, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
 from meshhub.http.context import context_of
+from meshhub.http.translating import answer_json
 from meshhub.model.report import FileError
 
 log = logging.getLogger("meshhub.http")
@@ -139,4 +139,4 @@ def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[b
     if status == 401:
         headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
     body = ErrorBody(error.message, error.error_code, context.request_id, details, error.values)
-    return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
+    return answer_json(request, body, status, headers)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from meshhub.http.errors import STATUS
+
 REPORT = "X-Meshhub-Report"
 CONVERTED = "X-Meshhub-Converted"
 FAILED = "X-Meshhub-Failed"
@@ -55,7 +57,8 @@ RESPONSE_HEADERS = (
     ),
     ResponseHeader(DISPOSITION, "string", "The name of the file: that of the upload with the new extension.", (200,)),
     ResponseHeader(ETAG, "string", "The version of the response, for If-None-Match.", (200, 206, 304)),
-    ResponseHeader(LANGUAGE, "string", "Language of the texts.", (200,)),
+    ResponseHeader(LANGUAGE, "string", "Language of the texts.", (200, 202)),
+    ResponseHeader(LANGUAGE, "string", "Language of the texts.", tuple(sorted(set(STATUS.values()))), TAGS),
     ResponseHeader(LOCATION, "string", "Path of the job.", (202,)),
     ResponseHeader(RANGE, "string", "Bytes of the response, and of the whole.", (206, 416)),
     ResponseHeader("X-Request-ID", "string", "Id of the request, for errors and logs; sent or generated.", tags=TAGS),

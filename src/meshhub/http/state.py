@@ -62,8 +62,3 @@ class ServiceState:
 def state_of(connection: Any) -> ServiceState:
     """Return the state of the service that received this connection."""
     return cast(ServiceState, connection.app.state.service)
-
-
-def language_of(request: AnyRequest) -> str:
-    """Return the language that a request names in its query, or its languages in the order of preference."""
-    return str(request.query_params.get("language") or request.headers.get("accept-language", ""))

@@ -75,6 +75,12 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plans: Mapping[str, Text] = {}
     """Labels of plans."""
 
+    errors: Mapping[str, Text] = {}
+    """Meanings of error codes, which precede the English messages."""
+
+    marks: Mapping[str, Text] = {}
+    """Marks in numbers: of `thousands` and of `decimals`."""
+
     figures: Mapping[str, Text] = {}
     """Sentences about figures of reports, by figure, as in `Operation.figures`."""
 
@@ -87,6 +93,10 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sentences: Mapping[str, Text] = {}
     """Parts of messages, which have "; " between them, by the English part. Both have names in braces in place of
     values, and names of options in quotes: `"{count} edges are open" = "{count} Kanten sind offen"`."""
+
+    def localize(self, number: str) -> str:
+        """Replace the English marks of thousands and decimals in the text of a number."""
+        return number.translate({ord(","): self.marks.get("thousands", ","), ord("."): self.marks.get("decimals", ".")})
 
 
 class Texts(Catalog, frozen=True, kw_only=True):

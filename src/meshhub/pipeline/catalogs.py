@@ -30,6 +30,9 @@ FOLDER = "translations"
 MAX_BYTES = 262_144
 """Maximum bytes of a catalog; the largest built-in one has 23,000."""
 
+MAX_REQUESTED_CHARS = 1000
+"""Maximum characters of a requested language that are read; more than a header of a browser has."""
+
 _SUFFIX = ".toml"
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
@@ -87,6 +90,7 @@ class Catalogs:
             "recipes": declarations.recipes,
             "plans": plans,
             "figures": declarations.figures(),
+            "marks": ("thousands", "decimals"),
         }
         names = {name.lower(): name for _, name, _ in reversed(self._files) if _LANGUAGE.fullmatch(name)}
         self._languages = {ENGLISH: ENGLISH, **names}
@@ -109,7 +113,7 @@ class Catalogs:
 
     def _choose(self, requested: str) -> str:
         """Return the known language in lower case that is preferred, also by a longer tag (RFC 4647 §3.4)."""
-        for tag in _list_preferred(requested):
+        for tag in _list_preferred(requested[:MAX_REQUESTED_CHARS]):
             parts = tag.split("-")
             for count in range(len(parts), 0, -1):
                 if (prefix := "-".join(parts[:count])) in self._languages:

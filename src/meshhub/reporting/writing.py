@@ -49,18 +49,13 @@ def render_report(models: Sequence[CheckedModel], name: str, registry: Registry,
         check.capability.id: text.label if (text := catalog.checks.get(check.capability.id)) else check.capability.label
         for check in registry.declarations.checks
     }
-    marks = {ord(","): texts.thousands_mark, ord("."): texts.decimal_mark}
-
-    def localize(numbers: str) -> str:
-        return numbers.translate(marks)
-
     models = [
         structs.replace(
             model,
             verdict=model.verdict
             and model.verdict.translated(
-                lambda message: translate_message(message, catalog.sentences, localize),
-                lambda note: translate_note(note, catalog, localize),
+                lambda message: translate_message(message, catalog),
+                lambda note: translate_note(note, catalog),
             ),
         )
         for model in models

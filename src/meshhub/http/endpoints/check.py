@@ -13,10 +13,11 @@ from meshhub.http.description.forms import (
 )
 from meshhub.http.description.parts import BYTES, FORM_CODES, Json, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import run_model, send_json
+from meshhub.http.endpoints.single_file import run_model
 from meshhub.http.headers import CACHE, DISPOSITION, LANGUAGE
 from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.http.translating import answer_json
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
@@ -27,7 +28,7 @@ async def check(request: AnyRequest) -> FileResponse:
     """Check one file, after the operations that are requested; answer JSON, or a report as HTML or PDF."""
     done = await run_model(request, PURPOSES["check"])
     if done.report is None:
-        return send_json(done.result)
+        return answer_json(request, done.result)
     threads = state_of(request).resources.threads
     name = done.report.name_for(done.file)
     return file_response(threads, done.path, done.report.media_type, name, done.report.headers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from litestar import Response, post
 
 from meshhub.http.context import caller_of
@@ -11,9 +10,11 @@ from meshhub.http.conversions.explanations import explain as explain_files
 from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import FILE_OPTIONS, describe_form
 from meshhub.http.description.parts import Json, describe_json, read_example
+from meshhub.http.headers import LANGUAGE
 from meshhub.http.intake.explanation_requests import SOURCES, parse_explanation
 from meshhub.http.intake.reception import Reception
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.http.translating import answer_json
 from meshhub.registry import Registry
 
 
@@ -27,7 +28,7 @@ async def explain(request: AnyRequest) -> Response[bytes]:
         explanation = await state.resources.threads.run_entitlement(
             reception.context.identity, explain_files, state.registry, files, caller_of(request)
         )
-    return Response(msgspec.json.encode(explanation), media_type="application/json")
+    return answer_json(request, explanation)
 
 
 def _describe_form(registry: Registry) -> Json:
@@ -49,6 +50,7 @@ ENDPOINTS = (
         form=_describe_form,
         answer=lambda _: describe_json("The explanation of each conversion.", Explanation, read_example(__name__)),
         types=(Explanation,),
+        headers=(LANGUAGE,),
         codes=(
             "bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
             "file_too_large", "unsupported_encoding", "shutting_down", "origin_not_allowed",

@@ -8,9 +8,10 @@ from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import MODEL, describe_form
 from meshhub.http.description.parts import FORM_CODES, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import run_model, send_json
-from meshhub.http.headers import CACHE
+from meshhub.http.endpoints.single_file import run_model
+from meshhub.http.headers import CACHE, LANGUAGE
 from meshhub.http.state import AnyRequest
+from meshhub.http.translating import answer_json
 from meshhub.model.report import Inspection
 from meshhub.pipeline.purposes import PURPOSES
 
@@ -18,7 +19,7 @@ from meshhub.pipeline.purposes import PURPOSES
 @post("/inspect", status_code=200, request_max_body_size=None, opt=METERED)
 async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
-    return send_json((await run_model(request, PURPOSES["inspect"])).result)
+    return answer_json(request, (await run_model(request, PURPOSES["inspect"])).result)
 
 
 ENDPOINTS = (
@@ -32,6 +33,6 @@ ENDPOINTS = (
         ),
         types=(Inspection,),
         codes=FORM_CODES,
-        headers=(CACHE,),
+        headers=(CACHE, LANGUAGE),
     ),
 )

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 from litestar import Response, delete, get, post
@@ -33,7 +32,8 @@ from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
+from meshhub.http.state import AnyRequest, ServiceState, state_of
+from meshhub.http.translating import answer_json
 from meshhub.pipeline.purpose import Purpose
 from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
@@ -100,7 +100,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
             webhook_url=webhook_url,
         )
         job = await state.jobs.submit(new, [upload.path for upload in form.files])
-    return await _answer(state, job, 202, {"Location": f"{state.settings.root_path}/jobs/{job.id}"})
+    return await _answer(request, job, 202, {"Location": f"{state.settings.root_path}/jobs/{job.id}"})
 
 
 @get("/jobs", opt=JOBS_WINDOW)
@@ -117,14 +117,14 @@ async def list_jobs(request: AnyRequest) -> Response[bytes]:
     before = await state.jobs.get(before_id, caller) if before_id else None
     jobs = await state.jobs.list_jobs(caller.id, limit, before)
     described = [await state.jobs.describe(job) for job in jobs]
-    return _json(JobList(described, jobs[-1].id if len(jobs) == limit else None))
+    return _answer_json(request, JobList(described, jobs[-1].id if len(jobs) == limit else None))
 
 
 @get("/jobs/{job_id:str}", opt=JOBS_WINDOW)
 async def show_job(request: AnyRequest) -> Response[bytes]:
     """Return the state of a job."""
     state = state_of(request)
-    return await _answer(state, await _find_job(state, request))
+    return await _answer(request, await _find_job(state, request))
 
 
 @get("/jobs/{job_id:str}/events", opt=JOBS_WINDOW)
@@ -133,11 +133,16 @@ async def follow_job(request: AnyRequest) -> Stream | Response[bytes]:
     state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
     job = await _find_job(state, request)
     # X-Accel-Buffering: nginx would collect the events
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+        "Content-Language": context.texts.language,
+        "Vary": "Accept-Language",
+    }
     if context.is_head:
         return Response(b"", media_type="text/event-stream", headers=headers)
 
-    events = state.jobs.stream_events(job, caller, functools.partial(is_key_valid, request))
+    events = state.jobs.stream_events(job, caller, context.texts, functools.partial(is_key_valid, request))
     return Stream(events, media_type="text/event-stream", headers=headers)
 
 
@@ -186,7 +191,7 @@ async def cancel_job(request: AnyRequest) -> Response[bytes]:
     """Cancel a job, or delete the result of a finished one."""
     state = state_of(request)
     job = await _find_job(state, request)
-    return await _answer(state, await state.jobs.cancel(job))
+    return await _answer(request, await state.jobs.cancel(job))
 
 
 async def _find_job(state: ServiceState, request: AnyRequest) -> Job:
@@ -213,7 +218,7 @@ def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyR
         conversion.assign_options(sent, state.registry)
     if purpose.report_field != "format":
         return None
-    return parse_report(form.texts, state.registry.texts(language_of(request)).language)
+    return parse_report(form.texts, context_of(request.scope).texts.language)
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:
@@ -260,18 +265,15 @@ async def _stream_result(state: ServiceState, job: Job, first: bytes, start: int
 
 
 async def _answer(
-    state: ServiceState, job: Job, status: int = 200, headers: dict[str, str] | None = None
+    request: AnyRequest, job: Job, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response[bytes]:
-    return _json(await state.jobs.describe(job), status, headers)
+    return _answer_json(request, await state_of(request).jobs.describe(job), status, headers)
 
 
-def _json(payload: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
-    return Response(
-        msgspec.json.encode(payload),
-        status_code=status,
-        media_type="application/json",
-        headers={"Cache-Control": "no-store", **(headers or {})},
-    )
+def _answer_json(
+    request: AnyRequest, payload: object, status: int = 200, headers: dict[str, str] | None = None
+) -> Response[bytes]:
+    return answer_json(request, payload, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
 def _describe_form(registry: Registry) -> Json:
@@ -319,7 +321,7 @@ _JOB_ID: Json = {
 
 _JOB_CODES = ("job_not_found", "not_found")
 
-_endpoint = partial(Endpoint, tag="jobs", codes=_JOB_CODES, parameters=(_JOB_ID,))
+_endpoint = partial(Endpoint, tag="jobs", codes=_JOB_CODES, headers=(LANGUAGE,), parameters=(_JOB_ID,))
 
 _SUBMIT_JOB = Endpoint(
     handler=submit_job,
@@ -332,7 +334,7 @@ _SUBMIT_JOB = Endpoint(
         *CONVERT_CODES, "too_many_files", "archive_too_large", "plan_required", "idempotency_conflict",
         "too_many_jobs",
     ),
-    headers=(LOCATION,),
+    headers=(LOCATION, LANGUAGE),
     parameters=(
         {
             "name": "Idempotency-Key",
@@ -354,6 +356,7 @@ _LIST_JOBS = Endpoint(
     ),
     types=(JobList,),
     codes=("invalid_option", "plan_required", "job_not_found"),
+    headers=(LANGUAGE,),
     parameters=(
         {
             "name": "limit",

@@ -12,7 +12,7 @@ from meshhub.http.description.parts import LANGUAGE_PARAMETERS, Json, describe_j
 from meshhub.http.endpoints.access import daily_identity
 from meshhub.http.headers import LANGUAGE
 from meshhub.http.intake.inventories import list_inventory_options
-from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
+from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
 from meshhub.service.plan_answer import PlanAnswer, PublishableKey
@@ -24,7 +24,7 @@ async def plan(request: AnyRequest) -> Response[bytes]:
     context = context_of(request.scope)
     caller_plan = caller_of(request).plan
     state = state_of(request)
-    texts = state.registry.texts(language_of(request))
+    texts = context.texts
     writers = state.registry.declarations.writers
     payload: PlanAnswer = {
         "plan": caller_plan.id,
@@ -37,7 +37,7 @@ async def plan(request: AnyRequest) -> Response[bytes]:
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
         "publishable_key": await _describe_key(state, context),
     }
-    headers = {"Cache-Control": "no-store", "Content-Language": texts.language}
+    headers = {"Cache-Control": "no-store", "Content-Language": texts.language, "Vary": "X-Api-Key, Accept-Language"}
     return Response(msgspec.json.encode(payload), media_type="application/json", headers=headers)
 
 

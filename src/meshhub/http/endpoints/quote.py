@@ -10,9 +10,10 @@ from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import MODEL, describe_form
 from meshhub.http.description.parts import FORM_CODES, describe_json, read_example
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.endpoints.single_file import run_model, send_json
-from meshhub.http.headers import CACHE
+from meshhub.http.endpoints.single_file import run_model
+from meshhub.http.headers import CACHE, LANGUAGE
 from meshhub.http.state import AnyRequest, state_of
+from meshhub.http.translating import answer_json
 from meshhub.model.quote import Quote
 from meshhub.model.verdict import Verdict
 from meshhub.pipeline.purposes import PURPOSES
@@ -27,7 +28,7 @@ async def quote(request: AnyRequest) -> Response[bytes]:
     done = await run_model(
         request, PURPOSES["quote"], complete=lambda options: complete_options(card, options, declarations)
     )
-    return send_json(make_quote(cast(Verdict, done.result), card, done.conversion.request.options))
+    return answer_json(request, make_quote(cast(Verdict, done.result), card, done.conversion.request.options))
 
 
 ENDPOINTS = (
@@ -39,6 +40,6 @@ ENDPOINTS = (
         answer=lambda _: describe_json("The estimate of the print, and its price.", Quote, read_example(__name__)),
         types=(Quote,),
         codes=FORM_CODES,
-        headers=(CACHE,),
+        headers=(CACHE, LANGUAGE),
     ),
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-from litestar import Response
-
+from meshhub.http.context import context_of
 from meshhub.http.conversions.check_reports import CheckReport, parse_report
 from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.headers import REPORT
@@ -17,7 +15,7 @@ from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import FileFields, Form
 from meshhub.http.responses.reports import file_header
 from meshhub.http.responses.results import FileResponse, file_response
-from meshhub.http.state import AnyRequest, language_of, state_of
+from meshhub.http.state import AnyRequest, state_of
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 from meshhub.model.verdict import Result
@@ -72,7 +70,7 @@ async def run_model(
         conversion = await reception.receive_conversion(state.registry, purpose, complete)
         report = None
         if purpose.report_field == "format":
-            report = parse_report(reception.form.texts, state.registry.texts(language_of(request)).language)
+            report = parse_report(reception.form.texts, context_of(request.scope).texts.language)
         file, folder = input_file(reception.form), reception.folder / "out"
         result, target = await run_while_connected(
             reception, conversion, lambda execution: state.conversions.run(execution, file, folder, report)
@@ -92,11 +90,6 @@ async def send_drawing(request: AnyRequest, name: str) -> FileResponse:
         done.file.stem + output.extensions[0],
         {REPORT: file_header(done.result)},
     )
-
-
-def send_json(result: object) -> Response[bytes]:
-    """Answer a request by its result."""
-    return Response(msgspec.json.encode(result), media_type="application/json")
 
 
 def input_file(form: Form) -> InputFile:

@@ -7,12 +7,12 @@ import hashlib
 import msgspec
 from litestar import Response, get
 
-from meshhub.http.context import caller_of
+from meshhub.http.context import caller_of, context_of
 from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.parts import LANGUAGE_PARAMETERS, describe_json, read_example
 from meshhub.http.headers import ETAG, LANGUAGE
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, language_of, state_of
+from meshhub.http.state import AnyRequest, state_of
 from meshhub.supported import Supported
 from meshhub.supported import supported as list_supported
 
@@ -21,7 +21,8 @@ from meshhub.supported import supported as list_supported
 async def supported(request: AnyRequest) -> Response[bytes]:
     """Return the formats, operations and options for this caller."""
     state = state_of(request)
-    listed = list_supported(state.registry, caller_of(request), language_of(request), state.rate_card)
+    language = context_of(request.scope).texts.language
+    listed = list_supported(state.registry, caller_of(request), language, state.rate_card)
     body = msgspec.json.encode(listed)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key, Accept-Language"}

@@ -20,7 +20,9 @@ from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runner import Runner
 from meshhub.http.jobs.store_probe import StoreProbe
 from meshhub.http.jobs.webhooks import Webhooks
+from meshhub.http.translating import encode_json
 from meshhub.model.plans import Caller
+from meshhub.model.translations import Texts
 from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
 from meshhub.service.jobs.job import Job, NewJob, Statistics, too_many_jobs
@@ -187,13 +189,14 @@ class Jobs:
         return await self._call(self._files.read_result, job.id, job.token or "", start, size)
 
     async def stream_events(
-        self, job: Job, caller: Caller, may_follow: Callable[[], Awaitable[bool]]
+        self, job: Job, caller: Caller, texts: Texts, may_follow: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
         """Yield the state of a job as server-sent events, until it has ended or the service stops.
 
         Args:
             job: Row of the job.
             caller: Sender of the request.
+            texts: Texts in the language of the request.
             may_follow: Checks again and again whether the stream should continue.
         """
         loop = asyncio.get_running_loop()
@@ -203,7 +206,7 @@ class Jobs:
                 changed.clear()
                 # the position is unknown if the store does not respond
                 with contextlib.suppress(JobStoreUnavailable):
-                    event = msgspec.json.encode(await self.describe(job))
+                    event = encode_json(await self.describe(job), texts)
                 if event != last:
                     last, last_sent = event, loop.time()
                     yield b"data: " + event + b"\n\n"

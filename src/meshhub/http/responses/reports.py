@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from meshhub.http.headers import REPORT
+from meshhub.http.translating import encode_json
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
+from meshhub.model.translations import Texts
 from meshhub.service.jobs.description import summarize_report
 
 MAX_REPORT_BYTES = 4096
@@ -52,6 +56,18 @@ def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
         "notes": {name: codes for name, codes in notes.items() if codes},
     }
     return _encode(payload) if len(_encode(payload)) <= MAX_REPORT_BYTES else _truncate(payload, "notes")
+
+
+def translate_report(headers: Iterable[tuple[bytes, bytes]], texts: Texts) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the headers of a response with the messages of the report in another language, if they fit into it."""
+    for name, value in headers:
+        if name.lower() != REPORT.lower().encode():
+            yield name, value
+            continue
+        # the caller may keep the result of a job, which carries the report
+        yield b"vary", b"Accept-Language"
+        translated = _encode(json.loads(encode_json(json.loads(value), texts))).encode()
+        yield name, translated if len(translated) <= MAX_REPORT_BYTES else value
 
 
 def _truncate(payload: dict[str, Any], *fields: str) -> str:

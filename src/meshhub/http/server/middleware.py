@@ -16,6 +16,7 @@ from meshhub.http.admission.addresses import LOCAL, client_address
 from meshhub.http.context import Context, attach_context, choose_request_id, hide_job_id
 from meshhub.http.errors import answer_error
 from meshhub.http.headers import common_headers
+from meshhub.http.responses.reports import translate_report
 from meshhub.http.server.compression import Compressor
 from meshhub.http.server.connections import ABORT
 from meshhub.http.server.origins import cors_headers, find_access, find_rejection, preflight_headers
@@ -60,6 +61,10 @@ class MeshhubApp(Litestar):
             "path": path,
             "state": dict(scope.get("state", {})),
         }
+        request = Request[Any, Any, Any](scope)
+        context.texts = state.registry.texts(
+            str(request.query_params.get("language") or request.headers.get("accept-language", ""))
+        )
         attach_context(scope, context)
         REQUEST.set(context.request_id)
         try:
@@ -202,7 +207,7 @@ class _Exchange:
         # the framework does not list HEAD, which this layer answers
         headers = [
             (name, value + b", HEAD" if name.lower() == b"allow" and _lacks_head(value) else value)
-            for name, value in message["headers"]
+            for name, value in translate_report(message["headers"], self._context.texts)
         ]
         headers += [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in added.items()]
         return {**message, "headers": headers}

@@ -222,7 +222,13 @@ class _Summary(Struct, frozen=True, kw_only=True):
 
 
 def _note_fields(note: Note) -> dict[str, Any]:
-    fields = (("code", note.code), ("message", note.message), ("step", note.step), ("options", list(note.options)))
+    fields = (
+        ("code", note.code),
+        ("message", note.message),
+        ("step", note.step),
+        ("options", list(note.options)),
+        ("values", note.values),
+    )
     return {key: value for key, value in fields if value}
 
 
