@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from meshhub.model.scene import Image, Material, Mesh, Part
 from meshhub.toolkit.geometry import moved
 
 HERE = Path(__file__).parent
-BRACKETS = HERE.parent / "examples"
 FOLDER = HERE.parent / "web" / "src" / "examples"
 
 SIDES = 40
@@ -31,6 +29,40 @@ THUMBNAIL_SIZE = (192, 144)
 
 WORDS_PIXELS = 22
 """Height of a line of words in a picture."""
+
+RABBIT_BALLS = (
+    ((0.0, 0.0, 16.0), (15.0, 19.0, 16.0)),
+    ((0.0, -11.0, 12.0), (9.0, 7.0, 12.0)),
+    ((0.0, -13.0, 36.0), (10.5, 12.0, 10.5)),
+    ((0.0, -23.0, 33.5), (5.0, 4.5, 4.5)),
+    ((-6.0, -8.5, 51.0), (4.0, 4.2, 13.5)),
+    ((6.0, -8.5, 51.0), (4.0, 4.2, 13.5)),
+    ((0.0, 20.0, 12.0), (6.0, 5.5, 6.0)),
+    ((-11.0, 4.0, 9.0), (7.0, 12.0, 9.0)),
+    ((11.0, 4.0, 9.0), (7.0, 12.0, 9.0)),
+    ((-7.0, -18.0, 5.0), (5.5, 9.0, 5.0)),
+    ((7.0, -18.0, 5.0), (5.5, 9.0, 5.0)),
+)
+"""Center and half axes in millimeters of the ellipsoids of a rabbit, which looks along -Y."""
+
+RABBIT_BLEND_MM = 2.0
+"""Radius by which the ellipsoids flow into each other."""
+
+RABBIT_EDGE_MM = 2.0
+"""Length of the edges of the rabbit before its triangles are reduced."""
+
+RABBIT_TOLERANCE_MM = 0.3
+"""Millimeters by which fewer triangles may change the rabbit; leaves about 2,500."""
+
+RABBIT_GAPS = (
+    ((14.5, -3.0, 22.0), 6.5),
+    ((9.0, -17.0, 40.5), 4.5),
+    ((8.0, -12.0, 56.0), 4.5),
+    ((9.0, 16.0, 22.0), 5.5),
+    ((-15.0, 2.0, 20.0), 6.0),
+    ((0.0, -22.0, 18.0), 4.5),
+)
+"""Center and radius in millimeters of the balls whose surface the scan lacks."""
 
 STEEL, BRASS, BLUE = (
     Material(base_color=(*rgb, 1.0)) for rgb in ((0.55, 0.58, 0.62), (0.85, 0.65, 0.25), (0.2, 0.45, 0.8))
@@ -93,6 +125,26 @@ def draw_feathers() -> bytes:
     return content.getvalue()
 
 
+def measure_rabbit(x: float, y: float, z: float) -> float:
+    """Return about how many millimeters a point lies inside the rabbit."""
+    depths = []
+    for center, axes in RABBIT_BALLS:
+        scaled = [(value - middle) / axis for value, middle, axis in zip((x, y, z), center, axes, strict=True)]
+        depths.append((1 - float(np.hypot(np.hypot(*scaled[:2]), scaled[2]))) * min(axes))
+    return RABBIT_BLEND_MM * float(np.logaddexp.reduce(np.array(depths) / RABBIT_BLEND_MM))
+
+
+def make_rabbit() -> Scene:
+    """Return a rabbit of 65 mm as a scanner sees it: without the surface that it did not reach."""
+    solid = Solid.level_set(measure_rabbit, (-22, -34, 0.3, 22, 32, 70), RABBIT_EDGE_MM)
+    mesh = mesh_of(solid.simplify(RABBIT_TOLERANCE_MM), 0)
+    centers = mesh.vertices[mesh.faces].mean(axis=1)
+    is_missing = np.zeros(len(mesh.faces), bool)
+    for center, radius in RABBIT_GAPS:
+        is_missing |= np.linalg.norm(centers - center, axis=1) < radius
+    return Scene((Mesh(mesh.vertices, mesh.faces[~is_missing]),), (Part(0, name="rabbit"),))
+
+
 def mesh_of(solid: Solid, material: int) -> Mesh:
     """Return a solid of one material as a mesh."""
     native = solid.to_mesh64()
@@ -148,11 +200,11 @@ def main() -> None:
     """Write the models and the pictures."""
     FOLDER.mkdir(exist_ok=True)
     with Registry(entry_points=False) as registry:
-        shutil.copy(BRACKETS / "bracket.stl", FOLDER / "bracket.stl")
+        registry.write(make_rabbit(), FOLDER / "rabbit.stl")
         registry.write(make_figure(), FOLDER / "penguin.glb")
         registry.write(make_assembly(), FOLDER / "assembly.3mf")
-        save_picture(registry, FOLDER / "bracket.stl", "welcome", (420, 340), color_by="defects", repair=True)
-        for name in ("bracket.stl", "penguin.glb", "assembly.3mf"):
+        save_picture(registry, FOLDER / "rabbit.stl", "welcome", (420, 340), color_by="defects", repair=True)
+        for name in ("rabbit.stl", "penguin.glb", "assembly.3mf"):
             view = "front" if name == "penguin.glb" else "iso"
             save_picture(registry, FOLDER / name, Path(name).stem, THUMBNAIL_SIZE, view=view)
 

@@ -9,6 +9,7 @@ import { isUploading } from "./state/items";
 import { followFiles, loadSlicers } from "./state/local-files";
 import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
+import { watchComparison } from "./state/comparing";
 import { watchPictures } from "./state/pictures";
 import { watchThumbnails } from "./state/thumbnails";
 import "./styles/index.css";
@@ -38,6 +39,7 @@ async function open(): Promise<void> {
   heatMaps.watch();
   watchDrafts();
   watchPictures();
+  watchComparison();
   watchThumbnails();
   // The view is most of the page: it loads while the user chooses a file, after what is seen first.
   setTimeout(() => {

@@ -8,6 +8,7 @@ import { announcement, isCanceled, toFailure, type Failure } from "./failures";
 import { runAtOnce } from "../lanes";
 import { deriveFacts, describeSurface, isPlainGlb, isPlainShape } from "../own-result";
 import type { Settings } from "../settings";
+import type { Report } from "../types";
 import type { Picture } from "../viewer/picture";
 import { hasFreshOutput, settingsOf } from "./form";
 import { active, find, type Item, items, isTableShown, queued, update, type Work } from "./items";
@@ -103,20 +104,31 @@ export async function showBed(id: number, output: Output, model: Model): Promise
 async function showOutput(id: number, output: Output, model: Model, signal: AbortSignal): Promise<void> {
   const own = await drawOwn(id, output, model).catch(() => null);
   const picture = own ?? (await drawPreview(model, signal));
-  const { markChanges } = await import("../viewer/changes");
   const item = find(id);
   // In the meantime, the model was converted again, or removed.
   if (item?.output?.file !== output.file) {
     picture.dispose();
     return;
   }
-  if (item.picture) {
-    picture.alignTo(item.picture, output.report);
-    await markChanges(item.picture, picture);
-  }
+  if (isDivided(output)) picture.colorPieces();
+  if (item.picture) await markResult(item.picture, picture, output.report);
   item.outputPicture?.dispose();
   const shown = { ...item.output, model };
   update(id, { output: shown, outputPicture: picture, outputFacts: picture.facts, outputError: null });
+}
+
+/** Place a result where the model is with which it is compared, and color what differs. */
+export async function markResult(before: Picture, after: Picture, report: Report | null): Promise<void> {
+  const { markChanges } = await import("../viewer/changes");
+  after.alignTo(before, report);
+  await markChanges(before, after);
+}
+
+/** Operations whose result is easier to see if each piece has a color. */
+const DIVIDING_OPERATIONS = new Set(["cut-plane", "split-parts", "split-for-bed"]);
+
+function isDivided({ report }: Output): boolean {
+  return (report?.steps ?? []).some(({ step }) => DIVIDING_OPERATIONS.has(step));
 }
 
 /** Return the picture of a result from its own bytes; null if only the service can draw it. */
@@ -132,7 +144,7 @@ async function drawOwn(id: number, output: Output, model: Model): Promise<Pictur
   return parseShape(data, output.report?.target.format ?? "", (surface) => describeSurface(before, shown, surface));
 }
 
-async function drawPreview(model: Model, signal: AbortSignal): Promise<Picture> {
+export async function drawPreview(model: Model, signal: AbortSignal): Promise<Picture> {
   const data = await preview(model, { options: [], maxTriangles: previewTriangles(), signal });
   const { parsePicture } = await import("../viewer/picture");
   return parsePicture(data);

@@ -18,6 +18,8 @@ export interface KeptResult {
   /** Name of the result; "" until there is one. */
   name: string;
   bytes: number;
+  /** Milliseconds since 1970 at which the job was submitted. */
+  created: number;
   state: "running" | "done" | "failed";
   /** Second since 1970 at which the service deletes the result; null if it does not. */
   expires: number | null;
@@ -27,7 +29,7 @@ export interface KeptResult {
   error: string;
 }
 
-const STORAGE_KEY = "meshhub-results";
+const STORAGE_KEY = "meshhub-results-2";
 const MAX_KEPT = 20;
 
 /** The newest first. */
@@ -55,6 +57,7 @@ export function keepJob(job: Job, source: string): void {
     source,
     name: "",
     bytes: 0,
+    created: Date.now(),
     state: "running",
     expires: job.expires,
     thumbnail: "",

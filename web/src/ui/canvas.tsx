@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { listShown } from "../beds";
 import { formatNumber, t } from "../i18n";
 import { readRotation, toRotation } from "../pose";
+import { baseline } from "../state/comparing";
 import { setOptions, settings } from "../state/form";
 import type { Item } from "../state/items";
 import { keepThumbnail } from "../state/results";
@@ -60,7 +61,7 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
             ? null
             : { min: box.min.toArray(), max: box.max.toArray(), offset: offset.toArray(), scale };
         };
-        created.onSelect = select;
+        created.onSelect = (part) => select(baseline.peek() ? null : part);
         created.onKey = pressPartKey;
         created.onLook = (turned) => (orientation.value = turned);
         created.onLay = (angles) => {
@@ -80,12 +81,14 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
   }, []);
   const current = viewer.value;
   const others = standIns.value;
+  const earlier = baseline.value?.picture ?? null;
   const hasOutput = item.outputPicture !== null;
   useEffect(() => {
     if (item.picture) others[0]?.copyVisibility(item.picture);
     const beds = item.output ? listShown(item.output.beds, item.output.model) : [];
-    current?.setPictures(item.picture, item.outputPicture, others, beds);
-  }, [current, item.picture, item.outputPicture, others]);
+    if (earlier) current?.setPictures(earlier, item.outputPicture, [null, others[1] ?? null], beds);
+    else current?.setPictures(item.picture, item.outputPicture, others, beds);
+  }, [current, item.picture, item.outputPicture, others, earlier]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   const isCut = hasOutput && (item.output?.report?.steps ?? []).some(({ step }) => INNER_OPERATIONS.has(step));
   useEffect(() => {

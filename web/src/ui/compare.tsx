@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
+import { baseline } from "../state/comparing";
 import { SLIDER_INSET_PIXELS } from "../viewer/look";
 import type { Mode } from "../viewer/options";
 import { changeView, viewOptions } from "./view-state";
@@ -32,7 +33,7 @@ export function Compare() {
       </div>
       {(mode === "slider" || mode === "side-by-side") && (
         <div ref={edge} class="edge" aria-hidden="true">
-          <span class="pane-label before">{t("before")}</span>
+          <span class="pane-label before">{baseline.value?.name ?? t("before")}</span>
           <span class="pane-label after">{t("after")}</span>
         </div>
       )}

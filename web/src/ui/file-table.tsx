@@ -93,8 +93,10 @@ function MarkAll() {
 
 function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; hasPrices: boolean }) {
   const { id, model, thumbnail, facts, outputFacts } = item;
-  // After its conversion, a file is what became of it.
-  const inspection = (hasFreshOutput(item) ? outputFacts : null)?.inspection ?? facts?.inspection;
+  // After its conversion, a file is what became of it; whether that is watertight is unknown until it is read.
+  const result = hasFreshOutput(item) ? item.output?.report : null;
+  const surface = (result ? outputFacts : facts)?.inspection.model;
+  const size = result ? result.target.size_mm : surface?.size_mm;
   const isMarked = marked.value.has(id);
   const open = (): void => {
     activeId.value = id;
@@ -130,13 +132,13 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
         </small>
       </th>
       <td class="number" data-label={t("size")}>
-        {inspection && `${formatSize(inspection.model.size_mm)} mm`}
+        {size && `${formatSize(size)} mm`}
       </td>
       <td data-label={t("watertight")}>
-        {inspection && (
-          <span class={inspection.model.watertight ? "good" : "poor"}>
-            <Icon name={inspection.model.watertight ? "check" : "warning"} />
-            {t(inspection.model.watertight ? "yes" : "no")}
+        {surface && (
+          <span class={surface.watertight ? "good" : "poor"}>
+            <Icon name={surface.watertight ? "check" : "warning"} />
+            {t(surface.watertight ? "yes" : "no")}
           </span>
         )}
       </td>

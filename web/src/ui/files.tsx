@@ -1,6 +1,6 @@
 /** List of files, and buttons that pick them. */
 
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
 import { readPicked } from "../intake";
@@ -77,8 +77,12 @@ function TableSwitch() {
 
 function FileTab({ item }: { item: Item }) {
   const isActive = item.id === active.value?.id;
+  const tab = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isActive) tab.current?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [isActive]);
   return (
-    <li class={`file-tab ${isActive ? "active" : ""}`}>
+    <li ref={tab} class={`file-tab ${isActive ? "active" : ""}`}>
       <button
         class="file-name"
         aria-current={isActive}

@@ -7,20 +7,23 @@ import { isApp } from "../app-token";
 import type { Bed } from "../beds";
 import { base } from "../requests";
 import { copyText } from "../clipboard";
-import { formatBytes, formatNumber, formatSize, formatVolume, t, tOptional } from "../i18n";
+import { formatBytes, formatFigures, formatNumber, formatSize, formatTime, formatVolume, t, tOptional } from "../i18n";
 import { extensionOf, type Model } from "../intake";
 import { dragFile, saveModel } from "../save";
+import { baseline, compareWith } from "../state/comparing";
 import { showBed } from "../state/converting";
+import { banner, toFailure } from "../state/failures";
 import { isFresh, settings, shareLink } from "../state/form";
 import type { Item } from "../state/items";
 import { hasFolder, openInSlicer, slicers } from "../state/local-files";
+import { results } from "../state/results";
 import { hasKey } from "../state/service";
 import { toCurl, toPython } from "../settings";
-import type { FileReport, PreviewFacts, Report } from "../types";
+import type { PreviewFacts, Report, Triple } from "../types";
 import { CHANGE_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
-import { changeView, viewer, viewOptions } from "./view-state";
+import { changeView, hasWebGl, viewer, viewOptions } from "./view-state";
 
 export function Result({ item, output }: { item: Item; output: Output }) {
   const { report } = output;
@@ -111,6 +114,9 @@ function BedDownload({ model }: { model: Model }) {
   );
 }
 
+/** Figures that count holes. */
+const HOLE_FIGURES = new Set(["holes_closed", "holes_filled"]);
+
 /** Relative difference of sizes that the finer triangles of a conversion may cause. */
 const SIZE_TOLERANCE = 0.01;
 
@@ -120,24 +126,37 @@ function isSameReading(report: Report | null, facts: PreviewFacts | null): boole
   return !size || !other || size.every((side, axis) => Math.abs(side - (other[axis] ?? 0)) <= SIZE_TOLERANCE * side);
 }
 
+/** What the first column of the table is about: the model that was converted, or an earlier result. */
+function listBefore(item: Item, report: Report | null) {
+  const earlier = baseline.value;
+  if (earlier) {
+    const { model } = earlier.picture.facts.inspection;
+    return { model, faces: model.faces, size_mm: model.size_mm, bytes: earlier.bytes };
+  }
+  // The model may have been read again since, in another unit.
+  const model = isSameReading(report, item.facts) ? item.facts?.inspection.model : undefined;
+  const { faces, size_mm, bytes = 0 } = report?.source ?? {};
+  return { model, faces, size_mm, bytes };
+}
+
 function Changes({ item, output }: { item: Item; output: Output }) {
   const { report, beds } = output;
-  // The model may have been read again since, in another unit.
-  const before = isSameReading(report, item.facts) ? item.facts?.inspection.model : undefined;
+  const old = listBefore(item, report);
+  const before = old.model;
   // The facts of one of several files say little about the output.
   const after = beds.filter(({ model }) => model).length > 1 ? undefined : item.outputFacts?.inspection.model;
   const yesNo = (value: boolean | undefined): string => (value === undefined ? "" : t(value ? "yes" : "no"));
   const count = (value: number | undefined): string => (value === undefined ? "" : formatNumber(value, 0));
-  const size = (file: FileReport | undefined): string => (file?.size_mm ? `${formatSize(file.size_mm)} mm` : "");
+  const size = (sides: Triple | null | undefined): string => (sides ? `${formatSize(sides)} mm` : "");
   const volume = (value: number | null | undefined): string => (value == null ? "–" : formatVolume(value));
   const rows: [string, string, string][] = [
     [t("watertight"), yesNo(before?.watertight), yesNo(after?.watertight)],
     [t("holes"), count(before?.holes), count(after?.holes)],
-    [t("triangles"), count(report?.source.faces), count(report?.target.faces)],
+    [t("triangles"), count(old.faces), count(report?.target.faces)],
     [t("bodies"), count(before?.bodies), count(after?.bodies)],
-    [t("size"), size(report?.source), size(report?.target)],
+    [t("size"), size(old.size_mm), size(report?.target.size_mm)],
     [t("volume"), before ? volume(before.volume_mm3) : "", after ? volume(after.volume_mm3) : ""],
-    [t("fileSize"), formatBytes(report?.source.bytes ?? 0), formatBytes(report?.target.bytes ?? 0)],
+    [t("fileSize"), formatBytes(old.bytes), formatBytes(report?.target.bytes ?? 0)],
   ];
   const known = rows.filter(([, old, now]) => old && now);
   return (
@@ -147,7 +166,7 @@ function Changes({ item, output }: { item: Item; output: Output }) {
         <thead>
           <tr>
             <td />
-            <th scope="col">{t("before")}</th>
+            <th scope="col">{baseline.value?.name ?? t("before")}</th>
             <th scope="col">{t("after")}</th>
           </tr>
         </thead>
@@ -161,18 +180,63 @@ function Changes({ item, output }: { item: Item; output: Output }) {
           ))}
         </tbody>
       </table>
-      <Figures report={report} />
+      <CompareWith item={item} output={output} />
+      <Figures item={item} report={report} />
       <Palette report={report} />
       <Legend item={item} />
     </>
   );
 }
 
-function Figures({ report }: { report: Report | null }) {
+/** Choice of what the result is compared with: its model, or an earlier result of this session. */
+function CompareWith({ item, output }: { item: Item; output: Output }) {
+  const [isLoading, setLoading] = useState(false);
+  const others = results.value.filter(({ job, state }) => state === "done" && job !== output.job);
+  if (!item.outputPicture || !hasWebGl.value || others.length === 0) return null;
+  const choose = async (job: string): Promise<void> => {
+    setLoading(true);
+    try {
+      await compareWith(job || null);
+    } catch (error) {
+      banner.value = toFailure(error);
+    } finally {
+      setLoading(false);
+    }
+  };
+  return (
+    <label class="compare-with">
+      <span>{t("compareWith")}</span>
+      <select
+        class="input"
+        value={baseline.value?.job ?? ""}
+        disabled={isLoading}
+        onChange={({ currentTarget }) => void choose(currentTarget.value)}
+      >
+        <option value="">{t("labeled", { label: t("before"), text: item.model.name })}</option>
+        {others.map(({ job, name, bytes, created }) => (
+          <option key={job} value={job}>
+            {[name, formatTime(new Date(created)), formatBytes(bytes)].join(" · ")}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Return the extents of the holes that a repair has closed, the largest one first; empty if it left one open. */
+function listClosedHoles({ facts, outputFacts }: Item): number[] {
+  const places = (facts?.inspection.model.findings ?? []).filter(({ kind }) => kind === "open_edges");
+  if (!outputFacts || outputFacts.inspection.model.holes > 0) return [];
+  return places.flatMap((finding) => finding.places.map(({ size_mm }) => size_mm)).sort((a, b) => b - a);
+}
+
+function Figures({ item, report }: { item: Item; report: Report | null }) {
   const figures = (report?.steps ?? []).flatMap(({ figures: each }) => Object.entries(each ?? {}));
   const lines = figures.flatMap(([name, value]) => {
     const label = typeof value === "number" && value > 0 ? tOptional(`figure_${name}`, { n: value }) : null;
-    return label && typeof value === "number" ? `${formatNumber(value, 0)} ${label}` : [];
+    const [largest = 0] = HOLE_FIGURES.has(name) ? listClosedHoles(item) : [];
+    const size = largest > 0 ? ` ${t("largestHole", { n: value as number, size: formatFigures(largest) })}` : "";
+    return label && typeof value === "number" ? `${formatNumber(value, 0)} ${label}${size}` : [];
   });
   if (lines.length === 0) return null;
   return (
@@ -226,7 +290,7 @@ function isNumbers(value: unknown): value is number[] {
 /** Colors of the surfaces that changed, if the view shows them. */
 function Legend({ item }: { item: Item }) {
   const rows = [
-    [item.picture, t("removed"), CHANGE_COLORS.removed],
+    [baseline.value?.picture ?? item.picture, t("removed"), CHANGE_COLORS.removed],
     [item.outputPicture, t("added"), CHANGE_COLORS.added],
   ] as const;
   const shown = rows.filter(([picture]) => picture && picture.changes.children.length > 0);

@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 
 import type { Span } from "../cut-planes";
 import { readPose } from "../pose";
+import { baseline } from "../state/comparing";
 import { isFresh, settings } from "../state/form";
 import { active } from "../state/items";
 import { supported } from "../state/service";
@@ -64,7 +65,7 @@ export const findings = computed(() => active.value?.facts?.inspection.model.fin
 /** How the settings turn and scale the model, where the view shows what the next conversion does; null elsewhere. */
 export const plannedPose = computed(() => {
   const { mode, tool } = viewOptions.value;
-  const isPlanned = tool === "lay-flat" || !(active.value?.output && isFresh.value);
+  const isPlanned = tool === "lay-flat" || !((active.value?.output && isFresh.value) || baseline.value);
   return mode === "before" && isPlanned ? readPose(settings.value.options, supported.value?.printers) : null;
 });
 

@@ -2,10 +2,10 @@
 
 import assembly from "../examples/assembly.3mf?url";
 import assemblyPicture from "../examples/assembly.webp";
-import bracket from "../examples/bracket.stl?url";
-import bracketPicture from "../examples/bracket.webp";
 import penguin from "../examples/penguin.glb?url";
 import penguinPicture from "../examples/penguin.webp";
+import rabbit from "../examples/rabbit.stl?url";
+import rabbitPicture from "../examples/rabbit.webp";
 import picture from "../examples/welcome.webp";
 import { isApp } from "../app-token";
 import { t, type Key } from "../i18n";
@@ -17,7 +17,7 @@ import { FilePicker } from "./files";
 import { Icon, type IconName } from "./icons";
 
 const EXAMPLES: [label: Key, name: string, address: string, picture: string][] = [
-  ["example_bracket", "bracket.stl", bracket, bracketPicture],
+  ["example_scan", "rabbit.stl", rabbit, rabbitPicture],
   ["example_figure", "penguin.glb", penguin, penguinPicture],
   ["example_assembly", "assembly.3mf", assembly, assemblyPicture],
 ];

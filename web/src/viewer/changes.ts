@@ -9,7 +9,7 @@ const MAX_TRIANGLES = 300_000;
 
 /** Color the surfaces of each picture that the other one lacks. */
 export async function markChanges(before: Picture, after: Picture): Promise<void> {
-  before.setChanges(new Float32Array(), CHANGE_COLORS.removed);
+  for (const picture of [before, after]) picture.setChanges(new Float32Array(), CHANGE_COLORS.removed);
   // Clustering moves the points of a reduced preview, so all of it would be new.
   if ([before, after].some(({ facts }) => facts.is_reduced || facts.triangles > MAX_TRIANGLES)) return;
   const { removed, added } = await compare(listMeshes(before), listMeshes(after));

@@ -30,6 +30,7 @@ import { SHARP_EDGE_DEG } from "./creases";
 import { DEFECT_COLORS } from "./look";
 import { areOutlines } from "./outlines";
 import { drawLines, outline, toOverlay } from "./overlays";
+import { colorOfPiece } from "./pieces";
 import { toSmooth } from "./smoothing";
 import { hasSlowWebGl } from "./speed";
 
@@ -100,6 +101,8 @@ export class Picture {
   private readonly inside = new MeshBasicMaterial({ side: BackSide });
   private readonly edge = new LineBasicMaterial({ transparent: true, opacity: 0.55 });
   private readonly materials = new Map<Material, Shaded>();
+  /** Materials of the meshes of a model that was divided. */
+  private readonly pieces = new Map<Mesh, Shaded>();
   readonly hasAppearance: boolean;
 
   constructor(
@@ -130,6 +133,7 @@ export class Picture {
     const shift = findShift(before.measure(motion), this.box);
     if (shift) motion.premultiply(shift);
     this.motion.copy(motion);
+    this.isAligned = false;
     this.setAligned(true);
   }
 
@@ -312,6 +316,17 @@ export class Picture {
     });
   }
 
+  /** Give each part of a model without colors its own one. */
+  colorPieces(): void {
+    const parts = [...new Set(this.meshes.map((mesh) => this.findPart(mesh)))];
+    if (parts.length < 2) return;
+    for (const mesh of this.meshes) {
+      const material = toPlastic();
+      material.color.set(colorOfPiece(parts.indexOf(this.findPart(mesh))));
+      this.pieces.set(mesh, material);
+    }
+  }
+
   /** Color the triangles that a conversion changed, given by their corners where both models are compared. */
   setChanges(corners: Float32Array, color: string): void {
     for (const child of [...this.changes.children] as Mesh[]) {
@@ -332,7 +347,7 @@ export class Picture {
     this.edge.color.set(display.edge);
     const hasColors = (display.textures && this.hasAppearance) || this.facts.scale !== null;
     for (const { mesh, colored, wire, inside } of this.surfaces) {
-      mesh.material = hasColors ? colored : this.clay;
+      mesh.material = hasColors ? colored : (this.pieces.get(mesh) ?? this.clay);
       wire.visible = display.wireframe;
       inside.visible = isCut;
       for (const material of [mesh.material].flat()) {
@@ -354,7 +369,7 @@ export class Picture {
       if (mesh.geometry) free(mesh.geometry);
       for (const material of [mesh.material ?? []].flat()) material.dispose();
     });
-    for (const material of [this.clay, this.wire, this.inside, this.edge]) material.dispose();
+    for (const material of [this.clay, this.wire, this.inside, this.edge, ...this.pieces.values()]) material.dispose();
     for (const [source, material] of this.materials) {
       source.dispose();
       // A texture keeps its pixels outside of the memory of JavaScript.
