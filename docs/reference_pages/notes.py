@@ -38,6 +38,7 @@ _COMPUTED = {
     # forwarded; the callers are searched
     "code": set(),
     "remark.code": set(),
+    "row['code']": set(),
 }
 """Codes that are computed, by the expression that computes them."""
 

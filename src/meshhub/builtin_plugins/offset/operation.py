@@ -73,21 +73,38 @@ def _report(change: Change, mesh: Mesh, parts: list[Part], distance: float) -> N
     name, size = name_of(mesh, parts), format_number(change.width, 3)
     where = f"at {', '.join(map(format_number, (x, y, z)))} mm"
     if distance < 0:
-        code, happened = "wall_vanished", f"{name} was {size} mm thick; nothing is left there"
+        note(
+            "wall_vanished",
+            f"{where}, {name} was {size} mm thick; nothing is left there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
     elif change.joins:
-        code, happened = "bodies_joined", f"two bodies of {name} were {size} mm apart; they are joined there"
+        note(
+            "bodies_joined",
+            f"{where}, two bodies of {name} were {size} mm apart; they are joined there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
     else:
-        code, happened = "gap_closed", f"a hole or gap of {name} was {size} mm wide; it is closed there"
-    note(
-        code,
-        f"{where}, {happened} after {{offset_mm}}",
-        options=("offset_mm",),
-        x=x,
-        y=y,
-        z=z,
-        name=name,
-        size=change.width,
-    )
+        note(
+            "gap_closed",
+            f"{where}, a hole or gap of {name} was {size} mm wide; it is closed there after {{offset_mm}}",
+            options=("offset_mm",),
+            x=x,
+            y=y,
+            z=z,
+            name=name,
+            size=change.width,
+        )
 
 
 def _report_uneven(uneven: Float64, mesh: Mesh, parts: list[Part]) -> None:

@@ -171,8 +171,8 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
     if requested is not None and is_partial:
         start, end = _select_range(requested, result.bytes)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{result.bytes}"
-    try:
     await state.jobs.check_files()
+    try:
         # for HEAD, the first byte suffices to check that the file exists
         first = await state.jobs.read_result(job, start, 1 if is_head else min(_CHUNK_BYTES, end - start))
     except FileNotFoundError:
