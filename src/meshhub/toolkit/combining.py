@@ -12,7 +12,7 @@ from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.toolkit.containment import hosts_of
 from meshhub.toolkit.crossings import pair_boxes
-from meshhub.toolkit.geometry import baked
+from meshhub.toolkit.geometry import baked, corner_extremes
 from meshhub.toolkit.solids import Solids, surface_of
 from meshhub.toolkit.topology import shells
 
@@ -84,8 +84,9 @@ def _may_overlap(solid: Manifold) -> bool:
     count, label = shells(vertex[triangles].astype(np.int32))
     low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
     corners = points[triangles]
-    np.minimum.at(low, label, corners.min(axis=1))
-    np.maximum.at(high, label, corners.max(axis=1))
+    lowest, highest = corner_extremes(corners)
+    np.minimum.at(low, label, lowest)
+    np.maximum.at(high, label, highest)
     return any(len(first) for first, _ in pair_boxes(low, high))
 
 

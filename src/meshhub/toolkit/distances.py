@@ -6,7 +6,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.geometry import IntIndex, corner_extremes
+from meshhub.toolkit.threads import MAX_THREADS
 
 _NEAREST_SAMPLES = 3
 """Nearest samples of a point whose faces are measured exactly."""
@@ -71,7 +72,7 @@ class SurfaceDistance:
             count: Nearest samples of a point.
         """
         count = min(count, self._tree.n)
-        faces = self.face[self._tree.query(points, k=count)[1].reshape(len(points), count)]
+        faces = self.face[self._tree.query(points, k=count, workers=MAX_THREADS)[1].reshape(len(points), count)]
         found = closest_points(np.repeat(points, count, axis=0), self.corners[faces.ravel()])
         return points[:, None] - found.reshape(len(points), count, 3), faces
 
@@ -93,8 +94,8 @@ class SurfaceDistance:
         # neighbors in a leaf of the tree share a box
         order = cKDTree(self.corners.mean(axis=1)).indices
         starts = np.arange(0, len(order), _BLOCK_FACES)
-        low = np.minimum.reduceat(self.corners.min(axis=1)[order], starts)
-        high = np.maximum.reduceat(self.corners.max(axis=1)[order], starts)
+        lowest, highest = corner_extremes(self.corners)
+        low, high = np.minimum.reduceat(lowest[order], starts), np.maximum.reduceat(highest[order], starts)
         squares = np.square(limits)
         size = max(1, _BATCH_PAIRS // len(starts))
         for first in range(0, len(points), size):

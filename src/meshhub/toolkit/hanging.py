@@ -115,9 +115,12 @@ def find_hanging(layers: Layers, printable: Printable) -> Hanging:
         filled = layers.filled[number]
         # support that is drawn into the model ends a layer below what it holds
         base = held | below
-        while taken + 1 <= number * slope:
-            taken += 1
-            base = grow(base, 1.0 if taken % 2 else _NEIGHBOR)
+        steps = range(taken + 1, int(number * slope) + 1)
+        taken += len(steps)
+        # the larger part of most models becomes narrower upward
+        if (filled & ~base).any():
+            for step in steps:
+                base = grow(base, 1.0 if step % 2 else _NEIGHBOR)
         below, held = held, filled & base
         hangs = filled & ~held
         if not hangs.any():

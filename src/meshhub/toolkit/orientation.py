@@ -11,10 +11,14 @@ from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.scene_topology import SceneTopology, analyze
 
 
-@OncePerScene
 def topology_of(scene: Scene) -> SceneTopology:
-    """Return the topology of the meshes of a scene."""
-    return analyze(scene.meshes)
+    """Return the topology of the meshes of a scene; a scene that was only moved has the same."""
+    return _analyze(scene.meshes[0], scene.meshes[1:]) if scene.meshes else analyze(())
+
+
+@OncePerScene
+def _analyze(first: Mesh, others: tuple[Mesh, ...]) -> SceneTopology:
+    return analyze((first, *others))
 
 
 def oriented(scene: Scene) -> Scene:

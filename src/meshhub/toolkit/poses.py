@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import extremes, face_normals, unit_vectors
+from meshhub.toolkit.geometry import extremes, face_extremes, face_normals, unit_vectors
 from meshhub.toolkit.supports import cross_columns
 from meshhub.toolkit.topology import components, is_closed
 
@@ -168,7 +168,7 @@ class _Surface(NamedTuple):
         """Return the area of the faces in the outermost plane with a normal; the orientation may be inverted."""
         own = np.flatnonzero(np.abs(self.normals @ normal) > np.cos(_MAX_FACET_TURN_RAD))
         height = self.vertices @ normal
-        lowest = height[self.faces[own]].min(axis=1)
+        lowest, _ = face_extremes(height, self.faces[own])
         return float(self.areas[own[lowest >= height.max() - _FLATNESS_RATIO * self.size]].sum())
 
     def is_open(self, normal: Float64) -> bool:

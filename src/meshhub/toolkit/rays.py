@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64
 from meshhub.toolkit.crossings import build_tree, morton_codes
-from meshhub.toolkit.geometry import IntIndex, unit_vectors
+from meshhub.toolkit.geometry import IntIndex, corner_extremes, unit_vectors
 
 BATCH_COUNT = 20_000
 """Rays that are followed together; bounds the memory."""
@@ -44,7 +44,7 @@ class RayTree:
             corners: (m, 3, 3) corners of the faces, at least one, counter-clockwise seen from outside.
         """
         self._corners = corners[np.argsort(morton_codes(corners.mean(axis=1)), kind="stable")]
-        self._levels = build_tree(self._corners.min(axis=1), self._corners.max(axis=1))
+        self._levels = build_tree(*corner_extremes(self._corners))
 
     def measure(self, starts: Float64, directions: Float64, reach: Float64, *, enters: bool = False) -> Float64:
         """Return the distances (q,) at which rays first leave a body; infinite beyond their reach.

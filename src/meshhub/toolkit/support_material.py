@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import IntIndex, face_normals, weld
+from meshhub.toolkit.geometry import IntIndex, face_extremes, face_normals, weld
 from meshhub.toolkit.layers import ROUNDING_RATIO, Cells, Layers, grow
 from meshhub.toolkit.lengths import LINE_RATIO
 from meshhub.toolkit.supports import cross_columns, find_overhangs
@@ -68,7 +69,8 @@ class Skin(NamedTuple):
     def contact(self, layer_mm: float) -> float:
         """Return the area in mm² that touches the bed: faces that look down within the first layer."""
         z = self.vertices[:, 2]
-        own = self.faces[z[self.faces].max(axis=1) <= z[self.faces].min() + layer_mm]
+        low, high = face_extremes(z, self.faces)
+        own = self.faces[high <= low.min() + layer_mm]
         return float(np.maximum(-face_normals(self.vertices, own)[:, 2], 0).sum()) / 2
 
 
@@ -146,30 +148,33 @@ def stand_below(layers: Layers, points: Float64, layer_mm: float) -> Columns:
 
 
 def _stand(layers: Layers, column: IntIndex, row: IntIndex, z: Float64, layer_mm: float) -> Columns:
-    _, low, cell, height = layers
-    # the support may be wider than the model
-    margin = int(np.ceil(MARGIN_MM / cell))
-    filled = np.pad(layers.filled, ((0, 0), (margin, margin), (margin, margin)))
+    filled, low, cell, height = layers
     level = np.floor((z - low[2] - layer_mm) / height).astype(np.int64)
     known = (z > low[2] + layer_mm) & (level < len(filled))
+    space, interface, border = np.zeros((3, len(filled)))
     if not known.any():
-        return Columns(*np.zeros((3, len(filled))))
-    begins = np.zeros_like(filled)
-    begins[level[known], row[known] + margin, column[known] + margin] = True
-    begins = grow(begins, MARGIN_MM / cell)
-    free = ~grow(filled, GAP_MM / cell)
+        return Columns(space, interface, border)
+    level, row, column = level[known], row[known], column[known]
+    order = np.argsort(level, kind="stable")
+    ends = np.searchsorted(level[order], np.arange(len(filled) + 1))
+    # the support may be wider than the model, and one cell around it stays empty
+    margin = int(np.ceil(MARGIN_MM / cell)) + 1
     dense = max(1, int(np.ceil(INTERFACE_LAYERS * layer_mm / height)))
-    support = np.zeros_like(filled)
-    interface = np.zeros(len(filled))
-    own = np.zeros(filled.shape[1:], np.bool_)
-    for number in range(len(filled) - 1, -1, -1):
-        own = (own | begins[number]) & free[number]
-        support[number] = own
-        interface[number] = np.count_nonzero(own & begins[number : number + dense].any(axis=0))
-    space = np.count_nonzero(support, axis=(1, 2))
-    inner = support[:, 1:-1, 1:-1] & support[:, :-2, 1:-1] & support[:, 2:, 1:-1]
-    inner &= support[:, 1:-1, :-2] & support[:, 1:-1, 2:]
-    border = space - np.count_nonzero(inner, axis=(1, 2))
+    own = np.zeros((filled.shape[1] + 2 * margin, filled.shape[2] + 2 * margin), np.bool_)
+    # what begins in the latest layers; layer by layer, because all layers at once take ten times the memory
+    latest: deque[Cells] = deque(maxlen=dense)
+    for number in range(int(level.max()), -1, -1):
+        begins = np.zeros_like(own)
+        chosen = order[ends[number] : ends[number + 1]]
+        if len(chosen):
+            begins[row[chosen] + margin, column[chosen] + margin] = True
+            begins = grow(begins, MARGIN_MM / cell)
+        latest.append(begins)
+        own = (own | begins) & ~grow(np.pad(filled[number], margin), GAP_MM / cell)
+        space[number] = np.count_nonzero(own)
+        interface[number] = np.count_nonzero(own & np.logical_or.reduce(list(latest)))
+        inner = own[1:-1, 1:-1] & own[:-2, 1:-1] & own[2:, 1:-1] & own[1:-1, :-2] & own[1:-1, 2:]
+        border[number] = space[number] - np.count_nonzero(inner)
     volume = cell**2 * height
     return Columns(space * volume, interface * volume, border * cell * height)
 

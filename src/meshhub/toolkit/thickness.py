@@ -243,11 +243,14 @@ class OppositeSides:
                 break
             radius[active], cosine[active] = smaller[shrinks], cosines[shrinks]
         found = np.flatnonzero(cosine > MIN_CHORD_COSINE)
+        result = np.full(len(points), np.inf)
+        if len(found) == 0:
+            # most models are thick everywhere, and need no tree of their faces
+            return result
         # a ray is as long as the ball at least, so one that begins in the ball misses what touches the point
         begin = radius[found]
         starts = points[found] + begin[:, None] * inward[found]
         length = begin + self._rays.measure(starts, inward[found], MAX_RAY_RATIO * begin, enters=gaps)
-        result = np.full(len(points), np.inf)
         result[found] = np.where(np.isfinite(length), length, 2 * begin)
         return result
 

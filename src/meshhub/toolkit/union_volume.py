@@ -6,7 +6,7 @@ import numpy as np
 
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import extremes, face_normals, signed_volume
-from meshhub.toolkit.supports import cross_columns
+from meshhub.toolkit.supports import cross_columns, measure_boxes
 
 MAX_OPENING_RATIO = 1e-3
 """Area of the openings per area of the surface up to which its signed volume is used."""
@@ -31,11 +31,12 @@ def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     if len(faces) == 0:
         return 0.0
     low, high = extremes(vertices)
-    boxes = np.ptp(vertices[:, :2][faces], axis=1)
-    cell = max(float((high - low)[:2].max()) / columns, float(np.sqrt(boxes.prod(axis=1).sum() / MAX_CELL_COUNT)))
+    boxes = measure_boxes(vertices, faces)
+    covered = float(np.prod([high - low for low, high in boxes], axis=0).sum())
+    cell = max(float((high - low)[:2].max()) / columns, (covered / MAX_CELL_COUNT) ** 0.5)
     if cell == 0:
         return 0.0
-    column, face, z = cross_columns(vertices, faces, low, cell)
+    column, face, z = cross_columns(vertices, faces, low, cell, boxes)
     order = np.lexsort((z, column))
     column, face, z = column[order], face[order], z[order]
     normals = face_normals(vertices, faces)

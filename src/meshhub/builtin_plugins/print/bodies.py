@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.print.places import place_box
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Place
 from meshhub.toolkit.crossings import pair_boxes
-from meshhub.toolkit.geometry import IntIndex, mirrors, transformed, weld
+from meshhub.toolkit.geometry import IntIndex, corner_extremes, mirrors, transformed, weld
 from meshhub.toolkit.once_per_scene import OncePerScene
 from meshhub.toolkit.orientation import oriented as oriented
 from meshhub.toolkit.orientation import topology_of as topology_of
@@ -199,8 +199,8 @@ class _Solids:
         begin = np.searchsorted(bodies.body[order], np.arange(len(bodies.parts)))
         self._corners = bodies.corners[order]
         self._begin = np.append(begin, len(order))
-        self._low = np.minimum.reduceat(self._corners.min(axis=1), begin)
-        self._high = np.maximum.reduceat(self._corners.max(axis=1), begin)
+        low, high = corner_extremes(self._corners)
+        self._low, self._high = np.minimum.reduceat(low, begin), np.maximum.reduceat(high, begin)
         self._solids: dict[int, Manifold] = {}
 
     def pairs(self, depth: float) -> Iterator[tuple[int, int]]:

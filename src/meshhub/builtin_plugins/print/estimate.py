@@ -284,10 +284,11 @@ def _estimate_parts(
         mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
         low, high = extremes(mesh.vertices[mesh.faces.ravel()]) if len(mesh.faces) else np.zeros((2, 3))
         key = (part.mesh, part.transform[:3, :3].tobytes())
-        if len(scene.parts) == 1:
-            known[key] = measure_volume(scene), material_mm3
-        elif key not in known:
-            known[key] = _measure_part(mesh, options, count, is_closed)
+        if key not in known:
+            is_alone = len(scene.parts) == 1
+            known[key] = (
+                (measure_volume(scene), material_mm3) if is_alone else _fill_part(mesh, options, count, is_closed)
+            )
         volume, material = known[key]
         x, y, z = round_lengths(high - low, np.stack([low, high])).tolist()
         yield PartEstimate(
@@ -299,10 +300,10 @@ def _estimate_parts(
         )
 
 
-def _measure_part(mesh: Mesh, options: PrintOptions, count: int, is_closed: bool) -> tuple[float, float]:
-    """Return volume and material of one of several parts, in mm³; all of them have the time of one model."""
-    volume = material = measure_union(mesh.vertices, mesh.faces, round(VOLUME_COLUMNS_COUNT / count**0.5))
-    if options.print_process == "fdm" and len(mesh.faces):
-        layers = _slice(mesh.vertices, mesh.faces, options, MAX_CELLS_COUNT // count)
-        material = _fill(layers, volume, options, is_closed).material_mm3 or volume
-    return volume, material
+def _fill_part(mesh: Mesh, options: PrintOptions, count: int, is_closed: bool) -> tuple[float, float]:
+    """Return the volume of one of several parts in mm³, and that of its material."""
+    volume = measure_union(mesh.vertices, mesh.faces, round(VOLUME_COLUMNS_COUNT / count**0.5))
+    if options.print_process != "fdm" or len(mesh.faces) == 0:
+        return volume, volume
+    layers = _slice(mesh.vertices, mesh.faces, options, MAX_CELLS_COUNT // count)
+    return volume, _fill(layers, volume, options, is_closed).material_mm3 or volume

@@ -17,7 +17,7 @@ from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import IntIndex, weld
+from meshhub.toolkit.geometry import IntIndex, corner_extremes, weld
 from meshhub.toolkit.poses import center_of_mass, choose_side
 from meshhub.toolkit.topology import components
 
@@ -137,9 +137,8 @@ def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float, skip_small
     group = label[bodies.body]
     order = np.argsort(group, kind="stable")
     begin = np.searchsorted(group[order], np.arange(count))
-    z = corners[:, :, 2]
-    top = z.max(axis=1)
-    low, high = np.minimum.reduceat(z.min(axis=1)[order], begin), np.maximum.reduceat(top[order], begin)
+    bottom, top = (extreme[:, 2] for extreme in corner_extremes(corners))
+    low, high = np.minimum.reduceat(bottom[order], begin), np.maximum.reduceat(top[order], begin)
     bed = float(low.min())
     moved = corners - corners[0, 0]
     normals = np.cross(moved[:, 1] - moved[:, 0], moved[:, 2] - moved[:, 0])
