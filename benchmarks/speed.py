@@ -362,6 +362,9 @@ def main() -> None:
     if arguments.inner:
         measure_in_process(arguments.what[0], arguments.what[1], Path(arguments.what[2]))
         return
+    unknown = [job for job in arguments.what if job not in JOBS]
+    if unknown:
+        parser.error(f"unknown job {unknown[0]!r}; choose from {', '.join(JOBS)}")
     with tempfile.TemporaryDirectory(prefix="meshhub-speed-") as folder:
         for job in arguments.what or JOBS:
             print(f"\n### {JOBS[job].title}\n")

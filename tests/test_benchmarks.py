@@ -44,6 +44,15 @@ def test_every_benchmark_can_be_imported(module: str) -> None:
         pytest.skip(f"{package} is not installed")
 
 
+def test_a_wrong_job_of_the_benchmark_of_speed_is_an_error_of_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["speed.py", "no-job"])
+    with pytest.raises(SystemExit):
+        importlib.import_module("benchmarks.speed").main()
+    assert "unknown job 'no-job'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("data", [SMALL_STEP, b"ISO-10303-21;", b"?"])
 def test_a_file_of_any_size_can_be_damaged(data: bytes) -> None:
     mutations = importlib.import_module("benchmarks.step_mutations").mutations

@@ -27,6 +27,14 @@ except SystemExit:
     print(*sys.modules, file=sys.stderr)
 """
 
+CONVERSION = """
+import sys
+from meshhub import Registry
+
+Registry(entry_points=False).convert(sys.argv[1], sys.argv[2])
+print(*sys.modules, file=sys.stderr)
+"""
+
 UNUSED = set(
     "numpy pyarrow scipy manifold3d isal httpx asyncio multiprocessing concurrent.futures subprocess socket "
     "importlib.metadata importlib.resources email zipfile".split()
@@ -50,6 +58,14 @@ def test_a_command_that_converts_nothing_imports_little(arguments: tuple[str, ..
         # what is missing is named by the metadata of the distribution
         used -= list_modules("import sys, importlib.metadata; print(*sys.modules, file=sys.stderr)")
     assert not used & UNUSED
+
+
+@pytest.mark.parametrize("suffix", [".stl", ".glb", ".ply"])
+def test_a_small_binary_file_is_converted_without_pyarrow_to_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    alone, beside = tmp_path / f"alone{suffix}", tmp_path / f"beside{suffix}"
+    assert not list_modules(CONVERSION, str(EXAMPLE), str(alone)) & {"pyarrow", "scipy"}
+    list_modules(f"import meshhub.toolkit.columns{CONVERSION}", str(EXAMPLE), str(beside))
+    assert alone.read_bytes() == beside.read_bytes()
 
 
 def test_the_service_imports_no_numpy() -> None:

@@ -68,9 +68,11 @@ def execute(chain: Chain, source: Source, target: Target, checkpoint: Checkpoint
         MeshhubError: The chain failed; no other exception escapes.
     """
     if threading.active_count() > 1:
-        # np.unique imports it at its first call, where no lock protects children that another thread forks
+        # imported late, where no lock protects children that another thread forks: by np.unique, and by many rows
         with IMPORTING.held():
             import numpy.ma  # noqa: F401
+
+            import meshhub.toolkit.columns  # noqa: F401
     run = Run(chain, source, checkpoint)
     result: Result
     match chain.ending:

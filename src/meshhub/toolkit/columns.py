@@ -46,6 +46,9 @@ MIN_ROWS_PER_THREAD = 1 << 15
 _MAX_ROWS_PER_SLICE = 1 << 20
 """Rows written at a time; bounds the memory, and keeps a string array below its limit of 2 GiB."""
 
+_MANY_ROWS = 1_000_000
+"""Rows whose hash table takes tens of megabytes."""
+
 _TYPES: dict[str, pa.DataType] = {"f4": pa.float32(), "f8": pa.float64(), "i4": pa.int32(), "i8": pa.int64()}
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arrow in _TYPES.items()}
 
@@ -100,6 +103,17 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
 def encode_rows(rows: pa.Array) -> pa.DictionaryArray:
     """Return the distinct values of an array in order of first occurrence, and the index of each value among them."""
     return kernels.call_function("dictionary_encode", [rows])
+
+
+def encode_bytes(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the distinct rows of a contiguous array (n, k), and the distinct row of each row, by their bytes."""
+    width = rows.shape[1] * rows.itemsize
+    encoded = encode_rows(pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows)]))
+    if len(rows) > _MANY_ROWS:
+        # the memory of the hash table, which Arrow would keep
+        pa.default_memory_pool().release_unused()
+    values = np.frombuffer(encoded.dictionary.buffers()[1], rows.dtype, len(encoded.dictionary) * rows.shape[1])
+    return values.reshape(-1, rows.shape[1]), as_numpy(encoded.indices)
 
 
 def read_rows(

@@ -7,22 +7,21 @@ Compute topology on welded positions, never on raw indices: vertices stay duplic
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from meshhub.model.capabilities import HOST_FRAME, MILLIMETERS_PER, Frame
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene, read_only
-from meshhub.toolkit.columns import as_numpy, encode_rows
 
 IntIndex = NDArray[np.intp]
 
-_MANY_ROWS = 1_000_000
-"""Rows whose hash table takes tens of megabytes."""
+_FEW_ROWS = 50_000
+"""Rows that numpy sorts in a third of the time that pyarrow takes to be imported."""
 
 FLOAT32_DIGITS_COUNT = 7
 """Significant digits that a coordinate in float32 has."""
@@ -34,7 +33,7 @@ MAX_EXTENT_MM = 1_000_000.0
 def distinct(points: NDArray[Any], *, overwrite: bool = False) -> tuple[NDArray[Any], Int32]:
     """Return the distinct rows of an array, in order of first occurrence, and the distinct row of each row.
 
-    Uses dictionary encoding of the raw bytes, which was measured to be 2 to 30 times faster than any sort.
+    pyarrow encodes the raw bytes 2 to 30 times faster than any sort; only few rows are sorted where it is not imported.
 
     Args:
         points: (n, k) numbers of any type; -0.0 equals 0.0.
@@ -45,14 +44,26 @@ def distinct(points: NDArray[Any], *, overwrite: bool = False) -> tuple[NDArray[
     rows = np.ascontiguousarray(np.add(points, points.dtype.type(0), out=points if overwrite else None))
     if len(rows) == 0:
         return rows, np.empty(0, np.int32)
-    width = rows.shape[1] * rows.itemsize
-    array = pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows)])
-    encoded = encode_rows(array)
-    if len(rows) > _MANY_ROWS:
-        # the memory of the hash table, which Arrow would keep
-        pa.default_memory_pool().release_unused()
-    values = np.frombuffer(encoded.dictionary.buffers()[1], rows.dtype, len(encoded.dictionary) * rows.shape[1])
-    return values.reshape(-1, rows.shape[1]), as_numpy(encoded.indices)
+    if len(rows) <= _FEW_ROWS and "meshhub.toolkit.columns" not in sys.modules:
+        return _sort_distinct(rows)
+    from meshhub.toolkit.columns import encode_bytes
+
+    return encode_bytes(rows)
+
+
+def _sort_distinct(rows: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
+    """Return the result of `distinct` by a sort of the raw bytes."""
+    keys = rows.view(f"u{next(size for size in (8, 4, 2, 1) if rows.shape[1] * rows.itemsize % size == 0)}")
+    order = np.lexsort(keys.T)
+    ordered = keys[order]
+    begins = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    # the sort is stable, so that each group begins with its first occurrence
+    first = order[begins]
+    number = np.empty(len(first), np.int32)
+    number[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    index = np.empty(len(rows), np.int32)
+    index[order] = number[np.cumsum(begins) - 1]
+    return rows[np.sort(first)], index
 
 
 def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex, Int32]:

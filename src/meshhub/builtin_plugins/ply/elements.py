@@ -16,7 +16,6 @@ from meshhub.builtin_plugins.ply.row_layout import (
     read_table,
 )
 from meshhub.errors import UnreadableFile, quote
-from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
 
 Selection = dict[str, frozenset[str]]
 """Property names to read, by element name."""
@@ -84,6 +83,8 @@ def _read_text(text: bytes, first_line: int, elements: list[Element], selection:
 
 def _read_regular(text: memoryview, element: Element) -> NDArray[np.float64] | None:
     """Read rows that are on separate lines, with equal spaces and equally many numbers; None for other layouts."""
+    from meshhub.toolkit.columns import Irregular, read_rows
+
     first_line = bytes(text[:_MAX_FIRST_LINE_BYTES]).partition(b"\n")[0].split(b" ")
     take = [index for index, word in enumerate(first_line) if word]
     if not take or not element.properties:
@@ -118,6 +119,8 @@ def _read_stream(
     Raises:
         UnreadableFile: The text is cut off or damaged; the message names the line of a word that is not a number.
     """
+    from meshhub.toolkit.columns import Irregular, read_numbers
+
     try:
         numbers, counts = read_numbers(text, "f8")
     except Irregular as error:

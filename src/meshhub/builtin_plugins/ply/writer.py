@@ -13,7 +13,6 @@ from meshhub.model.notes import advise_reduction, note
 from meshhub.model.scene import Float32, Float64, Int32, Mesh, Scene, UInt8
 from meshhub.model.source import Target
 from meshhub.toolkit.colors import multiply_colors
-from meshhub.toolkit.columns import write_rows
 from meshhub.toolkit.geometry import baked
 
 _MAX_FLOAT_SHIFT_RATIO = 1e-7
@@ -53,6 +52,8 @@ def write(scene: Scene, target: Target, options: PlyWriterOptions) -> None:
     with target.open() as file:
         file.write("\n".join(lines).encode("ascii"))
         if options.ply_ascii:
+            from meshhub.toolkit.columns import write_rows
+
             file.write(write_rows(["", *[" "] * (len(columns) - 1), "\n"], [values for _, values in columns]))
             file.write(write_rows(["3 ", " ", " ", "\n"], list(mesh.faces.T)))
             return

@@ -10,7 +10,6 @@ from meshhub.model.notes import note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float32, Float64, Int32, Scene
 from meshhub.model.source import Target
-from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import face_normals, placed_mesh, soup, unit_vectors
 from meshhub.toolkit.names import single_line
 
@@ -61,6 +60,8 @@ def _write_binary(scene: Scene, target: Target) -> None:
 
 
 def _write_text(scene: Scene, target: Target) -> None:
+    from meshhub.toolkit.columns import shortest, write_rows
+
     with target.open() as file:
         for part in track(scene.parts):
             mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
