@@ -110,9 +110,14 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
     text = _read_end(log)
     if status:
         reason = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
-        raise ConversionFailed(f"{label} {reason}: {last[:80]}; repair the model, or set other options")
+        raise ConversionFailed(f"{label} {reason}: {last_line(text)[:80]}; repair the model, or set other options")
     return text
+
+
+def last_line(output: str) -> str:
+    """Return the last line that a slicer printed, without its progress."""
+    lines = (line.strip() for line in reversed(output.splitlines()) if "[trace]" not in line and "=>" not in line)
+    return next(filter(None, lines), "it states no reason")
 
 
 def _run(label: str, command: Sequence[str], limit_s: float, output: IO[bytes], environment: dict[str, str]) -> int:

@@ -13,6 +13,7 @@ from meshhub import InvalidOption, Scene, note
 from meshhub.errors import format_number
 from meshhub.toolkit.geometry import bounds, moved
 from meshhub.toolkit.printers import PRINTERS, Printer
+from meshhub.toolkit.slicers import last_line
 from meshhub_slicer import SlicerOptions
 
 
@@ -88,11 +89,7 @@ def describe_size(polygon: str) -> tuple[float, float, float, float] | None:
 
 def describe_failure(label: str, output: str) -> str:
     """Return the message of a slicer that ended without a file."""
-    lines = [
-        line.strip() for line in output.splitlines() if line.strip() and "=>" not in line and "[trace]" not in line
-    ]
-    reason = lines[-1][:90] if lines else "it states no reason"
-    return f"{label} made no G-code: {reason}; use '{{repair}}' or '{{place_on_bed}}'"
+    return f"{label} made no G-code: {last_line(output)[:90]}; use '{{repair}}' or '{{place_on_bed}}'"
 
 
 def turn(scene: Scene) -> Scene:
