@@ -215,6 +215,15 @@ def test_only_the_user_can_read_the_address(programs: Programs) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
+def test_a_file_in_place_of_the_state_folder_is_named(programs: Programs) -> None:
+    path = programs.folder / "state/meshhub"
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    process = programs.start("--no-browser")
+    assert process.wait(MAX_WAIT_S) == 6
+    assert f"{path} must be a folder" in process.communicate()[1].decode()
+
+
 def test_the_app_starts_again_after_it_was_killed(programs: Programs) -> None:
     process = programs.start("--no-browser")
     old = programs.read_address(process)

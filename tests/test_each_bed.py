@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,6 +112,14 @@ def test_the_command_writes_and_skips_the_files_of_beds(tmp_path: Path) -> None:
     assert meshhub_cli(*command, cwd=tmp_path).returncode != 0
     assert b"skipped" in meshhub_cli(*command, "--skip-existing", cwd=tmp_path).stderr
     assert meshhub_cli(*command, "--force", cwd=tmp_path).returncode == 0
+    # one older than its input
+    os.utime(tmp_path / "bed-bed2.3mf", (0, 0))
+    assert b"skipped" not in meshhub_cli(*command, "--skip-existing", cwd=tmp_path).stderr
+    assert (tmp_path / "bed-bed2.3mf").stat().st_mtime > 0
+    # one that is missing before the last
+    (tmp_path / "bed-bed1.3mf").unlink()
+    assert b"skipped" not in meshhub_cli(*command, "--skip-existing", cwd=tmp_path).stderr
+    assert (tmp_path / "bed-bed1.3mf").is_file()
 
 
 def test_the_command_writes_the_beds_of_many_models(tmp_path: Path) -> None:

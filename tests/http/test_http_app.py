@@ -14,7 +14,7 @@ import pytest
 
 from http_serving import Running, check_error, serving
 from meshhub.http.local_app import LocalApp
-from waiting import wait_until
+from waiting import MAX_WAIT_S, wait_until
 
 FILES = "/local/files"
 
@@ -90,9 +90,10 @@ def test_opened_files_reach_the_tab_with_their_companions(app: App, tmp_path: Pa
     model, material = tmp_path / "cube.obj", tmp_path / "cube.mtl"
     model.write_text("mtllib cube.mtl\n")
     material.write_text("newmtl red\n")
+    last = max(app.state.files, default=0)
     answer = app.post(FILES, json.dumps([str(model)]).encode())
     assert answer.json() == {"tabs": 0}
-    event = app.read_events(len(app.state.files))[-1]
+    (event,) = app.read_events(1, after=last)
     assert (event["name"], event["folder"], event["companions"]) == ("cube.obj", str(tmp_path), ["cube.mtl"])
     path = f"{FILES}/{event['id']}"
     assert app.get(path).content == model.read_bytes()
@@ -104,6 +105,24 @@ def test_opened_files_reach_the_tab_with_their_companions(app: App, tmp_path: Pa
     check_error(app.get(path), 404, "not_found")
     assert app.running.client.delete(f"{FILES}/{again['id']}", headers=app.headers).status_code == 204
     check_error(app.get(f"{FILES}/{again['id']}"), 404, "not_found")
+
+
+def test_a_long_search_for_companions_delays_no_answer(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_found = threading.Event()
+
+    def find_slowly(_: Path) -> dict[str, Path]:
+        is_found.wait(MAX_WAIT_S)
+        return {}
+
+    monkeypatch.setattr("meshhub.http.local_app.find_companions", find_slowly)
+    (tmp_path / "large.obj").write_text("v 0 0 0\n")
+    last = max(app.state.files, default=0)
+    assert app.post(FILES, json.dumps([str(tmp_path / "large.obj")]).encode()).status_code == 200
+    assert max(app.state.files, default=0) == last
+    is_found.set()
+    assert app.read_events(1, after=last)[0]["name"] == "large.obj"
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'["/does/not/exist.stl"]', b"[1]"])

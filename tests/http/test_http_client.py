@@ -285,12 +285,15 @@ def answering(*answers: tuple[int, bytes]) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_server_of_another_kind_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_of_another_kind_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with answering((200, b"<html>")) as url, Client(url) as client:
         for method in (client.get, client.wait):
             with pytest.raises(ServiceUnreachable, match="check the address"):
                 method("x" * 43)
+        with pytest.raises(ServiceUnreachable, match="check the address"):
+            client.download("x" * 43, tmp_path / "part.3mf")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_is_waited_for_while_a_proxy_has_no_service(

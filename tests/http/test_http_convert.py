@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -56,6 +57,14 @@ def test_a_long_name_keeps_its_extension(service: Running) -> None:
     answer = service.convert(name="x" * 3000 + ".toy")
     assert answer.status_code == 200
     assert len(answer.headers["content-disposition"]) < 500
+
+
+def test_a_long_name_of_any_script_fits_a_file_system(service: Running) -> None:
+    answer = service.convert(name="模" * 90 + ".toy")
+    name = unquote(answer.headers["content-disposition"].rpartition("''")[2])
+    assert name.startswith("模" * 60) and name.endswith(".toy")
+    # with room for a number before the extension
+    assert len(name.encode()) <= 210
 
 
 def test_a_name_encoded_by_rfc_5987_is_decoded(service: Running) -> None:

@@ -81,7 +81,10 @@ class Batch(msgspec.Struct, frozen=True):
             conversion.target = conversion.target.with_name(name_bed(conversion.target.name, 1))
         try:
             keeps = self.flags.skip_existing
-            conversion.is_skipped = keeps and is_kept(self.registry, conversion.target, [conversion.source])
+            each_bed = self.options.get("each_bed") is True
+            conversion.is_skipped = keeps and is_kept(
+                self.registry, conversion.target, [conversion.source], each_bed=each_bed
+            )
             if not conversion.is_skipped:
                 self._write(conversion)
         except OutputExists as error:

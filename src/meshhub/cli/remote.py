@@ -16,6 +16,7 @@ import msgspec
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
 from meshhub.cli.convert_flags import ConvertFlags
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.outputs import Output
 from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
@@ -81,7 +82,7 @@ def convert_remote(
     if output.path == STREAM:
         raise click.UsageError("--server takes files, not standard input and output")
     target = Path(output.path)
-    if flags.skip_existing and is_kept(registry, target, map(Path, inputs.paths)):
+    if flags.skip_existing and is_kept(registry, target, list(map(Path, inputs.paths))):
         terminal.print_skipped(str(inputs), output.path, is_json=flags.as_json)
         return
     # a log and a bar would overwrite each other
@@ -181,7 +182,8 @@ def print_result(path: Path, job: JobDescription, registry: Registry) -> None:
     if report is None:
         terminal.inform(printable(f"{path}: {report_text.format_bytes(path.stat().st_size)}"))
         if job.report and "target" in job.report:
-            terminal.inform("note: the report of the service cannot be read, so its notes are missing; update meshhub")
+            text = tr("the report of the service cannot be read, so its notes are missing; update meshhub")
+            terminal.inform(labeled("note", text))
     else:
         print_report(str(path), report, registry)
 

@@ -14,7 +14,7 @@ import click
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import error_data
-from meshhub.cli.locale import tr
+from meshhub.cli.locale import labeled, tr
 from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine
@@ -59,7 +59,12 @@ def convert_single(
         if output.path == STREAM:
             raise click.UsageError("standard output takes one file, and --each-bed writes several; give an OUTPUT file")
         output = output._replace(path=str(place_first_bed(output.path)))
-    if flags.skip_existing and output.path != STREAM and is_kept(registry, Path(output.path), map(Path, inputs.paths)):
+    sources, each_bed = list(map(Path, inputs.paths)), options.get("each_bed") is True
+    if (
+        flags.skip_existing
+        and output.path != STREAM
+        and is_kept(registry, Path(output.path), sources, each_bed=each_bed)
+    ):
         terminal.print_skipped(str(inputs), output.path, is_json=flags.as_json)
         return
     engine = create_engine(1)
@@ -161,7 +166,8 @@ def _convert_to_stream(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:
-        terminal.inform("note: materials and textures need separate files and were left out; give an OUTPUT")
+        text = tr("materials and textures need separate files and were left out; give an OUTPUT")
+        terminal.inform(labeled("note", text))
     return report
 
 

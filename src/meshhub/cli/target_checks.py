@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -13,7 +14,7 @@ from meshhub.cli.paths import STREAM
 from meshhub.errors import EmptyModel, MeshhubError, OutputExists, UnsupportedFormat
 from meshhub.model.capabilities import Format
 from meshhub.model.chain import BUILT_IN, Chain, Request
-from meshhub.model.source import Source
+from meshhub.model.source import Source, name_bed
 from meshhub.pipeline.existing_files import Overwrite, Replacing, is_own_result
 from meshhub.pipeline.identify import identify
 from meshhub.pipeline.inputs import Inputs
@@ -84,7 +85,7 @@ def is_result(registry: Registry, path: Path) -> bool:
     return is_own_result(path, registry.declarations.formats.values())
 
 
-def is_kept(registry: Registry, output: Path, sources: Iterable[Path]) -> bool:
+def is_kept(registry: Registry, output: Path, sources: Sequence[Path], *, each_bed: bool = False) -> bool:
     """Return whether `--skip-existing` keeps an output.
 
     As `make` does, it replaces a result that is older than one of its sources. It never replaces a file of another
@@ -92,9 +93,25 @@ def is_kept(registry: Registry, output: Path, sources: Iterable[Path]) -> bool:
 
     Args:
         registry: Formats.
-        output: Path of the output; it need not exist.
+        output: Path of the output, that of the first bed if each has a file; it need not exist.
         sources: Inputs as the command names them; below an archive for a model in it.
+        each_bed: Whether each bed has a file.
     """
+    outputs = _list_beds(output) if each_bed else [output]
+    return all(_is_current(registry, path, sources) for path in outputs)
+
+
+def _list_beds(first: Path) -> list[Path]:
+    """Return the files of the beds up to the last one that is there; those between may be missing."""
+    before, _, after = name_bed(first.name, 1).rpartition("-bed1")
+    pattern = re.compile(re.escape(before) + r"-bed(\d{1,6})" + re.escape(after))
+    names = [path.name for path in first.parent.iterdir()] if first.parent.is_dir() else []
+    last = max((int(match[1]) for match in map(pattern.fullmatch, names) if match), default=1)
+    return [first.with_name(name_bed(first.name, number)) for number in range(1, last + 1)]
+
+
+def _is_current(registry: Registry, output: Path, sources: Sequence[Path]) -> bool:
+    """Return whether an output exists and is not older than its sources, or is a file of another program."""
     if not output.is_file():
         return False
     status = output.stat()

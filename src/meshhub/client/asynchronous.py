@@ -231,6 +231,7 @@ class AsyncClient:
     async def _download(self, job_id: str, output: str | Path, replacing: Replacing) -> None:
         with protocol.writing(output, replacing) as file:
             async with self._stream(job_id, "result") as response:
+                protocol.check_file(response)
                 async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
                     await asyncio.to_thread(file.write, chunk)
 

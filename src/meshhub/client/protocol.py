@@ -334,9 +334,7 @@ def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
     try:
         return decoder.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServiceUnreachable(
-            f"{response.url.host} answered with status {response.status_code}, not as meshhub; check the address"
-        ) from None
+        raise _not_meshhub(response) from None
 
 
 def check(response: httpx.Response) -> None:
@@ -344,6 +342,18 @@ def check(response: httpx.Response) -> None:
     if not response.is_success:
         body = decode(_ERRORS, response)
         raise build_error(body.error_code, body.error, body.values, response.status_code)
+
+
+def check_file(response: httpx.Response) -> None:
+    """Raise ServiceUnreachable for a response that is not a file of the service, such as the page of a proxy."""
+    if "content-disposition" not in response.headers:
+        raise _not_meshhub(response)
+
+
+def _not_meshhub(response: httpx.Response) -> ServiceUnreachable:
+    return ServiceUnreachable(
+        f"{response.url.host} answered with status {response.status_code}, not as meshhub; check the address"
+    )
 
 
 def raise_failure(job: JobDescription) -> None:

@@ -231,6 +231,7 @@ class Client:
     def _download(self, job_id: str, output: str | Path, replacing: Replacing) -> None:
         with protocol.writing(output, replacing) as file:
             with self._stream(job_id, "result") as response:
+                protocol.check_file(response)
                 for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
                     file.write(chunk)
 

@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,12 +88,23 @@ class LocalApp:
     def open(self, path: Path) -> None:
         """Show a file in every tab, in place of an earlier version of it. Raises OSError."""
         path = path.absolute()
-        if not path.is_file():
-            # reading a pipe would never end
-            raise OSError(errno.ENOENT, "not a file", str(path))
+        _check_file(path)
         opened = OpenedFile(next(self._ids), path, find_companions(path))
         with self._lock:
             self.files = {**{id_: file for id_, file in self.files.items() if file.path != path}, opened.id: opened}
+
+    def open_soon(self, paths: Sequence[Path]) -> None:
+        """Open files in a thread, because large ones are searched for their companions. Raises OSError."""
+        for path in paths:
+            _check_file(path)
+
+        def open_all() -> None:
+            for path in paths:
+                # removed in the meantime
+                with contextlib.suppress(OSError):
+                    self.open(path)
+
+        threading.Thread(target=open_all, daemon=True).start()
 
     def open_arrival(self, path: Path) -> None:
         """Show a file that has arrived in a watched folder, unless the app itself saved it. Raises OSError."""
@@ -170,6 +181,12 @@ class LocalApp:
     def seconds_without_tab(self) -> float:
         """The seconds since the last tab was closed; 0 before the first one, unless one is expected."""
         return 0.0 if self.tabs or self._left is None else time.monotonic() - self._left
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        # reading a pipe would never end
+        raise OSError(errno.ENOENT, "not a file", str(path))
 
 
 def _to_text(name: str) -> str:

@@ -27,16 +27,15 @@ async def open_files(request: AnyRequest) -> dict[str, int]:
 
     The paths are percent-encoded, because JSON cannot hold names that are not UTF-8.
     """
-    state, app = state_of(request), app_of(request)
+    app = app_of(request)
     try:
         encoded = msgspec.json.decode(await request.body(), type=list[str])
     except msgspec.DecodeError as error:
         raise ServiceError(f"the body is not a list of paths: {error}") from None
-    for path in (os.fsdecode(unquote_to_bytes(each)) for each in encoded):
-        try:
-            await state.resources.threads.run(app.open, Path(path))
-        except OSError as error:
-            raise UnreadableFile(f"{quote(path)} cannot be read: {error.strerror}") from error
+    try:
+        app.open_soon([Path(os.fsdecode(unquote_to_bytes(each))) for each in encoded])
+    except OSError as error:
+        raise UnreadableFile(f"{quote(error.filename)} cannot be read: {error.strerror}") from error
     return {"tabs": app.tabs}
 
 

@@ -11,8 +11,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u206
 _NOT_IN_NAMES = re.compile(r'[<>:"|?*]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _ONLY_EXTENSION = re.compile(r"\.+(\w+)")
-_MAX_LENGTH = 150
-"""Maximum characters; file systems allow 255 bytes, and a suffix and UTF-8 must fit too."""
+_MAX_EXTENSION_LENGTH = 20
+"""Maximum characters after the last dot that a shortened name keeps."""
+
+_MAX_BYTES = 200
+"""Maximum bytes of a name in UTF-8; file systems allow 255, and the end of the name of a result must fit, too."""
 
 
 def label(filename: str, default: str = "model") -> str:
@@ -47,10 +50,10 @@ def _clean_component(text: str) -> str:
     text = text.rstrip(". ") if text.strip(". ") else ""
     if _DEVICES.fullmatch(text):
         text = "_" + text
-    if len(text) > _MAX_LENGTH:
-        stem, dot, extension = text.rpartition(".")
-        cut = _MAX_LENGTH - len(dot + extension)
-        text = (stem[:cut] + dot + extension) if stem and cut > 0 else text[:_MAX_LENGTH]
+    if len(text.encode()) > _MAX_BYTES:
+        before, dot, extension = text.rpartition(".")
+        end = dot + extension if before and len(extension) <= _MAX_EXTENSION_LENGTH else ""
+        text = text.encode()[: _MAX_BYTES - len(end.encode())].decode(errors="ignore") + end
     return text
 
 
