@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from meshhub import Registry
 from meshhub.builtin_plugins import print as print_checks
-from meshhub.cli import root
+from meshhub.cli import main, root
 from meshhub.model.capabilities import Stage
 from meshhub.model.sentences import translate_message
 from meshhub.model.translations import Catalog
@@ -155,3 +155,50 @@ def test_results_are_in_the_language_of_the_locale(
     output = result.output
     for text in expected:
         assert text in output
+
+
+@pytest.mark.parametrize(
+    ("locale", "arguments", "expected"),
+    [
+        (
+            "de_DE",
+            ("convert", "a.stl", "--forse"),
+            "Fehler: Die Option '--forse' gibt es nicht. Meinten Sie '--force'?",
+        ),
+        ("de_DE", ("app", "gone.stl"), "Fehler: Ungültiger Wert für '[FILE]...': Pfad 'gone.stl' gibt es nicht."),
+        (
+            "de_DE",
+            ("convert", "a.stl", "b.3mf", "--timeout", "x"),
+            "muss eine Zahl von Sekunden sein; 0 für keine Grenze",
+        ),
+        ("de_DE", ("konvert",), "Fehler: Den Befehl 'konvert' gibt es nicht. Meinten Sie 'convert'?"),
+        # a message without a translation
+        ("de_DE", ("convert", "a.stl", "a.stl"), "Fehler: Falscher Aufruf: a.stl is the input itself"),
+        ("fr_FR", ("convert",), "erreur : indiquez un INPUT, ou un dossier avec --watch"),
+        ("fr_FR", ("check",), "Aide : 'meshhub check --help'"),
+        ("es_ES", ("formats", "x", "y"), "error: Sobran los argumentos x y"),
+        ("en_US", ("convert",), "Error: give an INPUT, or a folder with --watch"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_wrong_uses_are_explained_in_the_language_of_the_locale(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    locale: str,
+    arguments: tuple[str, ...],
+    expected: str,
+) -> None:
+    monkeypatch.setenv("LANG", f"{locale}.UTF-8")
+    monkeypatch.setattr("sys.argv", ["meshhub", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_the_lines_of_a_report_are_in_the_language_of_the_locale(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    result = CliRunner().invoke(root, ("check", str(EXAMPLE), "--report", str(tmp_path / "report.html")))
+    assert "report.html: 1 geprüft, " in result.output

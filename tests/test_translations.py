@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from meshhub import LOCAL, Registry
+from meshhub.cli.texts import CommandLineTexts
 from meshhub.model.capabilities import Stage
 from meshhub.model.translations import OptionTexts, RecipeTexts
-from meshhub.pipeline.catalogs import MAX_BYTES, find_catalogs
+from meshhub.pipeline.catalogs import MAX_BYTES, find_catalogs, read_texts
 from meshhub.supported import supported
 from translated_plugin import PACKAGE, translated
 
@@ -125,6 +126,12 @@ def test_notes_and_findings_are_translated_beside_their_meaning(folder: Path, em
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentences_have_the_values_of_the_english_message(registry: Registry, language: str) -> None:
     for english, text in registry.texts(language).sentences.items():
+        assert list_values(english) == list_values(text), english
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_messages_about_wrong_uses_have_the_values_of_the_english_ones(language: str) -> None:
+    for english, text in read_texts("meshhub.cli", language, CommandLineTexts).usage_errors.items():
         assert list_values(english) == list_values(text), english
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import click
 
 from meshhub.cli.help import use_layout
-from meshhub.cli.locale import ENGLISH, language
+from meshhub.cli.locale import ENGLISH, language, tr
 from meshhub.cli.signals import INTERRUPTED, SIGNALED, Ended, end_on
 from meshhub.cli.verbosity import verbosity
 
@@ -148,11 +148,13 @@ def main() -> None:
         # in its standalone mode, click would end an interrupted command with status 1
         status = _in_language(root, "")(prog_name="meshhub", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort) as error:
-        click.echo("interrupted; unfinished files were removed", err=True)
+        click.echo(tr("interrupted; unfinished files were removed"), err=True)
         cause = error.__cause__ or error
         sys.exit(SIGNALED + cause.number if isinstance(cause, Ended) else INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        from meshhub.cli.exits import report_usage_error
+
+        report_usage_error(error)
         sys.exit(error.exit_code)
     except Exception as error:
         from meshhub.cli.exits import report_error

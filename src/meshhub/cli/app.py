@@ -14,6 +14,7 @@ from meshhub.cli import terminal
 from meshhub.cli.app_instance import Address, Instance, send_files
 from meshhub.cli.completing import complete_sources
 from meshhub.cli.loading import load_registry
+from meshhub.cli.locale import tr
 from meshhub.cli.paths import list_inputs, readable_extensions
 from meshhub.cli.signals import Ended
 from meshhub.cli.verbosity import verbosity
@@ -95,7 +96,7 @@ def _use_running(address: Address, paths: Sequence[Path], no_browser: bool) -> N
     """Open files in the app that runs, in a new window if it has none."""
     tabs = send_files(address, paths)
     if tabs and paths:
-        terminal.inform("opened in the window of the running app")
+        terminal.inform(tr("opened in the window of the running app"))
     else:
         _show(address, no_browser)
 
@@ -129,7 +130,7 @@ def _show(address: Address, no_browser: bool) -> bool:
     click.echo(address.url)
     if no_browser or open_window(address.url):
         return True
-    terminal.inform("no browser was found; open the address in one on this machine within the time of --end-after")
+    terminal.inform(tr("no browser was found; open the address in one on this machine within the time of --end-after"))
     return False
 
 
@@ -150,7 +151,8 @@ def _open_files(local_app: LocalApp, paths: Sequence[Path], arrivals: Arrivals |
         try:
             local_app.open(path)
         except OSError as error:
-            terminal.inform(printable(f"{path} cannot be read: {error.strerror}"))
+            text = tr("{path} cannot be read: {reason}").format(path=path, reason=error.strerror)
+            terminal.inform(printable(text))
     while arrivals is not None:
         for path in arrivals.poll():
             try:

@@ -21,7 +21,7 @@ from meshhub.cli.locale import language as locale_language
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
-from meshhub.cli.report_text import translate, translate_notes
+from meshhub.cli.report_text import format_bytes, translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
 from meshhub.cli.texts import localize, show_number
@@ -189,7 +189,8 @@ class _Outputs:
         with suggesting_overwrite("--force"):
             verdict = registry.check(source, marked=self.marked, overwrite=self.force, timeout=timeout_s, **options)
         if self.marked is not None:
-            terminal.inform(printable(f"{self.marked}: {sum(map(len, number_places(verdict))):,} places marked"))
+            places = show_number(sum(map(len, number_places(verdict))))
+            terminal.inform(printable(tr("{path}: {count} places marked").format(path=self.marked, count=places)))
         if self.report is not None:
             name = PurePath(path).name if path != STREAM else "standard input"
             scene = read_as_checked(registry, source, options, timeout_s)
@@ -207,7 +208,10 @@ class _Outputs:
             target.open() as file,
         ):
             file.write(data)
-        terminal.inform(printable(f"{self.report}: {len(self.models):,} checked, {len(data):,} bytes"))
+        summary = tr("{path}: {count} checked, {size}").format(
+            path=self.report, count=show_number(len(self.models)), size=format_bytes(len(data))
+        )
+        terminal.inform(printable(summary))
 
 
 def _open_registry(

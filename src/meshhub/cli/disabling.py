@@ -10,6 +10,7 @@ import click
 from meshhub.builtin_plugins import list_builtins
 from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
+from meshhub.cli.locale import tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.pipeline.disabled import VARIABLE, read_disabled, read_list, split_names, write_list
@@ -48,7 +49,7 @@ def disable(name: str) -> None:
         hint = f"did you mean {near[0]!r}?" if near else "`meshhub plugins` lists the loaded ones"
         raise click.BadParameter(f"no plug-in {quote(name)} is installed; {hint}", param_hint="NAME")
     write_list(read_list() | {name})
-    terminal.inform(f"{name} is disabled")
+    terminal.inform(tr("{name} is disabled").format(name=name))
 
 
 @click.command()
@@ -61,4 +62,4 @@ def enable(name: str) -> None:
     if name not in read_list():
         raise click.BadParameter(f"{quote(name)} is not disabled", param_hint="NAME")
     write_list(read_list() - {name})
-    terminal.inform(f"{name} is enabled")
+    terminal.inform(tr("{name} is enabled").format(name=name))

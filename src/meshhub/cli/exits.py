@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from meshhub.cli.locale import ENGLISH, labeled, language
+from meshhub.cli.locale import ENGLISH, labeled, language, tr
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
@@ -75,6 +75,22 @@ def explained_here(error: BaseException) -> str:
     from meshhub.model.sentences import translate_error
 
     return translate_error(code_of(error), explained(error), host_texts())
+
+
+def report_usage_error(error: click.ClickException) -> None:
+    """Report a wrong use of a command on standard error, as click does, in the language of the locale."""
+    if language() == ENGLISH:
+        error.show()
+        return
+    # imported here, because English needs no catalog
+    from meshhub.cli.texts import describe_usage_error
+
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        context = error.ctx
+        hint = tr("Try '{command} {option}' for help.")
+        hint = hint.format(command=context.command_path, option=context.help_option_names[-1])
+        click.echo(f"{context.get_usage()}\n{hint}\n", err=True)
+    click.echo(printable(labeled("error", describe_usage_error(error.format_message()))), err=True)
 
 
 def report_error(error: Exception) -> int:

@@ -12,6 +12,8 @@ import msgspec
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_plans
 from meshhub.cli.loading import load_registry
+from meshhub.cli.locale import tr
+from meshhub.cli.texts import show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
 from meshhub.service.settings import load
@@ -110,7 +112,8 @@ def create(
         publishable=Publishable(origins=origins, **bounds) if publishable else None,
     )
     click.echo(key)
-    terminal.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
+    text = tr("created key {id} for the plan {plan}; it cannot be shown again")
+    terminal.inform(text.format(id=record.id, plan=plan))
 
 
 @keys.command(name="list")
@@ -154,8 +157,9 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 
     key, record = store.rotate(key_id, grace=grace_hours * HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
-    state = f"stays valid for {grace_hours:g} more hours" if grace_hours else "is revoked"
-    terminal.inform(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}")
+    state = "{old} stays valid for {hours} more hours" if grace_hours else "{old} is revoked"
+    text = tr("created key {id}; it cannot be shown again. ") + tr(state)
+    terminal.inform(text.format(id=record.id, old=public(key_id), hours=show_number(grace_hours)))
 
 
 @keys.command()
@@ -164,7 +168,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 def revoke(key_id: str) -> None:
     """Revoke a key immediately and permanently. ID is the part that `list` shows."""
     record = open_store().revoke(key_id)
-    terminal.inform(f"revoked key {record.id}")
+    terminal.inform(tr("revoked key {id}").format(id=record.id))
 
 
 def _from_now(days: int | None) -> float | None:

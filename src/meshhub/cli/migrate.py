@@ -9,6 +9,7 @@ import click
 from meshhub.cli import terminal
 from meshhub.cli.job_store import open_store as open_job_store
 from meshhub.cli.keys import open_store as open_key_store
+from meshhub.cli.locale import tr
 from meshhub.cli.verbosity import verbosity
 
 
@@ -28,4 +29,4 @@ def migrate() -> None:
         import meshhub.service.webhook_secrets  # noqa: F401
 
         keys.create_tables()
-    terminal.inform("the tables of jobs and API keys are up to date")
+    terminal.inform(tr("the tables of jobs and API keys are up to date"))

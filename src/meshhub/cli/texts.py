@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from meshhub.cli.locale import language, tr
 from meshhub.errors import format_number
+from meshhub.model.sentences import translate_error
 from meshhub.model.translations import Catalog, Text
 from meshhub.pipeline.catalogs import read_texts
 
@@ -31,6 +32,10 @@ class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     words: Mapping[str, Text] = {}
     """Words and sentences, by the English ones."""
+
+    usage_errors: Mapping[str, Text] = {}
+    """Messages about wrong uses of a command, by the English ones, most of which click writes; see
+    `Catalog.sentences`."""
 
     flags: Mapping[str, Text] = {}
     """Help of flags that several commands have, by the name of the parameter."""
@@ -57,6 +62,12 @@ def _read_host(name: str) -> Catalog:
 @cache
 def _read(name: str) -> CommandLineTexts:
     return read_texts("meshhub.cli", name, CommandLineTexts)
+
+
+def describe_usage_error(message: str) -> str:
+    """Return the message of a usage error in the language of the locale; without a translation, after its meaning."""
+    sentences = texts().usage_errors
+    return translate_error("", message, Catalog(sentences=sentences, errors={"": tr("wrong usage")}))
 
 
 def count(number: int, one: str, many: str) -> str:

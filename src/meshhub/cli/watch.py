@@ -190,7 +190,7 @@ def convert_arrivals(
     engine = create_engine(flags.jobs, queue=None, method=None)
     registry = registry.using(engine, bounded_hooks(flags.timeout))
     watch = _Watch(folder, Batch(registry, to, output_dir, flags, options))
-    terminal.inform(printable(f"watching {folder}; Ctrl-C or SIGTERM ends"))
+    terminal.inform(printable(tr("watching {folder}; Ctrl-C or SIGTERM ends").format(folder=folder)))
     with registry, ThreadPoolExecutor(2 * engine.workers) as pool:
         try:
             _run(watch, pool)

@@ -9,6 +9,8 @@ import click
 
 from meshhub.cli import terminal
 from meshhub.cli.keys import HOUR_S, MAX_GRACE_HOURS, format_time, open_store
+from meshhub.cli.locale import tr
+from meshhub.cli.texts import show_number
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption
 
@@ -33,7 +35,7 @@ def create(key_id: str) -> None:
     if secrets.active(key_id):
         raise InvalidOption(f"the key {key_id} has a secret; replace it with `meshhub webhooks rotate`")
     click.echo(secrets.create(key_id))
-    terminal.inform(f"created the webhook secret of {key_id}; it cannot be shown again")
+    terminal.inform(tr("created the webhook secret of {id}; it cannot be shown again").format(id=key_id))
 
 
 @webhooks.command(name="list")
@@ -67,7 +69,8 @@ def rotate(key_id: str, grace_hours: float) -> None:
     if not secrets.active(key_id):
         raise InvalidOption(f"the key {key_id} has no secret; create one with `meshhub webhooks create`")
     click.echo(secrets.create(key_id, grace=grace_hours * HOUR_S))
-    terminal.inform(f"the old secret of {key_id} signs for {grace_hours:g} more hours")
+    text = tr("the old secret of {id} signs for {hours} more hours")
+    terminal.inform(text.format(id=key_id, hours=show_number(grace_hours)))
 
 
 @webhooks.command()
@@ -76,7 +79,7 @@ def rotate(key_id: str, grace_hours: float) -> None:
 def revoke(key_id: str) -> None:
     """Revoke the secrets of a key at once."""
     _open_secrets().revoke(key_id)
-    terminal.inform(f"revoked the webhook secrets of {key_id}")
+    terminal.inform(tr("revoked the webhook secrets of {id}").format(id=key_id))
 
 
 def _open_secrets(key_id: str | None = None) -> WebhookSecrets:
