@@ -26,7 +26,8 @@ from meshhub import Mesh, Part, Registry, Scene
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-EXAMPLES = HERE.parent / "examples"
+SCAN = HERE.parent / "web" / "src" / "examples" / "rabbit.stl"
+"""First example of the page: a repair of it is seen."""
 
 BUILD = HERE.parent / "src" / "meshhub" / "http" / "page" / "index.html"
 """Names all scripts and styles of the built page, each with the hash of its content."""
@@ -46,13 +47,13 @@ def digest_build() -> str:
 
 
 def show_model(page: Any, _: Path) -> None:
-    """Show the problems of the bracket."""
-    pick(page, EXAMPLES / "bracket.stl")
+    """Show the problems of the scan."""
+    pick(page, SCAN)
 
 
 def show_result(page: Any, _: Path) -> None:
-    """Show the bracket before and after its repair."""
-    pick(page, EXAMPLES / "bracket.stl")
+    """Show the scan before and after its repair."""
+    pick(page, SCAN)
     convert(page, "Repair and save as 3MF")
 
 
@@ -80,8 +81,8 @@ PICTURES: dict[str, tuple[Callable[[Any, Path], None], dict[str, Any]]] = {
 
 @contextlib.contextmanager
 def running_app(folder: Path) -> Iterator[str]:
-    """Run `meshhub app` with the bracket, and yield its address."""
-    command = [sys.executable, "-m", "meshhub", "app", str(EXAMPLES / "bracket.stl"), "--no-browser"]
+    """Run `meshhub app` with the scan, and yield its address."""
+    command = [sys.executable, "-m", "meshhub", "app", str(SCAN), "--no-browser"]
     environment = {**os.environ, "XDG_STATE_HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
         assert process.stdout is not None

@@ -1,5 +1,6 @@
 /** The files as a table: to look at many, to set and convert all or the marked ones, and to save their results. */
 
+import type { Output } from "../api";
 import { askAboutAll, hasFreshAnswer, isAskingAll, stopAskingAll, waiting } from "../check";
 import { formatBytes, formatSize, t } from "../i18n";
 import { saveFile } from "../save";
@@ -152,12 +153,15 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
           <PriceCell item={item} />
         </td>
       )}
-      <td data-label={t("state")}>
+      {/* What is wrong needs the room of the result that is missing. */}
+      <td data-label={t("state")} colSpan={item.output ? 1 : 2}>
         <StateCell item={item} />
       </td>
-      <td data-label={t("result")}>
-        <ResultCell item={item} />
-      </td>
+      {item.output && (
+        <td data-label={t("result")}>
+          <ResultCell item={item} output={item.output} />
+        </td>
+      )}
     </tr>
   );
 }
@@ -217,10 +221,7 @@ function StateCell({ item }: { item: Item }) {
   return <>{t(item.output ? "converted" : "read")}</>;
 }
 
-function ResultCell({ item }: { item: Item }) {
-  const { output } = item;
-  if (!output) return null;
-  const { file } = output;
+function ResultCell({ item, output: { file } }: { item: Item; output: Output }) {
   return (
     <span class="row tight">
       <button
@@ -231,7 +232,9 @@ function ResultCell({ item }: { item: Item }) {
         <Icon name="download" />
       </button>
       <span>
-        <span class="file-result">{file.name}</span>
+        <span class="file-result" title={file.name}>
+          {file.name}
+        </span>
         <small>
           {[formatBytes(file.size), hasFreshOutput(item) ? "" : t("olderSettings")].filter(Boolean).join(" · ")}
         </small>
