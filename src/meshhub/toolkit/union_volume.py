@@ -53,4 +53,4 @@ def measure_union(vertices: Float64, faces: Int32, columns: int) -> float:
     is_open = bool(opening > MAX_OPENING_RATIO * surface)
     if exact > 0 and counted > 0 and not is_open:
         return exact * filled / counted
-    return filled * cell**2
+    return float(filled * cell**2)

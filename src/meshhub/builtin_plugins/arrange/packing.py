@@ -79,13 +79,13 @@ class Item(NamedTuple, Generic[Stamp]):
     """Objects of one shape.
 
     stamps: poses that fit an empty bed, at least one, by their numbers
-    count:  number of the objects
+    copies: number of the objects
     area:   of one object
     side:   of one object, the longer one
     """
 
     stamps: dict[int, Stamp]
-    count: int
+    copies: int
     area: float
     side: float
 
@@ -111,7 +111,7 @@ def pack(items: list[Item[Stamp]], start_bed: Callable[[Growth], Bed[Stamp]]) ->
     Returns:
         Of several ways to fill beds, the one that needs the fewest, and on these the smallest rectangles.
     """
-    total = sum(item.count for item in items)
+    total = sum(item.copies for item in items)
     orders: list[Callable[[Item[Stamp]], float]] = [lambda item: item.area]
     if total <= MAX_TRIED:
         orders.append(lambda item: item.side)
@@ -135,10 +135,10 @@ def _place(
     """Place the objects of an item on the beds and, where they have no room, on further ones, which are appended."""
     places: list[Place] = []
     number = 0
-    while len(places) < item.count:
+    while len(places) < item.copies:
         if number == len(plates):
             plates.append(start_bed(growth))
-        places += [Place(number, spot) for spot in plates[number].fill(item.stamps, item.count - len(places))]
+        places += [Place(number, spot) for spot in plates[number].fill(item.stamps, item.copies - len(places))]
         number += 1
     return places
 
@@ -157,7 +157,8 @@ def find_costs(bed: Float64, box: Float64, size: Float64, places: Float64, growt
     low, high = box if len(box) else (bed, np.zeros(2))
     if growth == "square":
         deep, wide = ((np.maximum(places + size, high) - np.minimum(places, low)) / bed).T
-        return cost + np.maximum(deep, wide) + deep * wide / 8
+        cost += np.maximum(deep, wide) + deep * wide / 8
+        return cost
     axis = 0 if growth == "rows" else 1
     cost += (places[:, axis] + size[axis]) / bed[axis]
     return cost

@@ -84,7 +84,7 @@ def _lie_within(new: Float64, kept: Float64) -> NDArray[np.bool_]:
     others = np.concatenate([kept, new])
     is_low = (others[None, :, 0] <= new[:, None, 0]).all(axis=2)
     is_high = (others[None, :, 1] >= new[:, None, 1]).all(axis=2)
-    within = is_low & is_high
+    within: NDArray[np.bool_] = np.asarray(is_low & is_high)
     within[np.arange(len(new)), len(kept) + np.arange(len(new))] = False
-    result: NDArray[np.bool_] = within.any(axis=1)
+    result: NDArray[np.bool_] = np.asarray(within.any(axis=1))
     return result
