@@ -543,6 +543,19 @@ def test_usual_sizes_have_no_doubtful_unit(registry: Registry, side: float) -> N
     assert find(registry.check(scene(block(side, 1, 1)), checks="size"), "doubtful_unit") is None
 
 
+def test_edges_on_which_only_solids_meet_are_information(registry: Registry) -> None:
+    cubes = block(20, 20, 20), block(20, 20, 20, (20, 20, 0))
+    finding = find(registry.check(as_mesh(*cubes), checks="mesh"), "nonmanifold_edges")
+    assert finding is not None
+    assert (finding.severity, finding.amount) == ("info", 1)
+
+
+@pytest.mark.parametrize("side", [0.3, 1.5])
+def test_a_doubtful_unit_is_all_that_is_said_of_a_tiny_cube(registry: Registry, side: float) -> None:
+    findings = registry.check(scene(block(side, side, side))).findings
+    assert [finding.code for finding in findings] == ["doubtful_unit"]
+
+
 def test_an_own_printer_is_described_by_its_volume(registry: Registry) -> None:
     def check(size: tuple[float, float, float], volume: str, **options: object) -> Verdict:
         return registry.check(scene(block(*size)), checks="size", print_volume_mm=volume, **options)  # type: ignore[arg-type]

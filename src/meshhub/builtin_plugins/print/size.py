@@ -157,9 +157,17 @@ def _find_beds(scene: Scene, objects: list[list[int]], boxes: Float64) -> list[l
     return beds
 
 
+def is_usual_size(extent: float) -> bool:
+    """Return whether the longest side of a model, in mm, raises no doubt about the unit.
+
+    Limits in millimeters say nothing about a model in another unit.
+    """
+    return MIN_USUAL_MM <= extent <= MAX_USUAL_MM
+
+
 def _find_unit_doubt(extent: float) -> Iterator[Finding]:
     """Find a size that suggests another unit than that in which the file was read."""
-    if MIN_USUAL_MM <= extent <= MAX_USUAL_MM:
+    if is_usual_size(extent):
         return
     if extent > MAX_USUAL_MM:
         problem = "more than printers have room for"

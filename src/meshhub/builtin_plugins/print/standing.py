@@ -13,11 +13,12 @@ from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, sheets_of, topology_of
 from meshhub.builtin_plugins.print.mesh import CLOSED_MM
 from meshhub.builtin_plugins.print.places import list_places
+from meshhub.builtin_plugins.print.size import is_usual_size
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import IntIndex, corner_extremes, weld
+from meshhub.toolkit.geometry import IntIndex, corner_extremes, extremes, weld
 from meshhub.toolkit.poses import center_of_mass, choose_side
 from meshhub.toolkit.topology import components
 
@@ -53,10 +54,13 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         groups = _measure_groups(bodies, label, options.layer_mm)
     on_bed = ~groups.is_raised
     did(contact_mm2=float(groups.contact[on_bed].sum()), height_mm=float(np.ptp(bodies.corners[:, :, 2])))
+    low, high = extremes(bodies.corners.reshape(-1, 3))
     # other findings report sheets, which do not stand
     sheets = [number for number, part in enumerate(scene.parts) if part.mesh in sheets_of(scene)]
     is_solid = np.bincount(label[~np.isin(bodies.parts, sheets)], minlength=len(groups.contact)) > 0
-    tipping, small = np.flatnonzero(groups.tips & is_solid), np.flatnonzero(groups.is_small & is_solid)
+    # the area that holds is in square millimeters, which the check of the size doubts
+    is_small = groups.is_small & is_solid & is_usual_size(float((high - low).max()))
+    tipping, small = np.flatnonzero(groups.tips & is_solid), np.flatnonzero(is_small)
     is_one = len(groups.contact) == 1
     if len(tipping):
         subject = "the center of mass is"
