@@ -144,6 +144,14 @@ def test_feet_that_a_chamfer_would_sharpen_stay_flat_with_a_note() -> None:
     assert sorted(foot.area() for foot in feet) == pytest.approx([1, 64], abs=0.01)
 
 
+def test_a_rib_on_a_low_plate_gets_no_notch() -> None:
+    plate = Manifold.cube((40, 40, 2)) + Manifold.cube((1.2, 40, 10)).translate((20, 0, 0))
+    with collecting("chamfer") as remarks:
+        result = chamfer(scene_of(mesh_of(plate)), 1)
+    assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    assert signed_volume(*soup(result)) == pytest.approx(plate.volume())
+
+
 def test_bodies_that_overlap_are_beveled_as_one() -> None:
     first, second = Manifold.cube((20, 20, 10)), Manifold.cube((20, 20, 10)).translate((15, 5, 0))
     result = chamfer(scene_of(joined_mesh(first, second)), 0.5).meshes[0]

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from manifold3d import Manifold, Mesh64, OpType
 
+from meshhub.model.notes import note
 from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.toolkit.containment import hosts_of
@@ -73,6 +74,11 @@ def unite_bodies(solid: Manifold) -> Manifold:
     ]
     union = Manifold.batch_boolean(bodies, OpType.Add)
     return union if union.volume() < (1 - MIN_OVERLAP_RATIO) * solid.volume() else solid
+
+
+def note_overlaps(name: str) -> None:
+    """Write the note about united bodies of a part with this quoted name."""
+    note("bodies_united", f"bodies of {name} overlapped, so this step united them", name=name)
 
 
 def _may_overlap(solid: Manifold) -> bool:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from manifold3d import Manifold
 
+from meshhub.errors import quote
 from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.combining import note_overlaps, unite_bodies
 from meshhub.toolkit.geometry import placed_mesh, without_unused_meshes
 from meshhub.toolkit.names import letters
 from meshhub.toolkit.solids import Solids
@@ -73,7 +75,11 @@ class Divider:
         if whole_key not in self._pieces:
             mesh = placed_mesh(self.scene.meshes[part.mesh], linear)
             name = part.name or mesh.name
-            self._pieces[whole_key] = self._store(mesh, cut(self._solids.to_solid(mesh, name)), whole_key)
+            solid = self._solids.to_solid(mesh, name)
+            union = unite_bodies(solid)
+            if union is not solid:
+                note_overlaps(quote(name or "part"))
+            self._pieces[whole_key] = self._store(mesh, cut(union), whole_key)
         pieces = self._pieces[whole_key]
         # pieces are already turned and scaled, so only the translation is left
         transform = np.eye(4)

@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 from meshhub.errors import ConversionFailed, quote
 from meshhub.model.progress import track
 from meshhub.model.scene import Division, Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.combining import unite_bodies
 from meshhub.toolkit.geometry import distinct, face_normals, placed_mesh, signed_volume, unit_vectors, weld
 from meshhub.toolkit.solids import SIMPLIFICATION_STEPS, find_tolerance
 from meshhub.toolkit.topology import edge_statistics, first_members, shells
@@ -171,6 +172,20 @@ def to_manifold(mesh: Mesh, parts: list[Part]) -> manifold3d.Manifold:
             f"part {name_of(mesh, parts)} touches itself, and cannot be cut; use {{repair}}", options=("repair",)
         )
     return solid
+
+
+def unite_overlaps(mesh: Mesh, parts: list[Part]) -> Mesh:
+    """Return a mesh that must be a solid with its overlapping bodies united; the mesh itself if none overlap.
+
+    Subtractions, walls and cavities count a place in two bodies twice; slicers print it once. Write `note_overlaps` if
+    the result is used.
+
+    Raises:
+        ConversionFailed: As `to_manifold`.
+    """
+    solid = to_manifold(mesh, parts)
+    union = unite_bodies(solid)
+    return mesh if union is solid else united(mesh, union, [])
 
 
 def subtracted(mesh: Mesh, solid: manifold3d.Manifold, tools: list[manifold3d.Manifold]) -> Mesh:

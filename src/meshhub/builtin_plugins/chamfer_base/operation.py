@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.chamfer_base import ChamferBaseOptions
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
-from meshhub.toolkit.combining import unite_bodies
+from meshhub.toolkit.combining import note_overlaps, unite_bodies
 from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.reshaping import name_of, reshaped_in_place, subtracted, to_manifold
 from meshhub.toolkit.topology import components
@@ -65,6 +65,8 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
         narrow_count += base.narrow_count * len(parts) if base.part_count == 1 else 0
         if base.tool.is_empty():
             return mesh
+        if foot.is_union:
+            note_overlaps(name_of(mesh, parts))
         result = subtracted(mesh, foot.solid, [base.tool.translate((*-foot.place, 0))])
         note_damage(name_of(mesh, parts), find_damage(result, check_mesh(mesh)))
         return result
@@ -98,14 +100,16 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
 class _Foot(NamedTuple):
     """Part that stands on the bed.
 
-    solid:   its solid, without its position along X and Y
-    outline: its section just above the bed, without this position
-    place:   (2,) this position
+    solid:    its solid, without its position along X and Y
+    outline:  its section just above the bed, without this position
+    place:    (2,) this position
+    is_union: whether its bodies overlapped, and were united
     """
 
     solid: manifold3d.Manifold
     outline: manifold3d.CrossSection
     place: Float64
+    is_union: bool
 
 
 class _Base(NamedTuple):
@@ -129,9 +133,10 @@ def _find_feet(scene: Scene, bed: float, size: float) -> dict[Part, _Foot]:
 
     def add(mesh: Mesh, parts: list[Part]) -> Mesh:
         if mesh.vertices[mesh.faces, 2].min() <= bed + SLICE_RATIO * size:
-            solid = unite_bodies(to_manifold(mesh, parts))
+            whole = to_manifold(mesh, parts)
+            solid = unite_bodies(whole)
             outline = solid.slice(bed + SLICE_RATIO * size).simplify(SIMPLIFY_RATIO * size)
-            feet.update((part, _Foot(solid, outline, part.transform[:2, 3])) for part in parts)
+            feet.update((part, _Foot(solid, outline, part.transform[:2, 3], solid is not whole)) for part in parts)
         return mesh
 
     reshaped_in_place(scene, add)
@@ -195,8 +200,13 @@ def _bevel(solids: list[manifold3d.Manifold], outline: manifold3d.CrossSection, 
 
 def _find_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
     """Return what of an outline is narrower than three chamfers, such as ribs on a wide base."""
+    return _without_slivers(outline - _without_thin(outline, size), size)
+
+
+def _without_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
+    """Return what of an outline is as wide as three chamfers."""
     reach = MIN_WIDTH_RATIO * size / 2
-    return _without_slivers(outline - outline.offset(-reach, _MITER).offset(reach, _MITER), size)
+    return outline.offset(-reach, _MITER).offset(reach, _MITER)
 
 
 def _find_low(
@@ -208,7 +218,8 @@ def _find_low(
     space = manifold3d.Manifold.batch_boolean([slab, *solids], manifold3d.OpType.Subtract)
     if space.is_empty():
         return manifold3d.CrossSection()
-    high = outline - space.project()
+    # a rib on a low plate does not make the plate higher
+    high = _without_thin(outline - space.project(), size)
     return _without_slivers(outline - high.offset(size, _MITER), size)
 
 

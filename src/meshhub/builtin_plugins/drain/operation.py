@@ -9,9 +9,17 @@ from meshhub.builtin_plugins.drain import DrainOptions
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.combining import note_overlaps
 from meshhub.toolkit.containment import TURN, hosts_of
 from meshhub.toolkit.geometry import IntIndex
-from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface, subtracted, to_manifold
+from meshhub.toolkit.reshaping import (
+    name_of,
+    reshaped_in_place,
+    solid_surface,
+    subtracted,
+    to_manifold,
+    unite_overlaps,
+)
 from meshhub.toolkit.topology import shells
 from meshhub.toolkit.validity import find_damage, note_damage
 
@@ -59,10 +67,11 @@ class _Drilling:
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh with holes; the mesh itself if it has no cavity."""
+        original, mesh = mesh, unite_overlaps(mesh, parts)
         points, faces = solid_surface(mesh, parts)
         cavities = _find_cavities(points, faces)
         if not cavities:
-            return mesh
+            return original
         solid = to_manifold(mesh, parts)
         drills = [drill for cavity in cavities for drill in self._drill(solid, points, cavity)]
         self.holes += len(drills) * len(parts)
@@ -80,7 +89,9 @@ class _Drilling:
                 name=name_of(mesh, parts),
             )
         if not drills:
-            return mesh
+            return original
+        if mesh is not original:
+            note_overlaps(name_of(mesh, parts))
         result = subtracted(mesh, solid, drills)
         note_damage(name_of(mesh, parts), find_damage(result))
         return result

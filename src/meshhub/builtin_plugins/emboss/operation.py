@@ -14,7 +14,16 @@ from meshhub.builtin_plugins.emboss.regions import Places, Region, find_regions
 from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
-from meshhub.toolkit.reshaping import name_of, reshaped_in_place, solid_surface, subtracted, to_manifold, united
+from meshhub.toolkit.combining import note_overlaps
+from meshhub.toolkit.reshaping import (
+    name_of,
+    reshaped_in_place,
+    solid_surface,
+    subtracted,
+    to_manifold,
+    unite_overlaps,
+    united,
+)
 from meshhub.toolkit.validity import find_damage, note_damage
 
 MARGIN_RATIO = 0.2
@@ -85,7 +94,7 @@ class _Search:
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh itself."""
         self.number += 1
-        regions = find_regions(*solid_surface(mesh, parts), self.side)
+        regions = find_regions(*solid_surface(unite_overlaps(mesh, parts), parts), self.side)
         if regions and regions[0].area > self.area * (1 + 1e-6):
             self.area, self.best = regions[0].area, self.number
         return mesh
@@ -106,6 +115,9 @@ class _Engraver:
         self.number += 1
         if self.number != self.chosen:
             return mesh
+        original, mesh = mesh, unite_overlaps(mesh, parts)
+        if mesh is not original:
+            note_overlaps(name_of(mesh, parts))
         solid = to_manifold(mesh, parts)
         regions = find_regions(*solid_surface(mesh, parts), self.options.emboss_side)
         place = self._choose_place(solid, regions)

@@ -8,12 +8,18 @@ from meshhub.builtin_plugins.hollow import HollowOptions
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.toolkit.combining import unite_bodies
+from meshhub.toolkit.combining import note_overlaps
 from meshhub.toolkit.containment import TURN, hosts_of
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.geometry import chosen_faces, signed_volume, weld
 from meshhub.toolkit.offsets import offset_surface
-from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united, with_faces
+from meshhub.toolkit.reshaping import (
+    name_of,
+    reshaped,
+    solid_surface,
+    unite_overlaps,
+    with_faces,
+)
 from meshhub.toolkit.topology import shells
 from meshhub.toolkit.validity import check_mesh, find_damage, note_damage, without_empty_faces
 
@@ -58,13 +64,9 @@ class _Hollowing:
 
     def change(self, mesh: Mesh, parts: list[Part]) -> Mesh:
         """Return the mesh with its cavities; the mesh itself if it is too thin."""
-        points, faces = solid_surface(mesh, parts)
         original, name = mesh, name_of(mesh, parts)
-        solid = to_manifold(mesh, parts)
-        union = unite_bodies(solid)
-        if union is not solid:
-            mesh = united(mesh, union, [])
-            points, faces = solid_surface(mesh, parts)
+        mesh = unite_overlaps(mesh, parts)
+        points, faces = solid_surface(mesh, parts)
         volume = signed_volume(points, faces)
         self.volume += volume * len(parts)
         before = check_mesh(mesh)
@@ -82,7 +84,7 @@ class _Hollowing:
         if count == 0:
             return original
         if mesh is not original:
-            note("bodies_united", f"bodies of {name} overlapped, so they were united before hollowing", name=name)
+            note_overlaps(name)
         note_damage(name, damage)
         self.cavities += (count - removed) * len(parts)
         self.saved += (volume - signed_volume(result.vertices, result.faces)) * len(parts)

@@ -11,10 +11,11 @@ from meshhub.builtin_plugins.offset.changes import Change, find_changes
 from meshhub.errors import InvalidOption, format_number
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.combining import note_overlaps
 from meshhub.toolkit.distances import SurfaceDistance
 from meshhub.toolkit.face_offsets import move_faces
 from meshhub.toolkit.geometry import signed_volume
-from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, unite_overlaps
 
 
 def run(scene: Scene, options: OffsetOptions) -> Scene:
@@ -37,6 +38,9 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
     volumes = np.zeros(2)
 
     def change(mesh: Mesh, parts: list[Part]) -> Mesh:
+        original, mesh = mesh, unite_overlaps(mesh, parts)
+        if mesh is not original:
+            note_overlaps(name_of(mesh, parts))
         points, faces = solid_surface(mesh, parts)
         vertices, triangles, uneven = move_faces(points, faces, distance, "offset_mm")
         if len(triangles) == 0:

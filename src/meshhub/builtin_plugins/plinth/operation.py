@@ -10,8 +10,9 @@ import numpy as np
 from meshhub.builtin_plugins.plinth import PlinthOptions
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.combining import note_overlaps
 from meshhub.toolkit.geometry import bounds, bounds_of_parts
-from meshhub.toolkit.reshaping import name_of, reshaped_in_place, to_manifold, united
+from meshhub.toolkit.reshaping import name_of, reshaped_in_place, to_manifold, unite_overlaps, united
 from meshhub.toolkit.topology import is_closed
 from meshhub.toolkit.validity import find_damage, note_damage
 
@@ -69,6 +70,9 @@ class _Plates:
         """Return the mesh with its plate; itself if it does not stand at the bottom."""
         if mesh.vertices[mesh.faces, 2].min() > self.bottom + FLAT_MM:
             return mesh
+        original, mesh = mesh, unite_overlaps(mesh, parts)
+        if mesh is not original:
+            note_overlaps(name_of(mesh, parts))
         solid = to_manifold(mesh, parts)
         layer = solid.trim_by_plane((0, 0, -1), -(self.bottom + self.thickness))
         points = np.asarray(layer.to_mesh64().vert_properties)[:, :2]

@@ -12,8 +12,9 @@ from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.combining import note_overlaps
 from meshhub.toolkit.geometry import area, face_normals, signed_volume
-from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, united
+from meshhub.toolkit.reshaping import name_of, reshaped, solid_surface, to_manifold, unite_overlaps, united
 from meshhub.toolkit.sheets import is_sheet
 from meshhub.toolkit.validity import find_damage
 
@@ -68,11 +69,14 @@ class _Thickening:
         """Return the mesh with thicker walls; itself if none is thin."""
         if is_sheet(mesh):
             return self._thicken_sheet(mesh, parts)
-        solid = _unite_bodies(to_manifold(mesh, parts))
+        original, mesh = mesh, unite_overlaps(mesh, parts)
+        solid = to_manifold(mesh, parts)
         points, faces, thickness = self._measure(_to_solid(*solid_surface(mesh, parts)))
         layers = make_layers(points, faces, fill_strips(points, faces, thickness, self.target), self.target)
         if not layers:
-            return mesh
+            return original
+        if mesh is not original:
+            note_overlaps(name_of(mesh, parts))
         advance(0.5)
         result = united(mesh, solid, layers, (MIN_SHELL_RATIO * self.target) ** 3)
         if not find_damage(result).is_clean:
@@ -110,7 +114,6 @@ class _Thickening:
 
     def _measure(self, solid: manifold3d.Manifold) -> tuple[Float64, Int32, Float64]:
         """Return the surface of a solid, divided into triangles that are not much longer than walls, and its walls."""
-        solid = _unite_bodies(solid)
         length = max(self.target, float(np.sqrt(solid.surface_area() / TARGET_TRIANGLES * 4 / np.sqrt(3))))
         fine = solid.refine_to_length(length).to_mesh64()
         points, faces = np.asarray(fine.vert_properties)[:, :3], np.asarray(fine.tri_verts).astype(np.int32)
@@ -119,14 +122,6 @@ class _Thickening:
     def _measure_thin_area(self, points: Float64, faces: Int32, thickness: Float64) -> float:
         thin = faces[thickness < (1 - TOLERANCE_RATIO) * self.target]
         return float(np.linalg.norm(face_normals(points, thin), axis=1).sum()) / 2
-
-
-def _unite_bodies(solid: manifold3d.Manifold) -> manifold3d.Manifold:
-    """Return the union of the bodies of a solid, whose overlaps are not walls; a solid with cavities stays."""
-    bodies = solid.decompose()
-    if len(bodies) < 2 or any(body.volume() < 0 for body in bodies):
-        return solid
-    return manifold3d.Manifold.batch_boolean(bodies, manifold3d.OpType.Add)
 
 
 def _to_solid(points: Float64, faces: Int32) -> manifold3d.Manifold:
