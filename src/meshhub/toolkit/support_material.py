@@ -94,6 +94,22 @@ class Columns(NamedTuple):
         )
         return result
 
+    def count_lines(self, nozzle_mm: float, height_mm: float) -> Float64:
+        """Return the number of straight lines of each layer, from side to side.
+
+        Parallel lines at a distance cross a border as often as its length per distance times 2/π.
+
+        Args:
+            nozzle_mm: Diameter of the nozzle.
+            height_mm: Height of the layers.
+        Source:
+            Crofton's formula.
+        """
+        dense = self.interface / np.maximum(self.space, 1e-9)
+        per_mm = (FILL_RATIO * (1 - dense) + INTERFACE_RATIO * dense) / (LINE_RATIO * nozzle_mm)
+        result: Float64 = self.border / height_mm / np.pi * per_mm
+        return result
+
 
 def stand_columns(
     skin: Skin, layers: Layers, angle_deg: float, layer_mm: float, *, with_edges: bool = False

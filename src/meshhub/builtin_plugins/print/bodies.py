@@ -24,7 +24,7 @@ MAX_PAIRS = 200
 """Pairs of bodies whose solids are intersected; bounds the time on plates of many bodies."""
 
 ROUNDING_RATIO = 1e-3
-"""Share of an area or of a volume that rounding of small triangles changes; what differs by less is equal."""
+"""Share of a length, area or volume that rounding of small triangles changes; what differs by less is equal."""
 
 FLOAT32_RATIO = 1e-6
 """Distance per size of a model by which rounding to float32 moves points."""

@@ -19,8 +19,8 @@ from meshhub.toolkit.lengths import LINE_RATIO
 SURFACE_MARGIN_MM = 3.0
 """Millimeters by which slicers extend visible surfaces under the walls."""
 
-NARROW_LINES, NARROW_BRIDGE_NOZZLES = 3.0, 3.0
-"""Half of the least width of solid layers below a surface, in lines, and of bridges over infill, in nozzles."""
+NARROW_LINES = 3.0
+"""Half of the least width of solid layers below a surface, and of bridges over infill, in lines."""
 
 MIN_INFILL_MM2 = 70.0
 """Area up to which slicers fill a region solid."""
@@ -203,7 +203,7 @@ def _find_regions(
     sparse = internal & ~solid if infill < 1 else nothing
     over_infill = np.zeros_like(within)
     over_infill[2:] = solid[2:] & sparse[1:-1] & sparse[:-2]
-    bridges = _open(over_infill, NARROW_BRIDGE_NOZZLES * spacing.nozzle / cell) | wide_bottom
+    bridges = _open(over_infill, narrow) | wide_bottom
     bridges[0] = False
     return _Regions(sparse, wide_top, bridges)
 
@@ -287,8 +287,9 @@ def _count_runs(cells: Cells) -> Float64:
 
 def _measure_contours(own: Cells) -> Float64:
     """Return the lengths of the contours of a layer in cells, (k,); those of holes are negative."""
-    label, count = ndimage.label(own)
-    hole, hole_count = ndimage.label(~own, np.ones((3, 3)))
+    # a thin wall that runs diagonally is one region, although its cells touch only at corners
+    label, count = ndimage.label(own, np.ones((3, 3)))
+    hole, hole_count = ndimage.label(~own)
     length = np.zeros(count + hole_count + 1)
     for one, other, weight in _NEIGHBORS:
         differs = own[one] != own[other]

@@ -28,6 +28,9 @@ from meshhub.toolkit.union_volume import measure_union
 MAX_CELLS_COUNT = 4_000_000
 """Maximum cells of the model, and of all its parts together."""
 
+WALL_CELLS_COUNT = 4
+"""Cells across the mean wall of a model, below which it gets four times as many cells."""
+
 MAX_PARTS_COUNT = 100
 """Maximum parts with own figures."""
 
@@ -50,23 +53,20 @@ SHORT_LOOP_SPEED_MM_S = 15.0
 ACCELERATION_MM_S2, CORNER_SPEED_MM_S = 1000.0, 10.0
 """Acceleration of common printers, and the speed at which they pass corners."""
 
-SOLID_TURNS, SPARSE_TURNS, WALL_TURNS_PER_MM, SUPPORT_TURNS_PER_MM = 1.17, 1.55, 0.044, 0.45
-"""Stops at corners per line of a solid layer, per line of infill, and per millimeter of walls and support; fitted."""
+SOLID_TURNS, SPARSE_TURNS, WALL_TURNS_PER_MM = 1.17, 1.55, 0.044
+"""Stops at corners per line of a solid layer, per line of infill, and per millimeter of walls; fitted."""
 
-CONTOUR_S, SOLID_REGION_S, SPARSE_REGION_S = 0.52, 0.29, 0.18
+CONTOUR_S, REGION_S = 0.52, 0.27
 """Seconds of retraction and travel per closed wall, and per region of solid layers and infill; fitted."""
 
-TRAVEL_RATIO, TRAVEL_SPEED_MM_S = 0.78, 130.0
-"""Length of travel per length of the contours of a layer, fitted, and its speed."""
+TRAVEL_S_PER_MM = 0.006
+"""Seconds of travel per millimeter of the contours of a layer; fitted."""
 
 MIN_LAYER_S, MIN_SPEED_MM_S = 5.0, 10.0
 """Seconds that a layer has to cool, for which lines slow down at most to this speed."""
 
-TIME_ERROR_RATIO, FAST_TIME_ERROR_RATIO = 0.12, 0.2
-"""Range of the time that covers nine of ten parts on which it was not fitted, at 60 mm/s and at 150 mm/s."""
-
-FAST_SPEED_MM_S = 100.0
-"""Speed from which the second error applies: acceleration limits fast lines."""
+TIME_ERROR_RATIO = 0.16
+"""Range of the time that covers nine of ten parts on which it was not fitted, at the usual speed."""
 
 RESIN_LAYER_S = 8.0
 """Seconds to expose, lift and lower a layer of resin; an assumption."""
@@ -160,11 +160,13 @@ def estimate_print(scene: Scene, options: PrintOptions) -> Estimate:
             support_material = RESIN_SUPPORT_RATIO * support
             seconds = float(np.ceil((high - low)[2] / options.layer_mm)) * RESIN_LAYER_S
         else:
-            deposit, filaments = _fill(layers, volume, options, is_closed), columns.material(options.print_nozzle_mm)
+            deposit = _fill(layers, volume, options, is_closed)
+            filaments = columns.material(options.print_nozzle_mm)
             # cells miss a foil
             material, support_material = deposit.material_mm3 or volume, float(filaments.sum())
-            seconds = _time(deposit, filaments, options)
-            error = TIME_ERROR_RATIO if options.print_speed_mm_s < FAST_SPEED_MM_S else FAST_TIME_ERROR_RATIO
+            seconds = _time(deposit, filaments, columns.count_lines(options.print_nozzle_mm, layers.height), options)
+            # acceleration limits fast lines
+            error = TIME_ERROR_RATIO * max(1.0, options.print_speed_mm_s / PrintOptions().print_speed_mm_s) ** 0.5
     density = options.density_g_cm3
     x, y, z = round_lengths(high - low, np.stack([low, high])).tolist()
     result = Estimate(
@@ -214,8 +216,12 @@ def replace_print(estimate: Estimate, method: str, material_mm3: float, support_
 
 def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: int) -> Layers:
     width, depth, height = np.subtract(*extremes(vertices)[::-1]).tolist()
-    cell = max(CELL_RATIO * options.print_nozzle_mm, (width * depth * height / options.layer_mm / max_cells) ** 0.5)
-    return slice_layers(vertices, faces, cell, options.layer_mm)
+    cell = (width * depth * height / options.layer_mm / max_cells) ** 0.5
+    # coarse cells break thin walls into fragments, each of which would be a contour of its own
+    wall = 2 * abs(signed_volume(vertices - vertices[0], faces)) / area(vertices, faces)
+    if wall < WALL_CELLS_COUNT * cell:
+        cell /= 2
+    return slice_layers(vertices, faces, max(CELL_RATIO * options.print_nozzle_mm, cell), options.layer_mm)
 
 
 def _fill(layers: Layers, volume_mm3: float, options: PrintOptions, is_closed: bool) -> _Deposit:
@@ -232,7 +238,7 @@ def _fill(layers: Layers, volume_mm3: float, options: PrintOptions, is_closed: b
     return _Deposit(layers, shells, ratio if is_closed or abs(ratio - 1) <= MAX_GRID_ERROR_RATIO else 1.0)
 
 
-def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
+def _time(deposit: _Deposit, support: Float64, support_lines: Float64, options: PrintOptions) -> float:
     """Return the seconds of a print: lines, corners, moves, and slower lines while layers cool."""
     shells, speed = deposit.shells, options.print_speed_mm_s
     # layers of the grid are higher than those of the print if the model has too many
@@ -246,8 +252,8 @@ def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
     lines += inner * _slowness(shells.short_inner, speed)
     lines += (solid * (1 + shells.top * (1 / SLOW_RATIO - 1)) + sparse + support) / speed
     lines[0] *= 1 + (1 / SLOW_RATIO - 1) / count
-    moves = CONTOUR_S * shells.contours + TRAVEL_RATIO / TRAVEL_SPEED_MM_S * shells.wall_mm
-    moves += SOLID_REGION_S * shells.solid_regions + SPARSE_REGION_S * shells.sparse_regions
+    moves = CONTOUR_S * shells.contours + TRAVEL_S_PER_MM * shells.wall_mm
+    moves += REGION_S * (shells.solid_regions + shells.sparse_regions)
     slowest = np.maximum(lines, (outer + inner + solid + sparse + support) / MIN_SPEED_MM_S)
     cooled = np.clip(MIN_LAYER_S - moves, lines, slowest)
     reached = speed * lines / np.maximum(cooled, 1e-9)
@@ -255,7 +261,9 @@ def _time(deposit: _Deposit, support: Float64, options: PrintOptions) -> float:
     corners += SPARSE_TURNS * shells.sparse_lines * _lose(reached, sparse / np.maximum(shells.sparse_lines, 1e-9))
     corners += WALL_TURNS_PER_MM * outer * _lose(SLOW_RATIO * reached, 1 / WALL_TURNS_PER_MM)
     corners += WALL_TURNS_PER_MM * inner * _lose(reached, 1 / WALL_TURNS_PER_MM)
-    corners += SUPPORT_TURNS_PER_MM * support * _lose(reached, 1 / SUPPORT_TURNS_PER_MM)
+    # a line of support turns to the next one, and along it
+    turns = 2 * support_lines
+    corners += turns * _lose(reached, support / np.maximum(turns, 1e-9))
     return float((cooled + corners + moves).sum() * count)
 
 

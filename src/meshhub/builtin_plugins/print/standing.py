@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import Bodies, find_contacts, list_bodies, oriented, sheets_of, topology_of
+from meshhub.builtin_plugins.print.bodies import (
+    FLOAT32_RATIO,
+    Bodies,
+    find_contacts,
+    list_bodies,
+    oriented,
+    sheets_of,
+    topology_of,
+)
 from meshhub.builtin_plugins.print.mesh import CLOSED_MM
 from meshhub.builtin_plugins.print.places import list_places
 from meshhub.builtin_plugins.print.size import is_usual_size
@@ -27,9 +35,6 @@ MIN_CONTACT_MM2 = 20.0
 
 MAX_SLENDERNESS = 10.0
 """Height per side of a square as large as the contact, up to which a model holds."""
-
-MAX_TURN = 1e-9
-"""One minus the cosine of a turn that changes nothing."""
 
 
 def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
@@ -171,7 +176,7 @@ def _can_turn(bodies: Bodies, groups: _Groups) -> bool:
     points = bodies.corners.reshape(-1, 3)
     first, index = weld(points)
     side = choose_side(points[first], index.reshape(-1, 3), center_of_mass(points[first], index.reshape(-1, 3)))
-    return side is not None and side.normal[2] >= -1 + MAX_TURN and side.contact_mm2 > groups.contact[0]
+    return side is not None and side.normal[2] >= -1 + FLOAT32_RATIO and side.contact_mm2 > groups.contact[0]
 
 
 def _is_above(foot: Float64, point: Float64) -> bool:

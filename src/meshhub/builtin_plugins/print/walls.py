@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.print import PrintOptions
-from meshhub.builtin_plugins.print.bodies import oriented
+from meshhub.builtin_plugins.print.bodies import ROUNDING_RATIO, oriented
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
@@ -18,9 +18,6 @@ from meshhub.toolkit.thickness import OppositeSides, Samples, group_nearby, samp
 
 TOLERANCE_RATIO = 0.02
 """Shortfall per limit that is not reported: rounding of files, and facets of round walls."""
-
-TOUCHING_RATIO = 1e-3
-"""Distance per least wall up to which two surfaces touch."""
 
 MIN_WALL_AREA_RATIO, MIN_GAP_AREA_RATIO = 12.0, 50.0
 """Area of both sides of the smallest place per square of the least wall: smaller ones are not visible in a print."""
@@ -149,7 +146,7 @@ def _find_regions(
         return [], 0.0, 0.0
     sides = OppositeSides(vertices, faces, samples)
     # where bodies touch, a surface has neither a wall nor a gap, up to rounding
-    touching = TOUCHING_RATIO * options.min_wall_mm
+    touching = ROUNDING_RATIO * options.min_wall_mm
     straight = sides.measure(np.arange(len(samples.points)), limit, gaps=gaps)
     width = straight
     if options.print_process == "fdm":
