@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,27 @@ def test_points_on_flat_faces_and_straight_edges_change_nothing(tmp_path: Path, 
     assert count_surfaces(clean)["cylinders"] == 2
     volume = clean.figures["mesh_volume_mm3"] + clean.figures["volume_gained_mm3"]
     assert measure_volume(tmp_path / "model.step") == pytest.approx(volume, rel=1e-4)
+
+
+def bossed_plate() -> Any:
+    """Return a plate with a boss and two holes."""
+    part = Solid.cube([40, 20, 8]) + Solid.cylinder(14, 6, 6, 64).translate([20, 10, 0])
+    for x, radius in ((6, 3.0), (33, 2.0)):
+        part -= Solid.cylinder(20, radius, radius, 64).translate([x, 10, -5])
+    return part
+
+
+def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:
+    noise = 0.02
+    mesh = mesh_of(bossed_plate().refine_to_length(2))
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, noise, mesh.vertices.shape)
+    remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    surfaces = count_surfaces(remarks)
+    assert (surfaces["planes"], surfaces["cylinders"]) == (7, 3)
+    assert remarks.figures["valid_solids"] == 1
+    text = (tmp_path / "model.step").read_text()
+    radii = sorted(float(radius) for radius in re.findall(r"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", text))
+    assert radii == pytest.approx([2, 3, 6], abs=2 * noise)
+    # the distance includes the noise that was smoothed
+    assert 2 * noise < remarks.figures["hausdorff_mm"] < 6 * noise
+    assert [note.code for note in remarks.notes] == ["noise_smoothed"]

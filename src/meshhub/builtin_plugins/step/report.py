@@ -34,6 +34,7 @@ class WrittenProduct(NamedTuple):
     figures:     for the report; they count every instance, except for faces
     rejected:    curved surfaces that were given up
     flat_count:  facets of these that are flat
+    noise_mm:    mm, deviation of the noise that was smoothed; zero where it was not
     """
 
     name: str
@@ -44,6 +45,7 @@ class WrittenProduct(NamedTuple):
     figures: dict[str, int | float]
     rejected: Rejections
     flat_count: int
+    noise_mm: float
 
     @property
     def volumes(self) -> list[float]:
@@ -132,6 +134,20 @@ def note_rejected(product: WrittenProduct) -> None:
     if faces > _MANY_TIMES_RATIO * expected:
         message += f", {faces} faces instead of about {expected}"
     note("flat_faces", message, name=repr(product.name), count=lost, total=total)
+
+
+def note_smoothed(product: WrittenProduct) -> None:
+    """Report that the surfaces of a product were fitted to a noisy mesh."""
+    if product.noise_mm:
+        note(
+            "noise_smoothed",
+            f"{product.name!r} is noisy, or triangulated irregularly, by about {product.noise_mm:.2g} mm: surfaces "
+            "were fitted to its smooth regions, and radii and angles rounded within this noise; set "
+            "{step_surfaces=planar} to keep the triangles",
+            options=("step_surfaces",),
+            name=repr(product.name),
+            noise=product.noise_mm,
+        )
 
 
 def note_faults(faults: list[Fault]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.draft import Draft, Drafting, list_candidates
+from meshhub.builtin_plugins.step.draft import Draft, DraftedSkin, Drafting, draft_skin
 from meshhub.builtin_plugins.step.facets.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.kernel.kernel_check import (
@@ -48,6 +48,7 @@ from meshhub.builtin_plugins.step.report import (
     WrittenProduct,
     note_faults,
     note_rejected,
+    note_smoothed,
     reject_invalid,
     report_products,
 )
@@ -59,13 +60,9 @@ from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
-from meshhub.model.scene import Color, Scene
+from meshhub.model.scene import Color, Float64, Scene
 from meshhub.model.source import Target
-from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.materials import note_lost_finish
-
-_NO_REGIONS: IntIndex = np.empty(0, np.intp)
-"""Regions of a body that was not kept."""
 
 
 @dataclass(eq=False)
@@ -74,12 +71,18 @@ class _ShapeState:
 
     drafting: candidates, and their checks
     draft:    what is written
+    mesh_points: (p, 3) points of the mesh, if they were moved before
+    noise_mm: mm, deviation of the noise of these points
+    unmoved:  the same shape with the points of the mesh; None if that is what is written
     palette:  colors that the paint of the skin indexes; None for no color
     volume:   of the closed shells of the mesh, mm³
     """
 
     drafting: Drafting
     draft: Draft
+    mesh_points: Float64 | None
+    noise_mm: float
+    unmoved: DraftedSkin | None
     palette: list[Color | None]
     volume: float
 
@@ -115,14 +118,19 @@ class _SceneWriter:
         document.close()
         return products
 
-    def find_curved(self, fault: Fault) -> IntIndex:
-        """Return the regions of the body of a fault that can return to simpler surfaces."""
+    def can_simplify(self, fault: Fault) -> bool:
+        """Return whether the body of a fault has simpler surfaces."""
         state = self.states.get(fault.shape)
-        return _NO_REGIONS if state is None else state.draft.find_curved(np.array(fault.body.shells, np.intp))
+        if state is None:
+            return False
+        return state.unmoved is not None or len(state.draft.find_curved(np.array(fault.body.shells, np.intp))) > 0
 
     def simplify(self, fault: Fault, deadline: float) -> None:
         """Keep the surfaces with which OpenCASCADE accepts the body of a fault."""
         state, name = self.states[fault.shape], self.shapes[fault.shape].name
+        if state.unmoved is not None:
+            self.states[fault.shape] = _ShapeState(*state.unmoved, state.palette, state.volume)
+            return
         number = [body.name for body in expected_bodies(name, state.draft.model)].index(fault.body.name)
 
         def accept(model: BrepModel) -> bool:
@@ -161,6 +169,8 @@ class _SceneWriter:
         model, name, uses = state.draft.model, self.shapes[number].name, self.uses[number]
         product, ids = _write_product(document, name, model)
         _write_colors(document, model.skin, model.regions.region, ids, state.palette)
+        if state.mesh_points is not None:
+            model = replace(model, mesh_points=state.mesh_points)
         figures = _collect_figures(model, ids, state.volume, uses)
         return WrittenProduct(
             name,
@@ -171,6 +181,7 @@ class _SceneWriter:
             figures,
             state.draft.rejected,
             state.drafting.count_flat_facets(state.draft),
+            state.noise_mm,
         )
 
     def _prepare_shape(self, number: int) -> _ShapeState | None:
@@ -185,8 +196,8 @@ class _SceneWriter:
         if len(skin.faces) == 0:
             return None
         volume = float(shell_volumes(skin)[skin.closed].sum())
-        drafting = Drafting(list_candidates(skin, self.options), is_strict=not is_available())
-        state = self.states[number] = _ShapeState(drafting, drafting.draft(), palette, volume)
+        drafted = draft_skin(skin, self.options, is_strict=not is_available())
+        state = self.states[number] = _ShapeState(*drafted, palette, volume)
         if sum(len(kept.draft.model.regions.surfaces) for kept in self.states.values()) > MAX_FACES_COUNT:
             self.states.clear()
         return state
@@ -229,7 +240,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     deadline = time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
-    doubtful = [fault for fault in faults if fault.is_invalid and len(writer.find_curved(fault))]
+    doubtful = [fault for fault in faults if fault.is_invalid and writer.can_simplify(fault)]
     if doubtful:
         for fault in doubtful:
             writer.simplify(fault, deadline)
@@ -243,6 +254,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
         reject_invalid(products, faults)
     for product in products:
         if product:
+            note_smoothed(product)
             note_rejected(product)
     note_faults(faults)
     _report(products, options.step_tolerance_mm, verdict, faults)
