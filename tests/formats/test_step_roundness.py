@@ -21,6 +21,7 @@ from meshhub.errors import ConversionFailed
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
 from meshhub.model.source import Target
+from meshhub.toolkit.distances import closest_points
 from models import scene_of, volume
 from opencascade_report import measure_volume
 
@@ -144,6 +145,19 @@ def test_a_changed_volume_has_a_note_with_the_figure(segments: int, percent: str
     messages = [note.message for note in remarks.notes if note.code == "volume_changed"]
     assert len(messages) == (percent is not None)
     assert all(percent in message and "'part'" in message for message in messages)  # type: ignore[operator]
+
+
+def test_the_distance_includes_edges_of_surfaces_that_meet_at_a_small_angle() -> None:
+    """The arcs of a lens of two 30-gons meet farther outside than they are from their chords."""
+    disk = Solid.cylinder(10, 30, 30, 30)
+    mesh = mesh_of(disk.translate([12, 0, 0]) ^ disk.translate([-12, 0, 0]))
+    _, remarks = write_step(mesh)
+    assert remarks.figures["cylinders"] == 2
+    tip = np.array([[0, np.sqrt(30**2 - 12**2), 5]])
+    gap = tip - closest_points(np.repeat(tip, len(mesh.faces), axis=0), mesh.vertices[mesh.faces])
+    assert 30 * (1 - np.cos(np.pi / 30)) < 0.165
+    assert remarks.figures["hausdorff_mm"] == pytest.approx(np.linalg.norm(gap, axis=1).min(), rel=0.01)
+    assert remarks.figures["hausdorff_mm"] > 0.178
 
 
 def test_the_kernel_checks_thousands_of_faces() -> None:

@@ -553,6 +553,31 @@ def test_only_the_surfaces_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPat
     assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 1
 
 
+def test_only_the_faces_that_the_kernel_finds_invalid_get_flat_facets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check names a face by its corners; no other surface is tried."""
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
+    read_back, files = writer.read_back, []
+
+    def reject_one_wall(data: bytes, seconds: float, volumes: Sequence[float]) -> Any:
+        files.append(data)
+        verdict = read_back(data, seconds, volumes)
+        if len(files) > 1:
+            return verdict
+        found = re.findall(rb"CARTESIAN_POINT\('',\(([-0-9.E]+),([-0-9.E]+),([-0-9.E]+)\)\)", data)
+        points = [(float(x), float(y), float(z)) for x, y, z in found]
+        # the corners of the smallest hole
+        wall = [point for point in points if abs(np.hypot(point[0] - 8, point[1] - 20) - 2) < 1e-5]
+        solids = [KernelSolid(False, solid.volume, faulty=(tuple(wall),)) for solid in verdict.solids]
+        return Verdict(False, tuple(solids))
+
+    monkeypatch.setattr(writer, "read_back", reject_one_wall)
+    target, remarks = write_step(scene_of(mesh_of(plate_with_holes(), "plate")))
+    radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
+    assert sorted(map(float, radii)) == [3, 4, 5]
+    assert len(files) == 3
+    assert [note.values["count"] for note in remarks.notes if note.code == "flat_faces"] == [1]
+
+
 def test_surfaces_that_tear_a_body_are_found_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: False)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.facets.bodies import Bodies, group_bodies
@@ -24,13 +25,14 @@ from meshhub.builtin_plugins.step.facets.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.facets.spare_points import remove_spare_points
+from meshhub.builtin_plugins.step.kernel.kernel_check import FaceCorners
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
 from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, make_segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
-from meshhub.builtin_plugins.step.recognition.regular_mesh import regularize
+from meshhub.builtin_plugins.step.recognition.regular_mesh import RegularMesh, regularize
 from meshhub.builtin_plugins.step.solids.builder import (
     IMPLAUSIBLE,
     Misfits,
@@ -38,6 +40,7 @@ from meshhub.builtin_plugins.step.solids.builder import (
     check_model,
     find_implausible,
 )
+from meshhub.builtin_plugins.step.solids.distances import find_distant_regions
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
@@ -75,6 +78,9 @@ _MAX_IRREGULAR_COUNT = 20_000
 
 _MIN_GAIN_RATIO = 3.0
 """Faces of the first result over those of the second from which the latter is kept: moved points need a reason."""
+
+_SAME_CORNER_MM = 1e-5
+"""Millimeters between a corner in the file and that of the model; coordinates have thirteen digits."""
 
 Mask = NDArray[np.bool_]
 
@@ -206,6 +212,21 @@ class Draft:
         is_free = traits.IS_PATCH[regions.surfaces.kind[number]]
         return number[np.lexsort((-region_areas(self.model.skin, regions)[number], is_free))]
 
+    def find_faces(self, faces: Sequence[FaceCorners], shells: IntIndex) -> IntIndex:
+        """Return the curved regions of some shells that have all corners of one of the faces."""
+        outline, curved = self.model.outline, self.find_curved(shells)
+        # seams have moved their corners
+        points = self.model.skin.points.copy()
+        points[self.model.seams.corner] = self.model.seams.position
+        place = cKDTree(points[outline.start])
+        found: set[int] = set()
+        for corners in faces:
+            near = place.query_ball_point(np.array(corners).reshape(-1, 3), _SAME_CORNER_MM)
+            # OpenCASCADE adds corners where it cuts a face
+            sides = [set(outline.region[chains].tolist()) for chains in near if chains]
+            found |= set.intersection(*sides) if sides else set()
+        return np.intersect1d(curved, np.array(sorted(found), np.intp))
+
     def list_facets(self, regions: IntIndex) -> IntIndex:
         """Return the facets of some regions."""
         is_mine = np.isin(self.model.regions.region, regions)
@@ -217,12 +238,14 @@ class Draft:
 class Drafting:
     """Checks of the candidates for one mesh.
 
-    ladder:    candidates, from the most curved to planar facets
-    is_strict: whether surfaces that CAD programs may reject become flat, because no kernel checks them
+    ladder:       candidates, from the most curved to planar facets
+    is_strict:    whether surfaces that CAD programs may reject become flat, because no kernel checks them
+    tolerance_mm: largest distance between a curved face and the mesh; None for no limit
     """
 
     ladder: tuple[Candidate, ...]
     is_strict: bool
+    tolerance_mm: float | None = None
 
     def draft(self) -> Draft:
         """Return the draft with the most surfaces: the first candidate that passes, without its faulty surfaces."""
@@ -255,6 +278,11 @@ class Drafting:
 
         kept = _keep_good(draft, shells, reason, try_candidate)
         return kept or self._flatten(draft, shells, reason)
+
+    def step_down(self, draft: Draft, regions: IntIndex, reason: str) -> Draft | None:
+        """Return a draft with simpler surfaces in place of some regions; None if no curved surface passes then."""
+        rejected = draft.rejected.add(reason, len(regions))
+        return self._settle(draft.candidate.without(draft.list_facets(regions)), rejected)[0]
 
     def _flatten(self, draft: Draft, shells: IntIndex, reason: str) -> Draft:
         """Return a draft with flat facets in some shells, or in all shells if that draft fails the checks."""
@@ -325,6 +353,9 @@ class Drafting:
             return _Attempt(regions, misfits, None, none)
         model = assemble_model(skin, candidate.skin.points, candidate.faceted, regions, candidate.bodies)
         model, misfits = check_model(model, is_strict=self.is_strict)
+        if not misfits and self.tolerance_mm is not None:
+            distant = find_distant_regions(model, self.tolerance_mm)
+            misfits = [Misfits("distance from the mesh", distant)] if len(distant) else []
         genus = find_other_genus(model) if not misfits else none
         if len(genus):
             invalid = np.union1d(model.invalid_shells, np.setdiff1d(genus, self._unusual)).astype(np.intp)
@@ -392,20 +423,26 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
         options: Kinds of surfaces to recognize, and their tolerance.
         is_strict: Whether surfaces that CAD programs may reject become flat, because no kernel checks them.
     """
-    drafting = Drafting(list_candidates(skin, options), is_strict)
+    tolerance = options.step_tolerance_mm
+    drafting = Drafting(list_candidates(skin, options), is_strict, tolerance)
     draft = drafting.draft()
     first = DraftedSkin(drafting, draft, None, 0.0, None)
     if options.step_surfaces == "planar" or not _is_faceted(draft.model.regions):
         return first
     regular = regularize(skin)
-    if regular is None:
+    if regular is None or (tolerance is not None and _measure_moves(regular) > tolerance):
         return first
     planar = Candidate(regular.skin, regular.faceted, make_segments(regular.faceted.faces), group_bodies(regular.skin))
-    drafting = Drafting((replace(planar, segments=regular.segments), planar), is_strict)
+    drafting = Drafting((replace(planar, segments=regular.segments), planar), is_strict, tolerance)
     second = drafting.draft()
     if len(second.model.regions.surfaces) * _MIN_GAIN_RATIO > len(draft.model.regions.surfaces):
         return first
     return DraftedSkin(drafting, second, regular.points, regular.sigma, first)
+
+
+def _measure_moves(regular: RegularMesh) -> float:
+    """Return the farthest distance, mm, by which a point was moved onto the surfaces."""
+    return float(np.linalg.norm(regular.skin.points - regular.points, axis=1).max(initial=0))
 
 
 def _is_faceted(regions: Regions) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from meshhub.builtin_plugins.step.draft import Rejections
+from meshhub.builtin_plugins.step.kernel.kernel_check import FaceCorners
 from meshhub.builtin_plugins.step.kernel.kernel_comparison import GAPS, ExpectedBody
 from meshhub.builtin_plugins.step.part21.document import ProductIds
 from meshhub.errors import ConversionFailed
@@ -17,8 +18,8 @@ _MANY_TIMES_RATIO = 3.0
 """Faces over those with all recognized surfaces, above which the note states both."""
 _MAX_GAINED_RATIO = 0.005
 """Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
-_MEASURING_ERROR_RATIO = 0.04
-"""Share by which a measured distance may differ from what OpenCASCADE's triangles of the faces show."""
+_MAX_FREEFORM_GAINED_RATIO = 0.0005
+"""The same if the file has free-form faces, because only the facets around them determine their curvature."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
@@ -54,11 +55,16 @@ class WrittenProduct(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A body that OpenCASCADE rejects, or that fails the check without it; shape: index of its shape."""
+    """A body that OpenCASCADE rejects, or that fails the check without it.
+
+    shape:  index of its shape
+    faulty: corners of each face that OpenCASCADE finds invalid
+    """
 
     shape: int
     body: ExpectedBody
     reason: str
+    faulty: tuple[FaceCorners, ...] = ()
 
     @property
     def is_invalid(self) -> bool:
@@ -66,8 +72,8 @@ class Fault(NamedTuple):
         return self.reason != GAPS
 
 
-def report_products(written: list[WrittenProduct], tolerance_mm: float | None) -> None:
-    """Report figures, open shells, faces beyond `step_tolerance_mm`, changed volumes and many faces."""
+def report_products(written: list[WrittenProduct]) -> None:
+    """Report figures, open shells, changed volumes and many faces."""
     # the figures of several products are added, except for distances
     areas = [product.figures["mesh_area_mm2"] for product in written]
     squares = sum(area * product.figures[RMS] ** 2 for area, product in zip(areas, written, strict=True))
@@ -82,18 +88,6 @@ def report_products(written: list[WrittenProduct], tolerance_mm: float | None) -
                 f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
                 "{repair} closes holes",
                 options=("repair",),
-            )
-        distance = product.figures[HAUSDORFF]
-        if tolerance_mm is not None and distance > tolerance_mm * (1 + _MEASURING_ERROR_RATIO):
-            note(
-                "beyond_tolerance",
-                f"round faces of {product.name!r} lie up to {distance:.3g} mm from the mesh, between its corners: they "
-                f"are arcs over coarse facets, or fit noise by chance; the tolerance is {tolerance_mm:.3g} mm; "
-                "set {step_surfaces=planar} to keep the facets",
-                options=("step_surfaces", "step_tolerance_mm"),
-                name=repr(product.name),
-                distance=distance,
-                tolerance=tolerance_mm,
             )
         _note_gain(product)
         if faces > MANY_FACES_COUNT:
@@ -133,7 +127,7 @@ def note_rejected(product: WrittenProduct) -> None:
         message += f", flat facets: {product.flat_count}"
     if faces > _MANY_TIMES_RATIO * expected:
         message += f", {faces} faces instead of about {expected}"
-    note("flat_faces", message, name=repr(product.name), count=lost, total=total)
+    note("flat_faces", message, name=repr(product.name), count=lost, total=total, facets=product.flat_count)
 
 
 def note_smoothed(product: WrittenProduct) -> None:
@@ -173,7 +167,8 @@ def note_faults(faults: list[Fault]) -> None:
 def _note_gain(product: WrittenProduct) -> None:
     """Report a volume that differs from that of the mesh."""
     gained, volume = product.figures["volume_gained_mm3"], product.figures["mesh_volume_mm3"]
-    if abs(gained) > _MAX_GAINED_RATIO * abs(volume):
+    allowed = _MAX_FREEFORM_GAINED_RATIO if product.figures.get("bsplines") else _MAX_GAINED_RATIO
+    if abs(gained) > allowed * abs(volume):
         percent = f" ({gained / volume:+.2%})" if volume else ""
         note(
             "volume_changed",

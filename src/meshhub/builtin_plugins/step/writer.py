@@ -39,7 +39,6 @@ from meshhub.builtin_plugins.step.part21.brep import WrittenIds, write_model
 from meshhub.builtin_plugins.step.part21.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.part21.part21 import Part21Writer, choose_decimals
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.recognition.deviation import measure_distances
 from meshhub.builtin_plugins.step.report import (
     DEVIATION,
     HAUSDORFF,
@@ -52,6 +51,7 @@ from meshhub.builtin_plugins.step.report import (
     reject_invalid,
     report_products,
 )
+from meshhub.builtin_plugins.step.solids.distances import measure_distances
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
 from meshhub.builtin_plugins.step.surfaces.kinds import ANALYTIC_KINDS, KINDS
@@ -63,6 +63,9 @@ from meshhub.model.progress import track
 from meshhub.model.scene import Color, Float64, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.materials import note_lost_finish
+
+_MAX_REPLACEMENTS_COUNT = 4
+"""Models in which the faces that OpenCASCADE finds invalid are replaced, before surfaces are tried in groups."""
 
 
 @dataclass(eq=False)
@@ -127,25 +130,50 @@ class _SceneWriter:
 
     def simplify(self, fault: Fault, deadline: float) -> None:
         """Keep the surfaces with which OpenCASCADE accepts the body of a fault."""
-        state, name = self.states[fault.shape], self.shapes[fault.shape].name
+        state = self.states[fault.shape]
         if state.unmoved is not None:
             self.states[fault.shape] = _ShapeState(*state.unmoved, state.palette, state.volume)
             return
-        number = [body.name for body in expected_bodies(name, state.draft.model)].index(fault.body.name)
 
         def accept(model: BrepModel) -> bool:
-            bodies = expected_bodies(name, model)
-            if len(model.regions.surfaces) > MAX_FACES_COUNT:
-                # OpenCASCADE checks fewer faces; flat ones are the best guess
-                is_mine = np.isin(model.skin.shell, bodies[number].shells)
-                return not model.regions.curved[model.regions.region[is_mine]].any()
-            left = deadline - time.monotonic()
-            volumes = [body.volume_mm3 for body in bodies if body.volume_mm3 is not None]
-            verdict = read_back(self._write_alone(name, model), left, volumes) if left > 0 else None
-            return verdict is not None and find_faults(verdict, bodies).get(number, GAPS) == GAPS
+            return self._find_fault(fault, model, deadline) is None
 
         shells = np.array(fault.body.shells, np.intp)
-        state.draft = state.drafting.keep_valid(state.draft, shells, fault.reason, accept, deadline)
+        state.draft = self._replace_faulty(fault, deadline) or state.drafting.keep_valid(
+            state.draft, shells, fault.reason, accept, deadline
+        )
+
+    def _replace_faulty(self, fault: Fault, deadline: float) -> Draft | None:
+        """Return a draft without the surfaces that OpenCASCADE finds invalid; None if it still rejects the body."""
+        state, shells = self.states[fault.shape], np.array(fault.body.shells, np.intp)
+        draft = state.draft
+        for _ in range(_MAX_REPLACEMENTS_COUNT):
+            regions = draft.find_faces(fault.faulty, shells)
+            simpler = state.drafting.step_down(draft, regions, fault.reason) if len(regions) else None
+            if simpler is None:
+                return None
+            remaining = self._find_fault(fault, simpler.model, deadline)
+            if remaining is None:
+                return simpler
+            draft, fault = simpler, remaining
+        return None
+
+    def _find_fault(self, fault: Fault, model: BrepModel, deadline: float) -> Fault | None:
+        """Return the fault of the same body in another model; None if OpenCASCADE accepts it there."""
+        name = self.shapes[fault.shape].name
+        bodies = expected_bodies(name, model)
+        number = [body.name for body in bodies].index(fault.body.name)
+        if len(model.regions.surfaces) > MAX_FACES_COUNT:
+            # OpenCASCADE checks fewer faces; flat ones are the best guess
+            is_mine = np.isin(model.skin.shell, fault.body.shells)
+            return fault if model.regions.curved[model.regions.region[is_mine]].any() else None
+        left = deadline - time.monotonic()
+        volumes = [body.volume_mm3 for body in bodies if body.volume_mm3 is not None]
+        verdict = read_back(self._write_alone(name, model), left, volumes) if left > 0 else None
+        if verdict is None:
+            return fault._replace(faulty=())
+        reason = find_faults(verdict, bodies).get(number, GAPS)
+        return None if reason == GAPS else Fault(fault.shape, bodies[number], reason, verdict.list_faulty(number))
 
     def read_alone(self, number: int, product: WrittenProduct, seconds: float) -> Verdict | None:
         """Read a file that holds one shape once."""
@@ -257,7 +285,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
             note_smoothed(product)
             note_rejected(product)
     note_faults(faults)
-    _report(products, options.step_tolerance_mm, verdict, faults)
+    _report(products, verdict, faults)
 
 
 def _find_torn(products: list[WrittenProduct | None]) -> list[Fault]:
@@ -302,18 +330,19 @@ def _find_faults(
             shape_verdict = writer.read_alone(number, product, deadline - time.monotonic())
         if shape_verdict is not None:
             reasons = find_faults(shape_verdict, product.bodies)
-            faults += [Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
+            faults += [
+                Fault(number, product.bodies[index], reason, shape_verdict.list_faulty(index))
+                for index, reason in reasons.items()
+            ]
     if faults:
         return faults
     reason = "OpenCASCADE finds the file invalid"
     return [Fault(number, body, reason) for number, product in numbered for body in product.bodies]
 
 
-def _report(
-    products: list[WrittenProduct | None], tolerance_mm: float | None, verdict: Verdict | None, faults: list[Fault]
-) -> None:
+def _report(products: list[WrittenProduct | None], verdict: Verdict | None, faults: list[Fault]) -> None:
     """Report figures, notes and the result of the check."""
-    report_products([product for product in products if product], tolerance_mm)
+    report_products([product for product in products if product])
     if verdict is None:
         did(step_check="writer")
         if is_available():
@@ -345,7 +374,7 @@ def _collect_figures(model: BrepModel, ids: WrittenIds, volume: float, uses: int
     """
     surfaces = model.regions.surfaces
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
-    off = measure_distances(model.skin, model.mesh_points, model.regions.region, surfaces)
+    off = measure_distances(model)
     return {
         "faces": len(surfaces),
         **{traits.plural: int(kinds[kind]) for kind, traits in KINDS.items() if kinds[kind] or kind in ANALYTIC_KINDS},

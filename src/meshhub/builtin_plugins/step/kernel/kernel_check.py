@@ -41,8 +41,15 @@ _MESH_ANGLE_RAD = 0.06
 _MESH_DEVIATION_RATIO = 2e-4
 """Share of the side of a cube of the volume; the angle is finer except on tiny curves."""
 
+_MAX_FAULTY_COUNT = 200
+"""Invalid faces to list; the others follow when these are written in another way."""
+
 _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
+
+
+FaceCorners = tuple[tuple[float, float, float], ...]
+"""Corners of a face, mm."""
 
 
 class KernelSolid(NamedTuple):
@@ -51,11 +58,13 @@ class KernelSolid(NamedTuple):
     valid:  whether OpenCASCADE finds it valid
     volume: mm³
     closes: whether its triangles close with the default options of the reader
+    faulty: corners of each face that OpenCASCADE finds invalid
     """
 
     valid: bool
     volume: float
     closes: bool = True
+    faulty: tuple[FaceCorners, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -67,6 +76,10 @@ class Verdict(NamedTuple):
 
     valid: bool
     solids: tuple[KernelSolid, ...]
+
+    def list_faulty(self, number: int) -> tuple[FaceCorners, ...]:
+        """Return the invalid faces of a solid; nothing if there is no such solid."""
+        return self.solids[number].faulty if number < len(self.solids) else ()
 
 
 def is_available() -> bool:
@@ -104,7 +117,13 @@ def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Ver
     # the time may end before the solids are triangulated
     is_closed = closes[0] if closes else [True] * len(solids)
     judged = zip(solids, is_closed, strict=True)
-    return Verdict(valid, tuple(KernelSolid(is_valid, volume, closed) for (is_valid, volume), closed in judged))
+    return Verdict(valid, tuple(_make_solid(solid, closes=closed) for solid, closed in judged))
+
+
+def _make_solid(answer: tuple[bool, float, list[list[tuple[float, float, float]]]], *, closes: bool) -> KernelSolid:
+    """Return a solid of the first line of an answer."""
+    valid, volume, faulty = answer
+    return KernelSolid(valid, volume, closes, tuple(tuple((x, y, z) for x, y, z in face) for face in faulty))
 
 
 def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
@@ -194,8 +213,8 @@ def _judge_in_new_process(data: bytes, seconds: float, volumes: Sequence[float])
 def send_answer(data: bytes, volumes: Sequence[float], sink: int) -> None:
     """Read a STEP file in this process and write JSON lines to a file descriptor.
 
-    The first line is whether every shape is valid, and validity and volume of each solid. The second is whether the
-    triangles of each solid close; it may take longest.
+    The first line is whether every shape is valid, and validity, volume and faulty faces of each solid. The second is
+    whether the triangles of each solid close; it may take longest.
 
     Args:
         data: The file.
@@ -204,18 +223,18 @@ def send_answer(data: bytes, volumes: Sequence[float], sink: int) -> None:
     """
     try:
         valid, solids = _read_solids(data)
-        measured = [(is_valid, _measure_volume(solid, volumes)) for is_valid, solid in solids]
+        measured = [(is_valid, _measure_volume(solid, volumes), faulty) for is_valid, faulty, solid in solids]
     except ImportError:
         raise
     except Exception:
         # what OpenCASCADE cannot even read is invalid
         valid, solids, measured = False, [], []
     os.write(sink, json.dumps([valid, measured]).encode() + b"\n")
-    os.write(sink, json.dumps([_closes(solid) for _, solid in solids]).encode())
+    os.write(sink, json.dumps([_closes(solid) for _, _, solid in solids]).encode())
 
 
-def _read_solids(data: bytes) -> tuple[bool, list[tuple[bool, Any]]]:
-    """Return whether every shape of a STEP file is valid, and its solids with their validity."""
+def _read_solids(data: bytes) -> tuple[bool, list[tuple[bool, list[FaceCorners], Any]]]:
+    """Return whether every shape of a STEP file is valid, and its solids with their validity and faulty faces."""
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPControl import STEPControl_Reader
@@ -228,7 +247,24 @@ def _read_solids(data: bytes) -> tuple[bool, list[tuple[bool, Any]]]:
     if shape.IsNull():
         return False, []
     analyzer = BRepCheck_Analyzer(shape)
-    return analyzer.IsValid(), [(analyzer.IsValid(solid), solid) for solid in _explore(shape, TopAbs_SOLID)]
+    solids = [(analyzer.IsValid(solid), solid) for solid in _explore(shape, TopAbs_SOLID)]
+    return analyzer.IsValid(), [
+        (is_valid, [] if is_valid else _list_faulty(solid, analyzer), solid) for is_valid, solid in solids
+    ]
+
+
+def _list_faulty(solid: Any, analyzer: Any) -> list[FaceCorners]:
+    """Return the corners of the faces of a solid that an analyzer finds invalid."""
+    from OCP.BRep import BRep_Tool
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_VERTEX
+    from OCP.TopoDS import TopoDS
+
+    faulty: list[FaceCorners] = []
+    for face in _explore(solid, TopAbs_FACE):
+        if len(faulty) < _MAX_FAULTY_COUNT and not analyzer.IsValid(face):
+            points = [BRep_Tool.Pnt_s(TopoDS.Vertex(vertex)) for vertex in _explore(face, TopAbs_VERTEX)]
+            faulty.append(tuple((point.X(), point.Y(), point.Z()) for point in points))
+    return faulty
 
 
 def _measure_volume(solid: Any, volumes: Sequence[float]) -> float:

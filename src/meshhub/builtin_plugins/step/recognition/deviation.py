@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
@@ -34,13 +32,12 @@ _MAX_AREA_CHANGE_RATIO = 0.05
 
 A chord of 30.5° is 1.2 % shorter than its arc."""
 
-_RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
+RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
     (np.where(np.arange(3) == corner, 1 - 2 * beside, beside), share)
     for beside, share in (((6 - 15**0.5) / 21, (155 - 15**0.5) / 1200), ((6 + 15**0.5) / 21, (155 + 15**0.5) / 1200))
     for corner in range(3)
 ]
 """Barycentric coordinates and weights of seven points; exact for polynomials of degree five on a triangle."""
-
 
 _GRID = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
 """Barycentric coordinates of fifteen points, on and between the edges."""
@@ -57,54 +54,7 @@ _MIN_SPACING_MM = 1e-3
 Mask = NDArray[np.bool_]
 
 
-class Distances(NamedTuple):
-    """Distances between a mesh and the surfaces that replace its triangles.
-
-    corners: mm, largest at a corner
-    largest: mm, largest anywhere
-    rms:     mm, root mean square over the area
-    area:    mm² of the mesh
-    """
-
-    corners: float
-    largest: float
-    rms: float
-    area: float
-
-
-def measure_distances(skin: Skin, points: Float64, region: NDArray[np.int32], surfaces: SurfaceArray) -> Distances:
-    """Measure how far the triangles of a mesh lie from the surfaces that replace them.
-
-    A point of a triangle is as far from an analytic surface as the surface is from the triangle below it, so its
-    distance counts in both directions. A patch may bulge away from its triangles, so its own points count, too.
-
-    Args:
-        skin: Mesh.
-        points: (p, 3) corners in the mesh, before they were moved onto surfaces.
-        region: (m,) region of each face.
-        surfaces: (r,) surfaces of the regions.
-    Returns:
-        Millimeters. The middles of triangles and edges, and the points of a quadrature, stand for all points.
-    """
-    face_surface = surfaces.take(region)
-    corner = points[skin.faces]
-
-    def at(weights: ArrayLike) -> Float64:
-        return np.abs(distances(face_surface, np.einsum("ijk,j->ik", corner, np.asarray(weights))))
-
-    corners = max(float(at(weights).max()) for weights in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
-    middles = max(float(at(weights).max()) for weights in ((0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5)))
-    area = lengths(skin.cross) / 2
-    squares, largest = 0.0, max(corners, middles, _measure_largest_bulge(corner, face_surface))
-    for weights, share in _RADON_POINTS:
-        off = at(weights)
-        squares += share * float(area @ off**2)
-        largest = max(largest, float(off.max()))
-    total = float(area.sum())
-    return Distances(corners, largest, (squares / total) ** 0.5 if total else 0.0, total)
-
-
-def _measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
+def measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
     """Return the largest distance of a point of a patch from the triangles that the patches replace.
 
     Args:
@@ -310,7 +260,7 @@ def measure_gains(skin: Skin, triangles: IntIndex, surfaces: SurfaceArray) -> Fl
     """
     corner, cross = skin.points[skin.faces[triangles]], skin.cross[triangles]
     total = np.zeros(len(triangles))
-    for weights, share in _RADON_POINTS:
+    for weights, share in RADON_POINTS:
         point = np.einsum("ijk,j->ik", corner, weights)
         gap, normal = gradients(surfaces, point)
         first, second = curvatures(surfaces, point)
