@@ -356,9 +356,14 @@ class Canceled(EngineError):
 
 
 class ServerBusy(EngineError):
-    """The queue is full; the same request may succeed a moment later."""
+    """The queue is full; the same request may succeed a moment later.
+
+    Attributes:
+        retry_after_s: Seconds after which it will probably succeed; None: unknown.
+    """
 
     error_code = "server_busy"
+    retry_after_s: int | None = None
 
 
 class ServiceUnreachable(EngineError):

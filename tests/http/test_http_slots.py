@@ -404,3 +404,72 @@ def test_a_small_caller_starts_beside_the_slow_conversions_of_three_addresses(
         finally:
             gate.touch()
         assert [request.result() for request in slow] == [200] * 6
+
+
+def test_conversions_share_the_memory() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(SlotLimits(shared=8), 64, memory_bytes=10)
+        first = await slots.acquire(Ticket("a"), None, 6)
+        large = asyncio.create_task(slots.acquire(Ticket("b"), None, 5))
+        await run_callbacks()
+        assert not large.done()
+        # a smaller one overtakes it
+        second = await slots.acquire(Ticket("c"), None, 4)
+        await let_time_pass(20)
+        slots.release(second)
+        # not any longer
+        small = asyncio.create_task(slots.acquire(Ticket("d"), None, 1))
+        await run_callbacks()
+        assert not small.done()
+        slots.release(first)
+        slots.release(await large)
+        slots.release(await small)
+        # one that needs more than there is runs alone
+        slots.release(await slots.acquire(Ticket("e"), None, 100))
+
+    run_with_manual_time(simulate())
+
+
+def test_a_queue_of_short_conversions_may_be_longer_and_says_when_to_come_back() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(SlotLimits(shared=2), 2)
+
+        async def hold(seconds: float) -> None:
+            slot = await slots.acquire(Ticket("x"), None)
+            await let_time_pass(seconds)
+            slots.release(slot)
+
+        await hold(0.5)
+        held = [await slots.acquire(Ticket(caller), None) for caller in ("a", "b", "c")]
+        # 16 conversions of half a second take four seconds on two slots
+        queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in range(16)]
+        await run_callbacks()
+        assert not any(entry.done() for entry in queued)
+        with pytest.raises(ServerBusy) as caught:
+            slots.check("ip:17")
+        assert caught.value.retry_after_s == 4
+        slots.stop()
+        await asyncio.wait(queued)
+        assert [isinstance(entry.exception(), ShuttingDown) for entry in queued] == [True] * 16
+        del held
+
+    run_with_manual_time(simulate())
+
+
+def test_a_queue_of_long_conversions_has_its_size() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(SlotLimits(shared=1), 2)
+        slot = await slots.acquire(Ticket("x"), None)
+        await let_time_pass(20)
+        slots.release(slot)
+        for caller in ("a", "b"):
+            await slots.acquire(Ticket(caller), None)
+        queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in range(2)]
+        await run_callbacks()
+        with pytest.raises(ServerBusy) as caught:
+            slots.check("ip:3")
+        assert caught.value.retry_after_s == 40
+        slots.stop()
+        await asyncio.wait(queued)
+
+    run_with_manual_time(simulate())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from meshhub import Format, Reader, Registry, hookimpl
+from meshhub.model.chain import Request
 from meshhub.service.jobs.job import JobFile
 from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_demand
 
@@ -88,3 +89,21 @@ def test_the_guide_of_clusters_states_what_formats_declare() -> None:
             f"{format_.memory_base_bytes / (1 << 30):g} GiB and {format_.memory_ratio:g} bytes for each byte {each}"
         )
         assert memory in guide
+
+
+def test_what_runs_raises_the_demand() -> None:
+    registry = Registry(entry_points=False)
+    requests = {
+        "convert": registry.check_request(Request(target="3mf")),
+        "repair": registry.check_request(Request(target="3mf", options={"repair": True})),
+        "one check": registry.check_request(Request(purpose="check", options={"checks": "mesh"})),
+        "check": registry.check_request(Request(purpose="check")),
+    }
+    file = JobFile("a.stl", 20 << 20)
+    demands = {
+        name: estimate_demand([file], registry.declarations, memory_factor=request.memory_factor).memory_bytes
+        for name, request in requests.items()
+    }
+    assert demands["convert"] == estimate_demand([file], registry.declarations).memory_bytes
+    assert demands["convert"] < demands["repair"] < demands["check"]
+    assert demands["convert"] <= demands["one check"] < demands["check"]

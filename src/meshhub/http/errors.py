@@ -134,6 +134,8 @@ def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[b
         # the log gets no other messages, because they may name files of the caller, as those of a batch do
         context.reason = context.reason or ("no file was converted" if details else error.message)
     retry_after_s = RETRY_AFTER.get(error.error_code, RETRY_AFTER["server_busy"] if status == 503 else None)
+    if isinstance(error, ServerBusy):
+        retry_after_s = error.retry_after_s or retry_after_s
     if retry_after_s is not None:
         headers.setdefault("Retry-After", str(retry_after_s))
     if status == 401:

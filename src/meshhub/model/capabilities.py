@@ -197,6 +197,9 @@ class Format(Struct, frozen=True, kw_only=True):
     """Processor cores that a conversion of the format uses; each core takes a slot of a cluster."""
 
 
+MemoryFactor = Annotated[float, Meta(title="a number of at least 1", ge=1)]
+
+
 class Capability(Struct, frozen=True, kw_only=True):
     """Base class of readers, writers and operations."""
 
@@ -393,6 +396,9 @@ class Check(Capability, frozen=True, kw_only=True):
     concurrent: bool = False
     """Whether `run` may run in a thread beside other checks of the same scene, on models of many faces."""
 
+    memory_factor: MemoryFactor = 1.0
+    """Memory that it needs, in multiples of the `memory_ratio` of formats; see `benchmarks/memory.py`."""
+
     estimates: Literal["model", "slicer"] | None = None
     """How the check makes the estimate of a quote; None: it makes none. One by a slicer runs only on request."""
 
@@ -414,6 +420,9 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     options: type[Struct]
     """Struct of the options."""
+
+    memory_factor: MemoryFactor = 1.0
+    """Memory that it needs, in multiples of the `memory_ratio` of formats; see `benchmarks/memory.py`."""
 
     drops: frozenset[Feature] = frozenset()
     """Features that the operation does not keep."""

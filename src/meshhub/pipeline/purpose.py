@@ -120,6 +120,15 @@ class CheckedRequest:
         return self.purpose.output if self.writer is None else self.writer.capability.format
 
     @property
+    def memory_factor(self) -> float:
+        """Memory of the request, in multiples of that of a conversion.
+
+        Two checks may run at the same time, but all checks together need as much as the largest.
+        """
+        operations = [operation.capability.memory_factor for operation in self.operations]
+        return max([1.0, *operations, *(check.capability.memory_factor for check in self.checks)])
+
+    @property
     def capabilities(self) -> list[Writer | Operation]:
         """Operations and writers that the request names."""
         operations: list[Writer | Operation] = [operation.capability for operation in self.operations]

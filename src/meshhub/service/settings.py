@@ -143,7 +143,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Address s3://bucket/prefix of an S3-compatible store of inputs and results; default: `jobs_folder`."""
 
     worker_memory_bytes: int | None = None
-    """Memory that the jobs of a worker (`meshhub work`) may need together; default: a share of the machine's."""
+    """Memory of all conversions of a service, or all jobs of a worker; default: a share of the machine's."""
 
     worker_address: str | None = None
     """Address host:port at which a worker serves /health/live, /health/ready and /metrics; default: none."""

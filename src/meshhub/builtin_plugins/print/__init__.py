@@ -285,7 +285,11 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         )
 
 
-def _declare(id_: str, label: str, description: str, run: str, **others: Any) -> Check:
+LAYERS_FACTOR = 7.5
+"""Memory of the checks of layers, in multiples of that of a conversion."""
+
+
+def _declare(id_: str, label: str, description: str, run: str, *, memory_factor: float = 2.5, **others: Any) -> Check:
     """Return a check with the options of all checks.
 
     Args:
@@ -293,6 +297,7 @@ def _declare(id_: str, label: str, description: str, run: str, **others: Any) ->
         label: Name for people.
         description: What it finds.
         run: Module and function in this package.
+        memory_factor: Memory, in multiples of that of a conversion.
         others: Other fields.
     """
     return Check(
@@ -302,6 +307,7 @@ def _declare(id_: str, label: str, description: str, run: str, **others: Any) ->
         options=PrintOptions,
         run=f"{__name__}.{run}",
         concurrent=True,
+        memory_factor=memory_factor,
         **{"needs": ("scipy",), "install": "meshhub"} | others,
     )
 
@@ -326,7 +332,13 @@ def meshhub_checks() -> Iterable[Check]:
         ),
         _declare("walls", "Walls", "Walls that are too thin for the process.", "walls:run_walls"),
         _declare("gaps", "Gaps", "Gaps within and between parts that fuse while they print.", "walls:run_gaps"),
-        _declare("overhangs", "Overhangs", "Layers that reach far into the air.", "layering:run_overhangs"),
+        _declare(
+            "overhangs",
+            "Overhangs",
+            "Layers that reach far into the air.",
+            "layering:run_overhangs",
+            memory_factor=LAYERS_FACTOR,
+        ),
         _declare(
             "standing",
             "Standing",
@@ -334,19 +346,27 @@ def meshhub_checks() -> Iterable[Check]:
             "standing:run_standing",
         ),
         _declare("size", "Size", "Printers on which the model fits, its unit, and its colors.", "size:run"),
-        _declare("islands", "Islands", "Places where a layer begins in the air.", "layering:run_islands"),
-        _declare("spans", "Bridges", "Bridges that are too long.", "layering:run_spans"),
+        _declare(
+            "islands",
+            "Islands",
+            "Places where a layer begins in the air.",
+            "layering:run_islands",
+            memory_factor=LAYERS_FACTOR,
+        ),
+        _declare("spans", "Bridges", "Bridges that are too long.", "layering:run_spans", memory_factor=LAYERS_FACTOR),
         _declare(
             "cups",
             "Cups",
             "Cavities that keep resin or powder, and hollows that pull at the film of a resin printer.",
             "layering:run_cups",
+            memory_factor=LAYERS_FACTOR,
         ),
         _declare(
             "estimate",
             "Estimate",
             "Material, weight, support and time of the print.",
             "estimate:run",
+            memory_factor=4.0,
             estimates="model",
         ),
         _declare(

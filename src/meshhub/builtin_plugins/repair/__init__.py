@@ -80,6 +80,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="repair",
             label="Repair",
             stage=Stage.REPAIR,
+            memory_factor=1.5,
             options=RepairOptions,
             repairs_meshes="repair",
             figures={

@@ -24,6 +24,7 @@ class Resources:
         slots: Slots for conversions.
         inventories_folder: Folder of the lists that the operator keeps for callers; None without one.
         workers: Maximum number of parallel conversions.
+        conversion_memory_bytes: Maximum memory of a conversion.
         receiving: Requests whose body arrives.
         is_closing: Whether the service accepts no new requests.
     """
@@ -38,9 +39,10 @@ class Resources:
         self.threads = Threads(settings.most_at_once)
         self.folders = Folders(settings.temporary_folder, self.threads)
         self.disk = Disk(lambda: self.folders.root, settings.keep_free_bytes)
-        self.slots = SlotQueue(slots or settings.slot_limits, settings.queue)
+        self.slots = SlotQueue(slots or settings.slot_limits, settings.queue, memory_bytes=settings.job_memory_bytes)
         self.inventories_folder = settings.inventories_folder
         self.workers = settings.worker_count
+        self.conversion_memory_bytes = settings.memory_bytes
         self.receiving: set[Context] = set()
         self.is_closing = False
 
@@ -50,12 +52,18 @@ class Resources:
         return self.slots.running >= self.workers
 
     @contextlib.asynccontextmanager
-    async def slot(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
+    async def slot(self, ticket: Ticket, deadline: float | None, memory_bytes: int = 0) -> AsyncIterator[None]:
         """Hold a conversion slot; wait for it until `deadline`, in the event loop's clock.
 
-        Raises ServerBusy, ShuttingDown.
+        Args:
+            ticket: Request.
+            deadline: None: no deadline.
+            memory_bytes: Memory that the conversion needs.
+        Raises:
+            ServerBusy: No slot was free in time, or the queue is full.
+            ShuttingDown: The service stops.
         """
-        slot = await self.slots.acquire(ticket, deadline)
+        slot = await self.slots.acquire(ticket, deadline, memory_bytes)
         try:
             yield
         except (WorkerCrashed, Canceled):

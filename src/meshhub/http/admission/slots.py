@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,21 @@ from dataclasses import dataclass, field
 from meshhub.engine.task_slots import shutdown_error
 from meshhub.errors import MeshhubError, ServerBusy
 from meshhub.service.sharing import LONG_S, SlotLimits, SlotUse, has_key
+
+_MAX_QUEUE_FACTOR = 8
+"""Maximum requests in the queue, per request of its size; each has a connection, and its upload is on the disk."""
+
+_MAX_WAIT_S = 10.0
+"""Estimated seconds of waiting up to which the queue may be longer than its size."""
+
+_MAX_RETRY_AFTER_S = 60
+"""Maximum seconds after which a rejected request should be repeated."""
+
+_MEAN_RATIO = 0.1
+"""Weight of the latest conversion in the mean of durations."""
+
+_MAX_OVERTAKING_S = 10.0
+"""Seconds for which others overtake a conversion whose memory is not free; then all that follow wait, too."""
 
 
 @dataclass(eq=False)
@@ -37,17 +53,21 @@ class Slot:
     Attributes:
         caller: Rate limit key of the caller.
         long_at: When the conversion counts as long, in the event loop's clock.
+        memory_bytes: Memory that the conversion needs.
     """
 
     caller: str
     long_at: float
+    memory_bytes: int
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """Ticket in the queue, and the future that ends its wait."""
+    """Ticket in the queue, the memory of its conversion, and the future that ends its wait."""
 
     ticket: Ticket
+    memory_bytes: int = 0
+    since: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     slot: asyncio.Future[Slot] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -56,21 +76,27 @@ class SlotQueue:
     event loop.
 
     The next slot goes to the caller with the fewest slots; of several, to the caller whose last slot was granted
-    longest ago. When the queue is full, the newest request of the caller with the most queued requests is rejected; of
-    several callers, one without a key.
+    longest ago. A conversion whose memory is not free waits, and others overtake it for some seconds.
+
+    When the queue is full, and its requests will not all have slots within seconds, the newest request of the caller
+    with the most queued requests is rejected; of several callers, one without a key.
     """
 
-    def __init__(self, limits: SlotLimits, queue_size: float, long_s: float = LONG_S) -> None:
+    def __init__(
+        self, limits: SlotLimits, queue_size: float, long_s: float = LONG_S, memory_bytes: float = math.inf
+    ) -> None:
         """Create free slots.
 
         Args:
             limits: Numbers of slots.
             queue_size: Maximum number of requests that wait for their first slot.
             long_s: Seconds after which a conversion counts as long.
+            memory_bytes: Memory of all conversions together. One that needs more runs alone.
         """
         self._limits = limits
         self._queue_size = queue_size
         self._long_s = long_s
+        self._memory_bytes = memory_bytes
         self._waiting: list[_Waiting] = []
         # in the order of `long_at`
         self._slots: dict[Slot, None] = {}
@@ -78,6 +104,7 @@ class SlotQueue:
         self._last_grants: dict[str, int] = {}
         self._grant_count = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._mean_s = 0.0
         self._is_stopped = False
 
     @property
@@ -101,16 +128,16 @@ class SlotQueue:
         can_displace = any(
             count > own or (count == own and has_key(caller) and not has_key(other)) for other, count in queued.items()
         )
-        if self._queue_size == 0 or (queued.total() >= self._queue_size and not can_displace):
-            raise _queue_full()
+        if self._queue_size == 0 or (self._is_too_long(queued.total() + 1) and not can_displace):
+            raise self._queue_full()
 
-    async def acquire(self, ticket: Ticket, deadline: float | None) -> Slot:
+    async def acquire(self, ticket: Ticket, deadline: float | None, memory_bytes: int = 0) -> Slot:
         """Wait for a slot until `deadline`, in the event loop's clock. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
             raise shutdown_error()
         if ticket.rejection is not None:
             raise ticket.rejection
-        entry = _Waiting(ticket)
+        entry = _Waiting(ticket, memory_bytes)
         self._waiting.append(entry)
         self._grant_slots()
         if not entry.slot.done():
@@ -131,6 +158,8 @@ class SlotQueue:
         """Return a slot, and grant it to the next request."""
         caller = slot.caller
         del self._slots[slot]
+        seconds = asyncio.get_running_loop().time() - (slot.long_at - self._long_s)
+        self._mean_s += (seconds - self._mean_s) * (_MEAN_RATIO if self._mean_s else 1)
         self._held[caller] -= 1
         self._grant_slots()
         if not self._held[caller]:
@@ -157,20 +186,29 @@ class SlotQueue:
 
     def _grant_slots(self) -> None:
         """Grant slots to requests that can start, and look again when the next conversion counts as long."""
-        while ready := [
-            entry for entry in self._waiting if not entry.slot.done() and self.can_start(entry.ticket.caller)
-        ]:
-            entry = min(ready, key=self._rank)
+        while (entry := self._choose()) is not None:
             self._waiting.remove(entry)
             caller = entry.ticket.caller
             self._held[caller] += 1
             self._grant_count += 1
             self._last_grants[caller] = self._grant_count
             entry.ticket.has_started = True
-            slot = Slot(caller, asyncio.get_running_loop().time() + self._long_s)
+            slot = Slot(caller, asyncio.get_running_loop().time() + self._long_s, entry.memory_bytes)
             self._slots[slot] = None
             entry.slot.set_result(slot)
         self._set_timer()
+
+    def _choose(self) -> _Waiting | None:
+        """Return the next request that can start; None if there is none."""
+        ready = [entry for entry in self._waiting if not entry.slot.done() and self.can_start(entry.ticket.caller)]
+        used = sum(slot.memory_bytes for slot in self._slots)
+        latest = asyncio.get_running_loop().time() - _MAX_OVERTAKING_S
+        for entry in sorted(ready, key=self._rank):
+            if not self._slots or used + entry.memory_bytes <= self._memory_bytes:
+                return entry
+            if entry.since < latest:
+                return None
+        return None
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -192,19 +230,31 @@ class SlotQueue:
     def _shrink_queue(self) -> None:
         """If the queue is too long, reject the newest request of the caller with the most queued."""
         queued = self._queued_tickets()
-        if len(queued) <= self._queue_size:
+        if not self._is_too_long(len(queued)):
             return
         counts = Counter(ticket.caller for ticket in queued)
         newest = max(reversed(queued), key=lambda ticket: (counts[ticket.caller], not has_key(ticket.caller)))
-        newest.rejection = _queue_full()
-        self._reject([entry for entry in self._waiting if entry.ticket is newest], _queue_full)
+        newest.rejection = self._queue_full()
+        self._reject([entry for entry in self._waiting if entry.ticket is newest], self._queue_full)
+
+    def _is_too_long(self, count: int) -> bool:
+        """Return whether `count` requests are too many for the queue; short conversions may be more."""
+        if count <= self._queue_size:
+            return False
+        return count > _MAX_QUEUE_FACTOR * self._queue_size or not 0 < self._estimate_wait(count) <= _MAX_WAIT_S
+
+    def _estimate_wait(self, count: int) -> float:
+        """Return the seconds until `count` requests have had a slot, if they take as long as the latest; 0: unknown."""
+        return count * self._mean_s / max(1, self._limits.shared)
+
+    def _queue_full(self) -> MeshhubError:
+        error = ServerBusy("too many requests are waiting for a worker; try again in a moment")
+        wait_s = math.ceil(self._estimate_wait(len(self._queued_tickets())))
+        error.retry_after_s = min(_MAX_RETRY_AFTER_S, wait_s) or None
+        return error
 
     def _reject(self, entries: list[_Waiting], make_error: Callable[[], MeshhubError]) -> None:
         for entry in list(entries):
             self._waiting.remove(entry)
             if not entry.slot.done():
                 entry.slot.set_exception(make_error())
-
-
-def _queue_full() -> MeshhubError:
-    return ServerBusy("too many requests are waiting for a worker; try again in a moment")

@@ -31,6 +31,8 @@ from meshhub.model.source import Target, name_bed
 from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
+from meshhub.service.jobs.job import JobFile
+from meshhub.service.jobs.weights import estimate_demand
 
 log = logging.getLogger("meshhub.http")
 
@@ -114,7 +116,7 @@ class Conversions:
         """
         output = execution.request_of(file).output
         with self._metrics.measure(None if output is None else output.id) as measurement:
-            async with self._slot(execution):
+            async with self._slot(execution, file):
                 measurement.start()
                 return await self._resources.threads.run(
                     self._run, execution, file, folder, report, execution.remaining_s(), measurement
@@ -147,10 +149,16 @@ class Conversions:
             file_results.append(result)
         return file_results
 
-    def _slot(self, execution: Execution) -> AbstractAsyncContextManager[None]:
+    def _slot(self, execution: Execution, file: InputFile) -> AbstractAsyncContextManager[None]:
         if execution.holds_slot:
             return nullcontext()
-        return self._resources.slot(execution.ticket, execution.deadline)
+        demand = estimate_demand(
+            [JobFile(file.name, file.path.stat().st_size)],
+            self._registry.declarations,
+            memory_factor=execution.request_of(file).memory_factor,
+            max_memory_bytes=self._resources.conversion_memory_bytes,
+        )
+        return self._resources.slot(execution.ticket, execution.deadline, demand.memory_bytes)
 
     async def _convert_in_batch(self, execution: Execution, file: InputFile, folder: Path) -> FileResult:
         try:

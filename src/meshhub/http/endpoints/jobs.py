@@ -69,12 +69,13 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        report = _check_form(state, form, purpose, request)
+        report, memory_factor = _check_form(state, form, purpose, request)
         files, limits = tuple(JobFile(upload.name, upload.size) for upload in form.files), caller.plan.limits
         demand = estimate_demand(
             files,
             state.registry.declarations,
             are_combined=purpose.combines,
+            memory_factor=memory_factor,
             max_memory_bytes=state.settings.conversion_memory_bytes or MAX_MEMORY_BYTES,
         )
         new = NewJob(
@@ -206,19 +207,24 @@ def _parse_kind(text: str) -> JobKind:
     return kind
 
 
-def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest) -> CheckReport | None:
-    """Check a form before the job is queued, so that its errors reach the caller at once; return the report of a check.
+def _check_form(
+    state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest
+) -> tuple[CheckReport | None, float]:
+    """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError.
 
-    Raises MeshhubError.
+    Returns:
+        Report of a check, and the memory of the job in multiples of that of a conversion.
     """
     conversion = parse_form(form, caller_of(request), state.registry, purpose, paths=state.form_paths)
+    requests = [conversion.request]
     if form.main == "files":
         files = () if purpose.combines else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
-        conversion.assign_options(sent, state.registry)
+        requests += [file.request for file in conversion.assign_options(sent, state.registry) if file.request]
+    factor = max(each.memory_factor for each in requests)
     if purpose.report_field != "format":
-        return None
-    return parse_report(form.texts, context_of(request.scope).texts.language)
+        return None, factor
+    return parse_report(form.texts, context_of(request.scope).texts.language), factor
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:

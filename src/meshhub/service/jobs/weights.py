@@ -43,6 +43,7 @@ def estimate_demand(
     declarations: Declarations,
     *,
     are_combined: bool = False,
+    memory_factor: float = 1.0,
     max_memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> Demand:
     """Return what a job needs for its most demanding file, because files run one after the other.
@@ -51,27 +52,28 @@ def estimate_demand(
         files: Files of the job.
         declarations: Formats of the files.
         are_combined: Whether all are in memory together; the most demanding file then counts with the bytes of all.
+        memory_factor: Memory of what runs, in multiples of that of a conversion.
         max_memory_bytes: Maximum memory of a conversion.
     """
     if are_combined:
         size_bytes = sum(file.bytes for file in files)
         files = [JobFile(file.name, size_bytes) for file in files]
-    demands = [_estimate_file(file, declarations) for file in files]
+    demands = [_estimate_file(file, declarations, memory_factor) for file in files]
     return Demand(
         min(max_memory_bytes, max((demand.memory_bytes for demand in demands), default=DEFAULT_MEMORY_BYTES)),
         max((demand.cores for demand in demands), default=DEFAULT_CORES),
     )
 
 
-def _estimate_file(file: JobFile, declarations: Declarations) -> Demand:
+def _estimate_file(file: JobFile, declarations: Declarations, factor: float) -> Demand:
     extension = PurePosixPath(file.name).suffix.lower()
     if extension == _ARCHIVE_EXTENSION:
         formats = (_UNKNOWN, *(reader.capability.format for reader in declarations.readers))
         # one core: a job with too few is slow, while a job with too little memory fails
-        return Demand(max(_estimate_memory(format_, file.bytes) for format_ in formats), DEFAULT_CORES)
+        return Demand(max(_estimate_memory(format_, file.bytes, factor) for format_ in formats), DEFAULT_CORES)
     format_ = declarations.format_of(extension) or _UNKNOWN
-    return Demand(_estimate_memory(format_, file.bytes), format_.cores)
+    return Demand(_estimate_memory(format_, file.bytes, factor), format_.cores)
 
 
-def _estimate_memory(format_: Format, size_bytes: int) -> int:
-    return format_.memory_base_bytes + int(format_.memory_ratio * size_bytes)
+def _estimate_memory(format_: Format, size_bytes: int, factor: float) -> int:
+    return format_.memory_base_bytes + int(factor * format_.memory_ratio * size_bytes)
