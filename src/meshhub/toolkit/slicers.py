@@ -32,6 +32,9 @@ _VERSION_TIMEOUT_S = 20.0
 _VERSION = re.compile(r"(?:Slicer|Studio|Engine)(?: version)?[- ]v?(\d+(?:\.\d+)+)")
 
 
+_PROGRESS = re.compile(r"\[trace\]|=>|^Object name:")
+
+
 class Slicer(NamedTuple):
     """Program that makes G-code.
 
@@ -115,8 +118,8 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
 
 
 def last_line(output: str) -> str:
-    """Return the last line that a slicer printed, without its progress."""
-    lines = (line.strip() for line in reversed(output.splitlines()) if "[trace]" not in line and "=>" not in line)
+    """Return the last line that a slicer printed, without its progress, and the name of the object."""
+    lines = (line.strip() for line in reversed(output.splitlines()) if not _PROGRESS.search(line))
     return next(filter(None, lines), "it states no reason")
 
 
