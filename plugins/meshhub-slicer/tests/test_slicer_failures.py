@@ -94,7 +94,7 @@ def _find(command: str) -> list[str]:
 def test_a_cost_by_the_rate_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"{FIND_OUTPUT}; printf '{GCODE}; estimated printing time (normal mode) = 2h 0m 0s\\n' > $out"
     install(tmp_path / "bin", monkeypatch, {"prusa-slicer": script})
-    rates = 'currency = "EUR"\nmachine_hour = 3\n[materials.pla]\nprice_per_kg = 20\n'
+    rates = 'currency = "EUR"\nmachine_hour = 3\n[materials.pla]\ndensity_g_cm3 = 1.24\nprice_per_kg = 20\n'
     (tmp_path / "rates.toml").write_text(rates)
     monkeypatch.setenv("MESHHUB_RATES_FILE", str(tmp_path / "rates.toml"))
     _, report = convert(slicer_printer="prusa-mk4")

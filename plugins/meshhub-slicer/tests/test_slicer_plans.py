@@ -39,7 +39,7 @@ def test_the_targets_are_listed(registry: Registry) -> None:
 def test_colors_are_reduced_to_the_filaments_of_the_printer(registry: Registry) -> None:
     source = Source.from_bytes(b"solid x\nendsolid x", "box.stl")
     request = Request(target="gcode", options={"slicer_printer": "prusa-mini"})
-    assert registry.resolve(request, source, FARM).ending.file.max_colors == 1
+    assert registry.resolve(request, source, FARM).ending.max_colors == 1
 
 
 def test_extensions_of_two_parts_are_the_format(registry: Registry) -> None:

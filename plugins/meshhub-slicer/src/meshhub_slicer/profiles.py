@@ -81,7 +81,7 @@ def keep_safe(profile: Mapping[str, Any]) -> tuple[Profile, list[str]]:
     kept, removed = {}, []
     for key, value in profile.items():
         is_empty = value in ("", [], None, '""') or value == [""]
-        if _UNSAFE_KEY.fullmatch(key) and key not in _HARMLESS:
+        if _UNSAFE_KEY.fullmatch(key.replace("-", "_")) and key not in _HARMLESS:
             if not is_empty:
                 removed.append(key)
         elif _CODE_KEY.fullmatch(key):
