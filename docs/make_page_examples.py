@@ -27,6 +27,9 @@ TEXTURE_PIXELS = 512
 THUMBNAIL_SIZE = (192, 144)
 """Pixels of the picture of an example, for screens with two pixels per point."""
 
+QUALITY = 60
+"""Quality of the pictures, which a phone loads with the page."""
+
 WORDS_PIXELS = 22
 """Height of a line of words in a picture."""
 
@@ -53,6 +56,9 @@ RABBIT_EDGE_MM = 2.0
 
 RABBIT_TOLERANCE_MM = 0.3
 """Millimeters by which fewer triangles may change the rabbit; leaves about 2,500."""
+
+RABBIT_STEPS_PER_MM = 32
+"""Positions per millimeter to which its vertices are rounded; a power of two."""
 
 RABBIT_GAPS = (
     ((14.5, -3.0, 22.0), 6.5),
@@ -142,7 +148,9 @@ def make_rabbit() -> Scene:
     is_missing = np.zeros(len(mesh.faces), bool)
     for center, radius in RABBIT_GAPS:
         is_missing |= np.linalg.norm(centers - center, axis=1) < radius
-    return Scene((Mesh(mesh.vertices, mesh.faces[~is_missing]),), (Part(0, name="rabbit"),))
+    # round numbers are half as long after compression
+    vertices = np.round(mesh.vertices * RABBIT_STEPS_PER_MM) / RABBIT_STEPS_PER_MM
+    return Scene((Mesh(vertices, mesh.faces[~is_missing]),), (Part(0, name="rabbit"),))
 
 
 def mesh_of(solid: Solid, material: int) -> Mesh:
@@ -192,7 +200,7 @@ def save_picture(registry: Registry, model: Path, name: str, size: tuple[int, in
         words = 2 * WORDS_PIXELS if "repair" in options else 0
         cut = picture.crop((0, words, picture.width, picture.height - 2 * words))
         reduced = cut.resize((cut.width // 2, cut.height // 2), Pillow.Resampling.LANCZOS)
-    reduced.save(path.with_suffix(".webp"), quality=80, method=6)
+    reduced.save(path.with_suffix(".webp"), quality=QUALITY, method=6)
     path.unlink()
 
 
@@ -200,11 +208,11 @@ def main() -> None:
     """Write the models and the pictures."""
     FOLDER.mkdir(exist_ok=True)
     with Registry(entry_points=False) as registry:
-        registry.write(make_rabbit(), FOLDER / "rabbit.stl")
+        registry.write(make_rabbit(), FOLDER / "rabbit.ply")
         registry.write(make_figure(), FOLDER / "penguin.glb")
         registry.write(make_assembly(), FOLDER / "assembly.3mf")
-        save_picture(registry, FOLDER / "rabbit.stl", "welcome", (420, 340), color_by="defects", repair=True)
-        for name in ("rabbit.stl", "penguin.glb", "assembly.3mf"):
+        save_picture(registry, FOLDER / "rabbit.ply", "welcome", (420, 340), color_by="defects", repair=True)
+        for name in ("rabbit.ply", "penguin.glb", "assembly.3mf"):
             view = "front" if name == "penguin.glb" else "iso"
             save_picture(registry, FOLDER / name, Path(name).stem, THUMBNAIL_SIZE, view=view)
 

@@ -26,7 +26,7 @@ from meshhub import Mesh, Part, Registry, Scene
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images"
-SCAN = HERE.parent / "web" / "src" / "examples" / "rabbit.stl"
+SCAN = HERE.parent / "web" / "src" / "examples" / "rabbit.ply"
 """First example of the page: a repair of it is seen."""
 
 BUILD = HERE.parent / "src" / "meshhub" / "http" / "page" / "index.html"

@@ -168,7 +168,7 @@ def test_results_are_in_the_language_of_the_locale(
         ("de_DE", ("app", "gone.stl"), "Fehler: Ungültiger Wert für '[FILE]...': Pfad 'gone.stl' gibt es nicht."),
         (
             "de_DE",
-            ("convert", "a.stl", "b.3mf", "--timeout", "x"),
+            ("convert", "a.stl", "b.3mf", "--timeout", "-3"),
             "muss eine Zahl von Sekunden sein; 0 für keine Grenze",
         ),
         ("de_DE", ("konvert",), "Fehler: Den Befehl 'konvert' gibt es nicht. Meinten Sie 'convert'?"),

@@ -66,7 +66,7 @@ def _read(name: str) -> CommandLineTexts:
 
 def describe_usage_error(message: str) -> str:
     """Return the message of a usage error in the language of the locale; without a translation, after its meaning."""
-    sentences = texts().usage_errors
+    sentences = {**texts().usage_errors, ": ": tr(": ")}
     return translate_error("", message, Catalog(sentences=sentences, errors={"": tr("wrong usage")}))
 
 

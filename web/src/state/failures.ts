@@ -45,12 +45,19 @@ export function toFailure(error: unknown): Failure {
   return { message: message ?? original, advice, code, details: message === null ? "" : original };
 }
 
-/** Return the values of a message with the titles of options and operations in place of their names. */
+/** Return the values of a message with the titles of options and operations in place of their names, and short names of formats. */
 export function nameValues(values: Values): Values {
-  const { option = "", operation = "" } = values;
+  const { option = "", operation = "", format = "" } = values;
+  // The explanation behind the name of a format is in English.
+  const name = String(format).replace(/ \(.*\)$/, "");
   const title = fields.value[option]?.title;
   const label = supported.value?.operations.find(({ id }) => id === operation)?.label;
-  return { ...values, ...(title && { option: title }), ...(label && { operation: label }) };
+  return {
+    ...values,
+    ...(title && { option: title }),
+    ...(label && { operation: label }),
+    ...(name && { format: name }),
+  };
 }
 
 /** Return a message of the page itself. */

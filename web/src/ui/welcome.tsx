@@ -4,7 +4,7 @@ import assembly from "../examples/assembly.3mf?url";
 import assemblyPicture from "../examples/assembly.webp";
 import penguin from "../examples/penguin.glb?url";
 import penguinPicture from "../examples/penguin.webp";
-import rabbit from "../examples/rabbit.stl?url";
+import rabbit from "../examples/rabbit.ply?url";
 import rabbitPicture from "../examples/rabbit.webp";
 import picture from "../examples/welcome.webp";
 import { isApp } from "../app-token";
@@ -17,7 +17,7 @@ import { FilePicker } from "./files";
 import { Icon, type IconName } from "./icons";
 
 const EXAMPLES: [label: Key, name: string, address: string, picture: string][] = [
-  ["example_scan", "rabbit.stl", rabbit, rabbitPicture],
+  ["example_scan", "rabbit.ply", rabbit, rabbitPicture],
   ["example_figure", "penguin.glb", penguin, penguinPicture],
   ["example_assembly", "assembly.3mf", assembly, assemblyPicture],
 ];
