@@ -1,11 +1,12 @@
 """Compare the estimates of prints with those of PrusaSlicer: material, support and time.
 
-Usage: python benchmarks/quote.py FOLDER [--parts 60] [--speed 60] [--csv FILE]
+Usage: python benchmarks/quote.py FOLDER… [--parts 200] [--speed 60] [--csv FILE]
 
-Uses closed parts of the 3MF, OBJ, PLY and STL files in the folder; those with a longest side below 8 mm are scaled to
-40 mm, and those above 260 mm to 100 mm, because their unit is unknown. Parts that the CSV file has are not sliced
-again, only estimated. Support stands everywhere, as PrusaSlicer places it by default. The table has the parts of the
-repositories on which the constants were fitted, and the others.
+Uses closed parts of the 3MF, OBJ, PLY and STL files in the folders. A longest side below 2 mm is in meters; then parts
+below 8 mm are scaled to 40 mm, and those above 260 mm to 100 mm, because their unit is unknown. Parts that the CSV file
+has are not sliced again, only estimated. Support stands everywhere, as PrusaSlicer places it by default. The table has
+the parts of the repositories on which the constants were fitted, other parts that were printed, and parts of packages,
+which `unseen_parts.py` collects. Without folders, the table is of the rows of the CSV file.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import itertools
 import platform
 import time
 from collections.abc import Sequence
@@ -34,6 +36,9 @@ MAX_BYTES = 30_000_000
 FACES = range(40, 300_001)
 """Faces of the parts that are used: fewer are boxes and test files, more only take longer."""
 
+METERS = 2.0
+"""Longest side below which the numbers are meters, as those of robots."""
+
 MIN_SIDE_MM, SMALL_MM, MAX_SIDE_MM, LARGE_MM = 8.0, 40.0, 260.0, 100.0
 """Longest side below which a part is scaled to the second, and above which it is scaled to the fourth."""
 
@@ -52,14 +57,20 @@ MIN_SUPPORT_MM3 = 50.0
 FITTED = ("VoronDesign+Voron-0", "VoronDesign+Voron-2", "VoronDesign+Voron-Trident__STLs_Gantry")
 """Beginnings of the names of parts on which the constants of material and time were fitted."""
 
+PACKAGED = ("deb-", "npm-", "pypi-")
+"""Beginnings of the names of parts of packages."""
+
+GROUPS = ("parts of the fit", "other printed parts", "unseen parts of packages")
+"""Groups of parts in the table."""
+
 Row = dict[str, str]
 
 
 def main() -> None:
     """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--parts", type=int, default=60)
+    parser.add_argument("folders", type=Path, nargs="*")
+    parser.add_argument("--parts", type=int, default=200)
     parser.add_argument("--speed", type=float, default=PrintOptions().print_speed_mm_s)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
@@ -67,10 +78,16 @@ def main() -> None:
     if arguments.csv and arguments.csv.exists():
         with arguments.csv.open(newline="") as file:
             known = {row["part"]: row for row in csv.DictReader(file)}
+    if not arguments.folders:
+        summarize(list(known.values()))
+        return
     rows: list[Row] = []
     with Registry(entry_points=False) as registry:
-        parts = read_parts(registry, arguments.folder, SUFFIXES, MAX_BYTES, FACES, choose_scale, MIN_VOLUME_MM3)
-        for name, surface in parts:
+        parts = [
+            read_parts(registry, folder, SUFFIXES, MAX_BYTES, FACES, choose_scale, MIN_VOLUME_MM3)
+            for folder in arguments.folders
+        ]
+        for name, surface in itertools.chain(*parts):
             if len(rows) >= arguments.parts:
                 break
             sliced = known.get(name) or slice_part(registry, surface, arguments.speed)
@@ -92,7 +109,9 @@ def choose_scale(sides: NDArray[np.float64]) -> float | None:
     side = float(sides.max())
     if min(sides) < MIN_SLENDERNESS * side:
         return None
-    return SMALL_MM / side if side < MIN_SIDE_MM else LARGE_MM / side if side > MAX_SIDE_MM else 1.0
+    unit = 1000.0 if side < METERS else 1.0
+    size = unit * side
+    return SMALL_MM / side if size < MIN_SIDE_MM else LARGE_MM / side if size > MAX_SIDE_MM else unit
 
 
 def slice_part(registry: Registry, surface: Surface, speed: float) -> Row | None:
@@ -129,9 +148,23 @@ def estimate_part(registry: Registry, surface: Surface, speed: float) -> Row:
         "model_support_space_mm3": round(result.support_mm3, 1),
         "model_support_mm3": round(result.support_material_mm3, 1),
         "model_print_s": round(result.seconds or 0),
+        "model_print_error": round(result.seconds_error or 0, 3),
         "model_s": round(time.perf_counter() - start, 2),
     }
     return {key: str(value) for key, value in figures.items()}
+
+
+def find_group(part: str) -> str:
+    """Return the group of a part by the beginning of its name."""
+    fitted, printed, unseen = GROUPS
+    name = part.rpartition("/")[2]
+    return fitted if name.startswith(FITTED) else unseen if name.startswith(PACKAGED) else printed
+
+
+def add_filament(row: Row) -> Row:
+    """Return a row with the filament of the model and its support together."""
+    totals = {kind: float(row[f"{kind}_mm3"]) + float(row[f"{kind}_support_mm3"]) for kind in ("model", "slicer")}
+    return row | {f"{kind}_all": str(total) for kind, total in totals.items()}
 
 
 def summarize(rows: list[Row]) -> None:
@@ -149,19 +182,27 @@ def summarize(rows: list[Row]) -> None:
 
     print("| figure | parts | median error | 90th percentile | share |")
     print("| --- | --- | --- | --- | --- |")
-    supported = [row for row in rows if float(row["slicer_support_mm3"]) > MIN_SUPPORT_MM3]
-    fitted = [row for row in rows if row["part"].rpartition("/")[2].startswith(FITTED)]
-    others = [row for row in rows if row not in fitted]
-    for chosen, label in ((fitted, "parts of the fit"), (others, "other parts")):
-        if chosen:
-            describe(f"material, {label}", chosen, "model_mm3", "slicer_mm3", 0.05)
-            describe(f"time, {label}", chosen, "model_print_s", "slicer_print_s", 0.2)
-    describe("material of support", supported, "model_support_mm3", "slicer_support_mm3", 0.2)
-    for chosen, label in ((rows, "all"), (supported, "those with support")):
+    groups = {label: [row for row in rows if find_group(row["part"]) == label] for label in GROUPS}
+    for label, chosen in groups.items():
+        if not chosen:
+            continue
+        describe(f"material, {label}", chosen, "model_mm3", "slicer_mm3", 0.05)
+        describe(f"time, {label}", chosen, "model_print_s", "slicer_print_s", 0.2)
+        supported = [row for row in chosen if float(row["slicer_support_mm3"]) > MIN_SUPPORT_MM3]
+        describe(f"material of support, {label}", supported, "model_support_mm3", "slicer_support_mm3", 0.2)
+        describe(f"all filament, {label}", [add_filament(row) for row in chosen], "model_all", "slicer_all", 0.05)
+    for label, chosen in groups.items():
+        if not chosen:
+            continue
         rank = spearmanr(column("model_support_mm3", chosen), column("slicer_support_mm3", chosen))[0]
-        print(f"rank correlation of the material of support, {label}: {rank:.3f}")
-    print(f"seconds of an estimate: median {np.median(column('model_s', rows)):.1f}, "
-          f"of PrusaSlicer {np.median(column('slicer_s', rows)):.1f}")  # fmt: skip
+        error = np.abs(column("model_print_s", chosen) / column("slicer_print_s", chosen) - 1)
+        covered = float(np.mean(error <= column("model_print_error", chosen)))
+        print(f"{label}: rank correlation of the material of support {rank:.3f}; the stated range of the time covers "
+              f"{covered:.0%}")  # fmt: skip
+    timed = [row for row in rows if row["model_s"]]
+    if timed:
+        print(f"seconds of an estimate: median {np.median(column('model_s', timed)):.1f}, "
+              f"of PrusaSlicer {np.median(column('slicer_s', timed)):.1f}")  # fmt: skip
 
 
 if __name__ == "__main__":
