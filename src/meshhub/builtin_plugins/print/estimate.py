@@ -221,8 +221,8 @@ def _slice(vertices: Float64, faces: Int32, options: PrintOptions, max_cells: in
     width, depth, height = np.subtract(*extremes(vertices)[::-1]).tolist()
     cell = (width * depth * height / options.layer_mm / max_cells) ** 0.5
     # coarse cells break thin walls into fragments, each of which would be a contour of its own
-    wall = 2 * abs(signed_volume(vertices - vertices[0], faces)) / area(vertices, faces)
-    if wall < WALL_CELLS_COUNT * cell:
+    volume = abs(signed_volume(vertices - vertices[0], faces))
+    if 2 * volume < WALL_CELLS_COUNT * cell * area(vertices, faces):
         cell /= 2
     return slice_layers(vertices, faces, max(CELL_RATIO * options.print_nozzle_mm, cell), options.layer_mm)
 
