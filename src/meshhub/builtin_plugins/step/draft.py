@@ -32,7 +32,7 @@ from meshhub.builtin_plugins.step.recognition.design_values import round_to_desi
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, make_segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
-from meshhub.builtin_plugins.step.recognition.regular_mesh import RegularMesh, regularize
+from meshhub.builtin_plugins.step.recognition.regular_mesh import regularize
 from meshhub.builtin_plugins.step.solids.builder import (
     IMPLAUSIBLE,
     Misfits,
@@ -40,7 +40,7 @@ from meshhub.builtin_plugins.step.solids.builder import (
     check_model,
     find_implausible,
 )
-from meshhub.builtin_plugins.step.solids.distances import find_distant_regions
+from meshhub.builtin_plugins.step.solids.distances import find_distant_regions, measure_distances
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
@@ -81,6 +81,9 @@ _MIN_GAIN_RATIO = 3.0
 
 _SAME_CORNER_MM = 1e-5
 """Millimeters between a corner in the file and that of the model; coordinates have thirteen digits."""
+
+_MAX_NOISE_RATIO = 6.0
+"""Distance between the second result and the mesh over the deviation of its noise; a larger one is no noise."""
 
 Mask = NDArray[np.bool_]
 
@@ -430,19 +433,18 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
     if options.step_surfaces == "planar" or not _is_faceted(draft.model.regions):
         return first
     regular = regularize(skin)
-    if regular is None or (tolerance is not None and _measure_moves(regular) > tolerance):
+    if regular is None:
         return first
     planar = Candidate(regular.skin, regular.faceted, make_segments(regular.faceted.faces), group_bodies(regular.skin))
     drafting = Drafting((replace(planar, segments=regular.segments), planar), is_strict, tolerance)
     second = drafting.draft()
     if len(second.model.regions.surfaces) * _MIN_GAIN_RATIO > len(draft.model.regions.surfaces):
         return first
+    limit = _MAX_NOISE_RATIO * regular.sigma
+    largest = measure_distances(replace(second.model, mesh_points=regular.points)).largest
+    if largest > (limit if tolerance is None else min(limit, tolerance)):
+        return first
     return DraftedSkin(drafting, second, regular.points, regular.sigma, first)
-
-
-def _measure_moves(regular: RegularMesh) -> float:
-    """Return the farthest distance, mm, by which a point was moved onto the surfaces."""
-    return float(np.linalg.norm(regular.skin.points - regular.points, axis=1).max(initial=0))
 
 
 def _is_faceted(regions: Regions) -> bool:
