@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from meshhub_cad.features import describe
+from meshhub_cad.prisms import find_prism
+from meshhub_cad.rebuilding import rebuild
+from OCP.BRepAdaptor import BRepAdaptor_Curve
 from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut, BRepAlgoAPI_Fuse
 from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
-from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCone, BRepPrimAPI_MakeCylinder, BRepPrimAPI_MakeSphere
+from OCP.BRepCheck import BRepCheck_Analyzer
+from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
+from OCP.BRepGProp import BRepGProp
+from OCP.BRepPrimAPI import (
+    BRepPrimAPI_MakeBox,
+    BRepPrimAPI_MakeCone,
+    BRepPrimAPI_MakeCylinder,
+    BRepPrimAPI_MakeSphere,
+    BRepPrimAPI_MakeWedge,
+)
+from OCP.GeomAbs import GeomAbs_Circle, GeomAbs_Line
 from OCP.gp import gp_Ax1, gp_Ax2, gp_Dir, gp_Pnt, gp_Trsf
+from OCP.GProp import GProp_GProps
+from OCP.TopAbs import TopAbs_EDGE, TopAbs_SOLID
+from OCP.TopoDS import TopoDS
 from shapes import bored_box, box, brep
 
 from meshhub import ConversionFailed, Registry, Scene, Source
 from meshhub.testing import sample_scenes
+from meshhub.toolkit.opencascade import explore
 
 REGISTRY = Registry()
 TARGETS = ("build123d", "scad")
@@ -67,17 +88,93 @@ def convert(shape: Any, target: str, **options: object) -> tuple[str, dict[str, 
     return stream.getvalue().decode(), dict(report.steps[-1].figures)
 
 
+def cone(x: float, y: float, low: float, bottom: float, top: float, height: float) -> Any:
+    axis = gp_Ax2(gp_Pnt(x, y, low), gp_Dir(0, 0, 1))
+    return BRepPrimAPI_MakeCone(axis, bottom / 2, top / 2, height).Shape()
+
+
+def flange() -> Any:
+    """Return a plate with round corners, four countersunk holes, a bolt circle, a grid, and a conical boss."""
+    plate = round_edges(block(0, 0, 0, 80, 60, 8), 4, is_upright)
+    part = fuse(plate, cone(40, 30, 8, 24, 20, 10))
+    part = cut(part, cylinder(40, 30, 0, 10, 18), cone(40, 30, 17, 10, 12, 1))
+    for x, y in ((8, 8), (72, 8), (8, 52), (72, 52)):
+        part = cut(part, cylinder(x, y, 0, 4.2, 8), cone(x, y, 6, 4.2, 8.2, 2))
+    for number in range(6):
+        angle = math.radians(15 + 60 * number)
+        part = cut(part, cylinder(40 + 18 * math.cos(angle), 30 + 18 * math.sin(angle), 4, 3, 4))
+    return part
+
+
+def rounded_boss() -> Any:
+    """Return a plate with a boss whose foot is rounded, and a hole whose rim is rounded."""
+    part = fuse(block(0, 0, 0, 60, 30, 5), cylinder(15, 15, 5, 12, 10))
+    part = round_edges(part, 2, lambda curve: is_circle(curve, 5, 6))
+    part = cut(part, cylinder(45, 15, 0, 8, 5))
+    return round_edges(part, 1.5, lambda curve: is_circle(curve, 5, 4))
+
+
+def round_edges(shape: Any, radius: float, is_chosen: Callable[[Any], bool]) -> Any:
+    """Return a shape with fillets on some edges."""
+    tool = BRepFilletAPI_MakeFillet(shape)
+    for edge in explore(shape, TopAbs_EDGE):
+        if is_chosen(BRepAdaptor_Curve(TopoDS.Edge(edge))):
+            tool.Add(radius, TopoDS.Edge(edge))
+    return tool.Shape()
+
+
+def is_upright(curve: Any) -> bool:
+    return curve.GetType() == GeomAbs_Line and abs(curve.Line().Direction().Z()) > 0.9
+
+
+def is_circle(curve: Any, height: float, radius: float) -> bool:
+    if curve.GetType() != GeomAbs_Circle:
+        return False
+    circle = curve.Circle()
+    return abs(circle.Location().Z() - height) < 1e-6 and abs(circle.Radius() - radius) < 1e-6
+
+
+def parameters_of(text: str) -> dict[str, float]:
+    """Return the parameters of a script by name."""
+    return {
+        name: float(value) for name, value in re.findall(r"^(\w+) = ([-\d.]+);? +(?:#|//) (?:mm|number)", text, re.M)
+    }
+
+
+def drafted() -> Any:
+    """Return a block with four inclined sides."""
+    return BRepPrimAPI_MakeWedge(20.0, 20.0, 10.0, 2.0, 2.0, 18.0, 18.0).Shape()
+
+
+def groove() -> Any:
+    """Return a disk with an annular groove, so that an island is in an opening."""
+    ring = cut(cylinder(0, 0, 3, 20, 3), cylinder(0, 0, 3, 10, 3))
+    return cut(cylinder(0, 0, 0, 30, 6), ring)
+
+
+def measure(shape: Any) -> float:
+    properties = GProp_GProps()
+    BRepGProp.VolumeProperties_s(shape, properties)
+    return float(properties.Mass())
+
+
 def test_a_script_names_profiles_extrusions_and_holes() -> None:
     text, figures = convert(bracket(), "build123d")
-    assert (figures["bodies"], figures["extrusions"], figures["holes"]) == (1, 2, 3)
-    assert "ThreePointArc" in text
-    assert "body_1 = extrude(plane_1.offset(0) * profile_1_1, 6)" in text
-    assert "body_1 += extrude(plane_1.offset(6) * profile_1_2, 9)" in text
-    for line in ("hole(plane_1, 0, 10, 5, 0, 3)", "hole(plane_1, 0, 10, 9, 3, 6)", "hole(plane_1, 40, 10, 6, 2, 6)"):
-        assert line in text
+    assert (figures["bodies"], figures["extrusions"], figures["holes"]) == (1, 2, 2)
+    assert parameters_of(text) == {
+        "step_1_height": 6,
+        "step_2_height": 9,
+        "profile_2_length": 15,
+        "profile_2_width": 20,
+        "hole_1_diameter": 5,
+        "hole_1_counterbore_diameter": 9,
+        "hole_1_counterbore_depth": 3,
+        "hole_2_diameter": 6,
+        "hole_2_depth": 4,
+    }
+    assert "body_1 -= disk(plane_1, 40, 10, hole_2_diameter, z_1 - hole_2_depth, z_1)" in text
     scad, _ = convert(bracket(), "scad")
-    for line in ("hole(0, 10, 5, 0, 3);", "hole(0, 10, 9, 3, 6);", "hole(40, 10, 6, 2, 6);", "layer(6, 15)"):
-        assert line in scad
+    assert parameters_of(scad) == parameters_of(text)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -89,8 +186,20 @@ def test_a_script_names_profiles_extrusions_and_holes() -> None:
         (cut(box(20, 20, 20), block(5, 5, 5, 10, 10, 10)), 7000),
         (cut(cylinder(0, 0, 0, 40, 10), cylinder(0, 0, 0, 30, 10)), 5497.787),
         (fuse(block(0, 0, 0, 10, 10, 10), cylinder(30, 0, 0, 10, 20)), 1000 + 1570.796),
+        (BRepPrimAPI_MakeSphere(5.0).Shape(), 523.5988),
+        *((shape, measure(shape)) for shape in (flange(), rounded_boss(), groove())),
     ],
-    ids=["bracket", "turned bracket", "cavity", "ring", "two bodies"],
+    ids=[
+        "bracket",
+        "turned bracket",
+        "cavity",
+        "ring",
+        "two bodies",
+        "ball",
+        "flange",
+        "rims",
+        "groove",
+    ],
 )
 def test_the_rebuilt_part_is_the_same(target: str, shape: Any, volume: float) -> None:
     _, figures = convert(shape, target)
@@ -101,17 +210,59 @@ def test_the_rebuilt_part_is_the_same(target: str, shape: Any, volume: float) ->
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        (BRepPrimAPI_MakeSphere(5.0).Shape(), "it has 1 sphere"),
-        (fuse(box(), BRepPrimAPI_MakeCone(5.0, 2.0, 40.0).Shape()), "it has 1 cone"),
+        (drafted(), "neither along nor across"),
+        (cut(box(20, 20, 20), BRepPrimAPI_MakeSphere(gp_Pnt(20, 10, 10), 5.0).Shape()), "changes along the axis"),
         (cut(block(-10, -10, -10, 20, 20, 20), turn(cylinder(0, 0, -30, 6, 60))), "neither along nor across"),
     ],
-    ids=["sphere", "cone", "tilted hole"],
+    ids=["drafted", "dimple in a side", "tilted hole"],
 )
 @pytest.mark.parametrize("target", TARGETS)
 def test_another_part_is_rejected_with_the_reason(target: str, shape: Any, message: str) -> None:
     with pytest.raises(ConversionFailed, match=message) as caught:
         convert(shape, target)
     assert caught.value.error_code == "not_prismatic"
+
+
+def test_patterns_are_loops_and_equal_values_are_shared() -> None:
+    text, figures = convert(flange(), "build123d")
+    assert figures["holes"] == 1 + 4 + 6
+    parameters = parameters_of(text)
+    expected = {
+        "profile_1_length": 80,
+        "profile_1_width": 60,
+        "profile_1_corner_radius": 4,
+        "hole_2_columns": 2,
+        "hole_2_rows": 2,
+        "hole_2_column_spacing": 64,
+        "hole_2_row_spacing": 44,
+        "hole_2_chamfer": 2,
+        "boss_1_diameter": 24,
+        "boss_1_top_diameter": 20,
+        "hole_3_count": 6,
+        "hole_3_circle_diameter": 36,
+    }
+    assert expected.items() <= parameters.items()
+    assert len(parameters) <= 21
+    assert text.count("for x, y in grid(") == text.count("for x, y in bolt_circle(") == 1
+
+
+def test_rounded_rims_are_features_with_a_radius() -> None:
+    parameters = parameters_of(convert(rounded_boss(), "build123d")[0])
+    assert sorted(value for name, value in parameters.items() if "rim_radius" in name) == [1.5, 2]
+
+
+@pytest.mark.parametrize("shape", [bracket(), flange(), rounded_boss(), groove()])
+def test_a_changed_parameter_gives_a_valid_solid(shape: Any) -> None:
+    design = describe([find_prism(solid, "part") for solid in explore(shape, TopAbs_SOLID)])
+    assert is_valid(rebuild(design))
+    for name, value, deviation in design.parameters:
+        for factor in (0.9, 1.1):
+            changed = value * factor if deviation is not None else value + (1 if factor > 1 else -1)
+            assert is_valid(rebuild(design, {name: changed})), (name, changed)
+
+
+def is_valid(shape: Any) -> bool:
+    return BRepCheck_Analyzer(shape).IsValid() and measure(shape) > 0
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -132,7 +283,7 @@ def test_equal_models_give_equal_scripts(target: str) -> None:
 def test_flat_surfaces_keep_facets() -> None:
     text, figures = convert(bored_box(), "build123d", build123d_surfaces="planar")
     assert figures["holes"] == 0
-    assert "profile_1_1 -= outline(" in text
+    assert "body_1 -= outline(" in text
 
 
 def test_the_script_runs_alone(tmp_path: Path) -> None:
@@ -147,7 +298,7 @@ def test_the_script_runs_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openscad") is None, reason="needs OpenSCAD")
-@pytest.mark.parametrize("shape", [bracket(), turn(bracket()), bored_box()])
+@pytest.mark.parametrize("shape", [bracket(), turn(bracket()), bored_box(), flange(), rounded_boss()])
 def test_openscad_renders_the_script(shape: Any, tmp_path: Path) -> None:
     text, figures = convert(shape, "scad")
     (tmp_path / "part.scad").write_text(text)

@@ -1,4 +1,4 @@
-"""Solids of stacked profiles: layers of lines and arcs along one axis, and round holes."""
+"""Solids of stacked profiles along one axis: outlines of lines and arcs, and round shapes whose radius may change."""
 
 from __future__ import annotations
 
@@ -53,41 +53,44 @@ class Circle(NamedTuple):
     radius: float
 
 
-Loop = Outline | Circle
+class Turned(NamedTuple):
+    """Round outline whose radius changes from a lower to a higher plane.
 
-
-class Layer(NamedTuple):
-    """Extruded profile.
-
-    low, high: heights along the axis, in millimeters
-    outer:     outlines of separate areas
-    inner:     outlines of openings in them
+    low, high: radius at the ends, in millimeters
+    bulge:     radius in the middle, less the mean of the ends, as a share of the height; 0 for a cone
     """
 
+    center: Point
     low: float
     high: float
-    outer: tuple[Loop, ...]
-    inner: tuple[Loop, ...]
+    bulge: float
 
 
-class Hole(NamedTuple):
-    """Round hole from one height to another."""
+Loop = Outline | Circle | Turned
 
-    circle: Circle
+
+class Item(NamedTuple):
+    """Extruded or turned profile, which is material or an opening.
+
+    depth:     number of profiles around it; openings have an odd one
+    low, high: heights along the axis, in millimeters
+    """
+
+    depth: int
     low: float
     high: float
+    loop: Loop
 
 
 class Prism(NamedTuple):
-    """Solid of layers, without its round holes, which are cut out of all of them.
+    """Solid of profiles; the deeper ones are added to or cut out of those around them.
 
     axis, across: unit vectors of the direction of the extrusions, and of the first coordinate of profiles
     """
 
     axis: tuple[float, float, float]
     across: tuple[float, float, float]
-    layers: tuple[Layer, ...]
-    holes: tuple[Hole, ...]
+    items: tuple[Item, ...]
 
 
 def find_prism(solid: Any, name: str) -> Prism:
@@ -99,16 +102,83 @@ def find_prism(solid: Any, name: str) -> Prism:
     levels = _find_levels(solid, axis)
     if len(levels) > _MAX_LEVELS_COUNT:
         raise _reject(name, f"it has {len(levels)} heights along its axis")
-    layers = []
+    frame = _Frame(axis, across, up)
+    items: list[Item] = []
     for low, high in pairwise(levels):
-        loops = _cut(solid, (low + high) / 2, axis, across, up, name)
-        if loops:
-            outer, inner = _nest(loops)
-            layers.append(Layer(_round(low), _round(high), outer, inner))
-    if not layers:
+        loops = _find_loops(solid, low, high, frame, name)
+        for depth, loop in zip(_nest(loops), loops, strict=True):
+            items.append(Item(depth, _round(low), _round(high), loop))
+    if not items:
         raise _reject(name, "it has no profile")
-    holes, solid_layers = _separate_holes(layers)
-    return Prism(_as_tuple(axis), _as_tuple(across), _merge(solid_layers), holes)
+    return Prism(_as_tuple(axis), _as_tuple(across), _merge(items))
+
+
+class _Frame(NamedTuple):
+    """Axis of the extrusions, and the two directions of profiles."""
+
+    axis: Float64
+    across: Float64
+    up: Float64
+
+
+def _find_loops(solid: Any, low: float, high: float, frame: _Frame, name: str) -> list[Loop]:
+    """Return the profiles between two heights; the radius of round ones may change between them."""
+    places = [low + (high - low) * fraction for fraction in (0.25, 0.5, 0.75)]
+    lower, middle, upper = (_cut(solid, place, *frame, name) for place in places)
+    return [_follow(loop, lower, upper, high - low, name) for loop in middle]
+
+
+def _follow(loop: Loop, lower: list[Loop], upper: list[Loop], height: float, name: str) -> Loop:
+    """Return the profile of a section, from those a quarter of the height below and above it."""
+    if isinstance(loop, Circle):
+        below, above = _find_same(loop, lower), _find_same(loop, upper)
+        if below is not None and above is not None:
+            return _turn(loop, below.radius, above.radius, height)
+    elif any(_is_same(loop, other) for other in lower) and any(_is_same(loop, other) for other in upper):
+        return loop
+    raise _reject(name, "a profile that is not round changes along the axis")
+
+
+def _find_same(circle: Circle, others: list[Loop]) -> Circle | None:
+    """Return the circle about the same center with the nearest radius."""
+    same = [
+        other for other in others if isinstance(other, Circle) and _distance(other.center, circle.center) < _JOIN_MM
+    ]
+    return min(same, key=lambda other: abs(other.radius - circle.radius), default=None)
+
+
+def _is_same(one: Loop, other: Loop) -> bool:
+    """Return whether two outlines have the same corners."""
+    if not isinstance(one, Outline) or not isinstance(other, Outline) or len(one.edges) != len(other.edges):
+        return False
+    pairs = zip(one.edges, other.edges, strict=True)
+    return all(_distance(edge.end, twin.end) < _JOIN_MM for edge, twin in pairs)
+
+
+def _turn(circle: Circle, below: float, above: float, height: float) -> Loop:
+    """Return the round profile through radii at a quarter, at half and at three quarters of its height."""
+    radius = circle.radius
+    if max(abs(below - radius), abs(above - radius)) < _JOIN_MM / 4:
+        return circle
+    sag = radius - (below + above) / 2
+    if abs(sag) < _JOIN_MM / 4:
+        ends = radius - (above - below), radius + (above - below)
+        return Turned(circle.center, _round(max(ends[0], 0.0)), _round(max(ends[1], 0.0)), 0.0)
+    (z, r), arc = circle_through((-height / 4, below), (0.0, radius), (height / 4, above))
+    low, high = (
+        _round(max(r + math.copysign(_find_reach(end - z, arc), sag), 0.0)) for end in (-height / 2, height / 2)
+    )
+    bulge = (radius - (low + high) / 2) / height
+    if abs(abs(high - low) - height) < _JOIN_MM:
+        # a quarter of a circle, whose middle the rounding of the mesh moves
+        bulge = math.copysign((math.sqrt(3) - 1) / 2, bulge)
+    return Turned(circle.center, low, high, bulge)
+
+
+def _find_reach(height: float, radius: float) -> float:
+    """Return the distance of a point of a circle from its axis; zero at its ends, where rounding moves it far."""
+    square = radius**2 - height**2
+    return math.sqrt(square) if square > 2 * radius * _JOIN_MM else 0.0
 
 
 def _reject(name: str, reason: str) -> ConversionFailed:
@@ -119,9 +189,9 @@ def _reject(name: str, reason: str) -> ConversionFailed:
 
 
 def _list_directions(solid: Any) -> tuple[list[Float64], list[Float64], Counter[str]]:
-    """Return the normals of planes, the axes of cylinders, and the numbers of other surfaces by kind."""
+    """Return the normals of planes, the axes of round surfaces, and the numbers of other surfaces by kind."""
     from OCP.BRepAdaptor import BRepAdaptor_Surface
-    from OCP.GeomAbs import GeomAbs_Cylinder, GeomAbs_Plane
+    from OCP.GeomAbs import GeomAbs_Cone, GeomAbs_Cylinder, GeomAbs_Plane, GeomAbs_Sphere, GeomAbs_Torus
     from OCP.TopAbs import TopAbs_FACE
     from OCP.TopoDS import TopoDS
 
@@ -134,6 +204,13 @@ def _list_directions(solid: Any) -> tuple[list[Float64], list[Float64], Counter[
             normals.append(_vector(surface.Plane().Axis().Direction()))
         elif kind == GeomAbs_Cylinder:
             axes.append(_vector(surface.Cylinder().Axis().Direction()))
+        elif kind == GeomAbs_Cone:
+            axes.append(_vector(surface.Cone().Axis().Direction()))
+        elif kind == GeomAbs_Torus:
+            axes.append(_vector(surface.Torus().Axis().Direction()))
+        elif kind == GeomAbs_Sphere:
+            # a ball is round about any axis
+            continue
         else:
             others[kind.name.removeprefix("GeomAbs_").lower()] += 1
     return normals, axes, others
@@ -148,7 +225,7 @@ def _find_axis(normals: list[Float64], radial: list[Float64], others: Counter[st
         planes = np.abs(np.array(normals) @ axis) if normals else np.empty(0)
         cylinders = np.abs(np.array(radial) @ axis) if radial else np.empty(0)
         along = planes > math.sqrt(1 - _MAX_TILT**2)
-        if ((planes < _MAX_TILT) | along).all() and along.any() and (cylinders > math.sqrt(1 - _MAX_TILT**2)).all():
+        if ((planes < _MAX_TILT) | along).all() and (cylinders > math.sqrt(1 - _MAX_TILT**2)).all():
             return axis / np.linalg.norm(axis)
     raise _reject(name, "some faces are neither along nor across the axis of the others")
 
@@ -161,9 +238,9 @@ def _find_across(axis: Float64) -> Float64:
 
 
 def _find_levels(solid: Any, axis: Float64) -> list[float]:
-    """Return the heights of the faces across the axis."""
+    """Return the heights of the faces across the axis, and of the ends of round faces whose radius changes."""
     from OCP.BRepAdaptor import BRepAdaptor_Surface
-    from OCP.GeomAbs import GeomAbs_Plane
+    from OCP.GeomAbs import GeomAbs_Cylinder, GeomAbs_Plane
     from OCP.TopAbs import TopAbs_FACE
     from OCP.TopoDS import TopoDS
 
@@ -174,11 +251,42 @@ def _find_levels(solid: Any, axis: Float64) -> list[float]:
             plane = surface.Plane()
             if abs(_vector(plane.Axis().Direction()) @ axis) > 0.5:
                 heights.append(float(_vector(plane.Location()) @ axis))
+        elif surface.GetType() != GeomAbs_Cylinder:
+            heights += _list_turns(surface, axis)
     levels: list[float] = []
     for height in sorted(heights):
         if not levels or height - levels[-1] > _LEVEL_MM:
             levels.append(height)
     return levels
+
+
+def _list_turns(surface: Any, axis: Float64) -> list[float]:
+    """Return the heights at which a cone, a ball or a torus about the axis begins, ends and turns back."""
+    from OCP.GeomAbs import GeomAbs_Sphere, GeomAbs_Torus
+
+    if surface.GetType() == GeomAbs_Sphere:
+        # its own axis may have any direction
+        ball = surface.Sphere()
+        middle = float(_vector(ball.Location()) @ axis)
+        return [middle - ball.Radius(), middle, middle + ball.Radius(), *_list_ends(surface, axis)]
+    first, last = surface.FirstVParameter(), surface.LastVParameter()
+    angles = [first, last]
+    if surface.GetType() == GeomAbs_Torus:
+        # the top and the bottom of the tube, which the face may contain
+        quarters = (math.pi / 2 * number for number in range(-3, 8, 2))
+        angles += [angle for angle in quarters if first < angle < last]
+    u = surface.FirstUParameter()
+    return [float(_vector(surface.Value(u, angle)) @ axis) for angle in angles]
+
+
+def _list_ends(surface: Any, axis: Float64) -> list[float]:
+    """Return the heights of the corners of a face."""
+    from OCP.BRep import BRep_Tool
+    from OCP.TopAbs import TopAbs_VERTEX
+    from OCP.TopoDS import TopoDS
+
+    corners = (BRep_Tool.Pnt_s(TopoDS.Vertex(vertex)) for vertex in explore(surface.Face(), TopAbs_VERTEX))
+    return [float(_vector(corner) @ axis) for corner in corners]
 
 
 def _cut(solid: Any, height: float, axis: Float64, across: Float64, up: Float64, name: str) -> list[Loop]:
@@ -239,7 +347,7 @@ def _chain(pieces: list[tuple[Point, Point | None, Point]], name: str) -> list[L
     return loops
 
 
-def _simplify(chain: list[tuple[Point, Point | None, Point]]) -> Loop:
+def _simplify(chain: list[tuple[Point, Point | None, Point]]) -> Outline | Circle:
     """Join neighbors on one line or one circle; return a circle if all are on one."""
     circles = [None if middle is None else circle_through(start, middle, end) for start, middle, end in chain]
     first = circles[0]
@@ -293,16 +401,13 @@ def circle_through(one: Point, two: Point, three: Point) -> Circle:
     return Circle((x, y), math.hypot(ax - x, ay - y))
 
 
-def _nest(loops: Sequence[Loop]) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
-    """Return the outlines of areas, and those of openings: an outline in an odd number of others is one."""
+def _nest(loops: Sequence[Loop]) -> list[int]:
+    """Return for each outline in how many others it is."""
     polygons = [np.array(flatten(loop, 24)) for loop in loops]
-    outer: list[Loop] = []
-    inner: list[Loop] = []
-    for number, loop in enumerate(loops):
-        probe = polygons[number][0]
-        depth = sum(_contains(polygon, probe) for other, polygon in enumerate(polygons) if other != number)
-        (inner if depth % 2 else outer).append(loop)
-    return tuple(sorted(outer, key=repr)), tuple(sorted(inner, key=repr))
+    return [
+        sum(_contains(polygon, own[0]) for other, polygon in enumerate(polygons) if other != number)
+        for number, own in enumerate(polygons)
+    ]
 
 
 def _contains(polygon: Float64, point: Float64) -> bool:
@@ -317,6 +422,8 @@ def _contains(polygon: Float64, point: Float64) -> bool:
 
 def flatten(loop: Loop, pieces_per_turn: int) -> list[Point]:
     """Return the points of an outline, with arcs in straight pieces."""
+    if isinstance(loop, Turned):
+        loop = Circle(loop.center, (loop.low + loop.high) / 2)
     if isinstance(loop, Circle):
         angles = np.linspace(0, 2 * math.pi, pieces_per_turn, endpoint=False)
         (x, y), r = loop
@@ -343,37 +450,32 @@ def arc_of(start: Point, edge: Edge) -> tuple[Circle, float, float]:
     return circle, first, to_last if to_middle < to_last else to_last - 2 * math.pi
 
 
-def _separate_holes(layers: list[Layer]) -> tuple[tuple[Hole, ...], list[Layer]]:
-    """Return the round openings of all layers as holes, and the layers without them."""
-    holes: list[Hole] = []
-    for layer in layers:
-        for loop in layer.inner:
-            if isinstance(loop, Circle):
-                below = next(
-                    (k for k, hole in enumerate(holes) if hole.high == layer.low and hole.circle == loop), None
-                )
-                if below is None:
-                    holes.append(Hole(loop, layer.low, layer.high))
-                else:
-                    holes[below] = holes[below]._replace(high=layer.high)
-    rest = [
-        layer._replace(inner=tuple(loop for loop in layer.inner if not isinstance(loop, Circle))) for layer in layers
-    ]
-    return tuple(sorted(holes)), rest
+def _merge(items: list[Item]) -> tuple[Item, ...]:
+    """Join neighbors with the same profile, or on the same cone."""
+    merged: list[Item] = []
+    for item in items:
+        joined = [(below, _join(other, item)) for below, other in enumerate(merged)]
+        below, whole = next(((below, whole) for below, whole in joined if whole is not None), (len(merged), item))
+        merged[below : below + 1] = [whole]
+    return tuple(sorted(merged, key=repr))
 
 
-def _merge(layers: list[Layer]) -> tuple[Layer, ...]:
-    """Join neighbors with the same profile."""
-    merged: list[Layer] = []
-    for layer in layers:
-        if merged and merged[-1][1:][0] == layer.low and merged[-1][2:] == layer[2:]:
-            merged[-1] = merged[-1]._replace(high=layer.high)
-        else:
-            merged.append(layer)
-    return tuple(merged)
+def _join(low: Item, high: Item) -> Item | None:
+    """Return two neighbors as one; None if they are not one."""
+    if low.high != high.low or low.depth != high.depth:
+        return None
+    one, other = low.loop, high.loop
+    if one == other and not isinstance(one, Turned):
+        return low._replace(high=high.high)
+    if not isinstance(one, Turned) or not isinstance(other, Turned) or one.bulge or other.bulge:
+        return None
+    share = (low.high - low.low) / (high.high - low.low)
+    between = one.low + share * (other.high - one.low)
+    is_same = max(_distance(one.center, other.center), abs(one.high - between), abs(other.low - between)) < _JOIN_MM
+    return Item(low.depth, low.low, high.high, Turned(one.center, one.low, other.high, 0.0)) if is_same else None
 
 
-def _tidy(loop: Loop) -> Loop:
+def _tidy(loop: Outline | Circle) -> Outline | Circle:
     """Round the numbers of an outline, and begin at its lowest point, so that equal outlines are equal."""
     if isinstance(loop, Circle):
         return Circle(_round_point(loop.center), _round(loop.radius))
