@@ -108,7 +108,7 @@ def resolve(library: dict[str, Path], name: str, depth: int = 0) -> Profile:
         )
     own: Profile = json.loads(path.read_text(encoding="utf-8"))
     parent = resolve(library, own["inherits"], depth + 1) if own.get("inherits") else {}
-    return {**parent, **own, "inherits": "", "from": "system"}
+    return {**parent, **own, "name": name, "inherits": "", "from": "system"}
 
 
 def find_resources(program: str) -> Path:

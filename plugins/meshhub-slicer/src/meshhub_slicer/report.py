@@ -57,7 +57,8 @@ def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
         lengths = _list_lengths(facts)
         if not sum(lengths):
             raise ConversionFailed(
-                "the G-code prints nothing: the model may be thinner than a line; use '{thicken_mm}'"
+                "the G-code prints nothing: the model may be thinner than a line; use '{thicken_mm}'",
+                options=("thicken_mm",),
             )
         grams = [round(_weigh(length, tool, facts, options), 2) for tool, length in enumerate(lengths)]
         height = _find_height(text)
