@@ -84,7 +84,7 @@ def _parse_form(content_type: str, body: bytes) -> dict[str, bytes]:
     boundary = b"--" + content_type.partition("boundary=")[2].encode()
     fields: dict[str, bytes] = {}
     for part in body.split(boundary)[1:-1]:
-        head, _, value = part.strip(b"\r\n").partition(b"\r\n\r\n")
+        head, _, value = part[2:-2].partition(b"\r\n\r\n")
         names = dict(item.split(b"=") for item in head.split(b"\r\n")[0].split(b"; ")[1:])
         fields[names[b"name"].strip(b'"').decode()] = value
         if b"filename" in names:
