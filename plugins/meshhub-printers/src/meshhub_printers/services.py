@@ -35,19 +35,21 @@ class Service(ABC):
 
     default_storage: str
 
-    def __init__(self, host: Host, name: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        """Prepare the connection; `transport` replaces the network in tests."""
+    def __init__(self, host: Host, name: str) -> None:
+        """Name the printer."""
         self.host, self.name = host, name
         self.storage = host.storage or self.default_storage
-        self.client = httpx.Client(
-            base_url=host.url.rstrip("/"),
-            headers={"X-Api-Key": host.key} if host.key else {},
+
+    def _connect(self) -> httpx.Client:
+        """Return a client for one request; the host may store a file twice, so none stays open."""
+        return httpx.Client(
+            base_url=self.host.url.rstrip("/"),
+            headers={"X-Api-Key": self.host.key} if self.host.key else {},
             timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             # a redirect would send the key to another host
             follow_redirects=False,
             # the network of printers is no matter of proxies
             trust_env=False,
-            transport=transport,
         )
 
     @abstractmethod
@@ -68,8 +70,8 @@ class Service(ABC):
 
     def ask(self, path: str) -> Any:
         """Return the JSON of an address; None if it does not exist."""
-        with self._translate_errors():
-            response = self.client.get(path)
+        with self._translate_errors(), self._connect() as client:
+            response = client.get(path)
         if response.status_code == httpx.codes.NOT_FOUND:
             return None
         self.check(response)
@@ -77,8 +79,8 @@ class Service(ABC):
 
     def send(self, method: str, path: str, **content: Any) -> httpx.Response:
         """Send a file, once: a repetition could start a second print."""
-        with self._translate_errors(is_upload=True):
-            response = self.client.request(method, path, **content)
+        with self._translate_errors(is_upload=True), self._connect() as client:
+            response = client.request(method, path, **content)
         self.check(response)
         return response
 
