@@ -346,7 +346,7 @@ def test_a_slicer_that_makes_no_file_is_an_error(
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConversionFailed, match="no G-code"):
+    with pytest.raises(ConversionFailed, match="PrusaSlicer failed with status 1"):
         registry.estimate(scene(block(10, 10, 10)), slicer=True)
 
 
