@@ -21,8 +21,8 @@ MODULES = sorted(
     # other interpreters run these
     if path.parent.name != "programs"
 )
-OPTIONAL = {"OCP", "fastapi", "httpx", "litestar", "playwright", "procrastinate", "psycopg", "sqlalchemy", "uvicorn"}
-"""Packages of extras and dependency groups that benchmarks import."""
+OPTIONAL = set("OCP fastapi httpx litestar meshhub_gcode playwright procrastinate psycopg sqlalchemy uvicorn".split())
+"""Packages of extras, dependency groups and distributions that benchmarks import."""
 
 SMALL_STEP = b"ISO-10303-21;\nHEADER;\nENDSEC;\nDATA;\n#1=DIRECTION('',(0.,1.,0.));\nENDSEC;\nEND-ISO-10303-21;\n"
 

@@ -20,6 +20,7 @@ from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
 from meshhub.error_codes import ERROR_CODES
 from meshhub.model.report import StepKind
+from meshhub.model.translations import Catalog
 from meshhub.pipeline.catalogs import find_catalogs, read_texts
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 from test_cli_verbosity import COMMANDS
@@ -181,7 +182,7 @@ def test_every_word_of_the_command_line_is_translated(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_error_code_of_the_command_line_is_translated(language: str) -> None:
     codes = {code for code, row in ERROR_CODES.items() if row.exit_status is not None}
-    assert read_catalog(language).errors.keys() == codes
+    assert read_texts("meshhub", language, Catalog).errors.keys() >= codes
 
 
 @pytest.mark.parametrize(

@@ -167,14 +167,13 @@ def test_a_place_is_stated_in_the_scene_for_a_turned_and_scaled_part() -> None:
     assert all(start - 0.1 <= float(value) <= end + 0.1 for start, value, end in zip(low, place, high, strict=True))
 
 
-def test_a_surface_that_is_not_at_the_distance_is_named_with_its_place() -> None:
-    plate, pin = mesh_of(PLATE), mesh_of(Manifold.cube((1, 1, 4)).translate((10, 10, 2)))
+def test_overlapping_bodies_shrink_as_their_union() -> None:
+    solid = Manifold.cube((1, 1, 4)).translate((10, 10, 2))
+    plate, pin = mesh_of(PLATE), mesh_of(solid)
     faces = np.concatenate([plate.faces, pin.faces + len(plate.vertices)])
-    # the surfaces of both bodies remain inside each other
-    notes = notes_of(Mesh(np.concatenate([plate.vertices, pin.vertices]), faces), -0.2)[1]
-    assert [note.code for note in notes] == ["offset_uneven"]
-    place = np.array([notes[0].values[axis] for axis in "xyz"], np.float64)
-    assert (place >= [10, 10, 2]).all() and (place <= [11, 11, 6]).all()
+    mesh, notes = notes_of(Mesh(np.concatenate([plate.vertices, pin.vertices]), faces), -0.2)
+    assert [note.code for note in notes] == ["bodies_united"]
+    assert mesh.volume == pytest.approx(notes_of(mesh_of(PLATE + solid), -0.2)[0].volume, rel=1e-6)
 
 
 def test_a_slit_between_flush_ends_closes() -> None:

@@ -33,7 +33,7 @@ OPERATIONS: dict[str, tuple[tuple[Manifold, Manifold], dict[str, Any]]] = {
     "shrink": (BOX_AND_BLOCK, {"offset_mm": -0.2}),
     "plinth": (BLOCKS, {"plinth_mm": 2.0}),
     "cut_plane": (BOX_AND_BLOCK, {"cut_plane": "z=37%"}),
-    "split_for_bed": (BLOCKS, {"split_for_bed": "25x25x25"}),
+    "split_for_bed": (BLOCKS, {"split_for_bed": "30x30x30"}),
 }
 
 

@@ -42,14 +42,14 @@ class Instance:
     """Lock and address of the app of this user, in a folder that only this user can read."""
 
     def __init__(self) -> None:
-        """Create the folder. Raises MeshhubError, OSError."""
+        """Create the folder. Raises OSError."""
         folder = platformdirs.user_state_path("meshhub", appauthor=False)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise MeshhubError(
-                f"{folder} must be a folder, where the app keeps its address, but is a file; move the file",
-                error_code="output_failed",
+            # an OSError, which ends a command with the status of an output that cannot be written
+            raise FileExistsError(
+                f"{folder} must be a folder, where the app keeps its address, but is a file; move the file"
             ) from error
         self._lock_path = folder / "app.lock"
         self._address_path = folder / "app.json"

@@ -1,5 +1,6 @@
 """Checks whether a model prints: its mesh, walls, overhangs and size."""
 
+# why these constants: docs/decisions/0057-constants-of-the-print-checks.md
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 

@@ -1,5 +1,6 @@
 """A noisy or irregular mesh as a mesh of exact surfaces: each vertex moves onto the surfaces that meet there."""
 
+# why this way: docs/decisions/0058-noisy-meshes.md
 from __future__ import annotations
 
 from dataclasses import replace
