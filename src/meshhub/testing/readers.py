@@ -84,8 +84,14 @@ class ReaderContract(Contract[Reader]):
 
     def _written(self, name: str, scene: Scene) -> Source | None:
         """Return a scene as a file of the format, written once per run; None if no writer is available."""
-        declared = self.registry.declarations.writers
-        writers = [writer for writer in declared if writer.capability.format.id == self.format_id]
+        declared = self.registry.declarations
+        origins = {reader.origin for reader in declared.readers if reader.capability.format.id == self.format_id}
+        # another distribution may write the format for other purposes, such as G-code by a slicer
+        writers = [
+            writer
+            for writer in declared.writers
+            if writer.capability.format.id == self.format_id and writer.origin in origins
+        ]
         if all(writer.missing for writer in writers):
             return None
         key = (self.registry, self.format_id, name)
