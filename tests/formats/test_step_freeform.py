@@ -119,7 +119,8 @@ def test_swept_curves_become_single_faces_of_a_valid_solid(verdicts: Any, part: 
     written = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
     assert measure_volume(verdict["path"]) == pytest.approx(written, rel=1e-3)
     assert verdict["tolerance"] < 1e-3
-    assert not verdict["remarks"].notes
+    # curves between the corners enclose more than their chords
+    assert {note.code for note in verdict["remarks"].notes} <= {"volume_changed"}
 
 
 def test_the_profile_follows_the_curve_between_the_corners(verdicts: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_part_becomes_a_valid_solid(tmp_path: Path, number: int) -> None:
 
 
 def test_a_valid_solid_that_opencascade_reads_with_gaps_has_a_note(tmp_path: Path) -> None:
-    make(30036, str(tmp_path / "part.stl"))
+    make(20039, str(tmp_path / "part.stl"))
     report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
     assert report.steps[-1].figures["valid_solids"] == 1
     assert has_gaps_note(report)
