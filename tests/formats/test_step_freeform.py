@@ -120,7 +120,9 @@ def test_swept_curves_become_single_faces_of_a_valid_solid(verdicts: Any, part: 
     assert measure_volume(verdict["path"]) == pytest.approx(written, rel=1e-3)
     assert verdict["tolerance"] < 1e-3
     # curves between the corners enclose more than their chords
-    assert {note.code for note in verdict["remarks"].notes} <= {"volume_changed"}
+    gained = abs(figures["volume_gained_mm3"]) / figures["mesh_volume_mm3"]
+    is_reported = gained > (5e-4 if figures.get("bsplines") else 5e-3)
+    assert [note.code for note in verdict["remarks"].notes] == ["volume_changed"] * is_reported
 
 
 def test_the_profile_follows_the_curve_between_the_corners(verdicts: Any) -> None:

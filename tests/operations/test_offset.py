@@ -11,7 +11,7 @@ import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifold3d import CrossSection, Manifold
+from manifold3d import CrossSection, Manifold, OpType
 
 from meshhub import ConversionFailed, InvalidOption
 from meshhub.builtin_plugins.offset import OffsetOptions
@@ -174,6 +174,18 @@ def test_overlapping_bodies_shrink_as_their_union() -> None:
     mesh, notes = notes_of(Mesh(np.concatenate([plate.vertices, pin.vertices]), faces), -0.2)
     assert [note.code for note in notes] == ["bodies_united"]
     assert mesh.volume == pytest.approx(notes_of(mesh_of(PLATE + solid), -0.2)[0].volume, rel=1e-6)
+
+
+def test_a_surface_that_is_not_at_the_distance_is_named_with_its_place() -> None:
+    pieces = ((20, 20, 2), (0, 0, 0)), ((1, 1, 7), (2, 10, 1)), ((9.5, 1, 1), (2, 10, 7)), ((1, 1, 4), (10.5, 10, 4))
+    body = mesh_of(Manifold.batch_boolean([Manifold.cube(size).translate(at) for size, at in pieces], OpType.Add))
+    vertices = np.array(body.vertices)
+    # the tip of the arm reaches into the plate from which the arm rises: one body, which no union separates
+    vertices[np.isclose(vertices[:, 2], 4), 2] = 1
+    notes = notes_of(Mesh(vertices, body.faces), -0.2)[1]
+    assert [note.code for note in notes] == ["offset_uneven"]
+    place = np.array([notes[0].values[axis] for axis in "xyz"], np.float64)
+    assert (place >= [10.3, 9.8, 1]).all() and (place <= [11.7, 11.2, 2]).all()
 
 
 def test_a_slit_between_flush_ends_closes() -> None:

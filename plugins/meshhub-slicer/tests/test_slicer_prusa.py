@@ -175,7 +175,7 @@ def test_figures_are_those_of_the_command_line(registry: Registry, tmp_path: Pat
         ({"slicer_set": "post_process=1"}, "'post_process' cannot be set"),
         ({"slicer_set": "layer_height=9"}, "layer_height must be from 0.03 to 1.2"),
         ({"slicer_set": "perimeters=1.5"}, "whole number"),
-        ({"slicer_set": "layer_height"}, "is no key=number"),
+        ({"slicer_set": "layer_height"}, "is not key=number"),
         ({"slicer_program": "orca"}, "OrcaSlicer is not installed"),
     ],
 )

@@ -57,7 +57,7 @@ def _send(file: Path, address: str) -> int:
     """Send a file, which never replaces one on the printer."""
     try:
         if not file.is_file():
-            raise RequestError(f"{file} is no file")
+            raise RequestError(f"{file} does not exist or is a folder; name a file of G-code")
         open_printer(address).store([file], overwrite=False)
     except MeshhubError as error:
         sys.stderr.write(f"error: {error}\n")

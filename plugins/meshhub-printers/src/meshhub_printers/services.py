@@ -48,7 +48,7 @@ class Service(ABC):
             timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             # a redirect would send the key to another host
             follow_redirects=False,
-            # the network of printers is no matter of proxies
+            # printers are in the local network, which proxies do not reach
             trust_env=False,
         )
 

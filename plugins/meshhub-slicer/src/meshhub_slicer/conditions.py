@@ -52,7 +52,7 @@ class _Parser:
             self.tokens.append(match[1])
             end = match.end()
         if text[end:].strip():
-            # what is left is no token, so that the condition fails
+            # the rest cannot be read, and makes the condition fail
             self.tokens.append(text[end:])
 
     def _accept(self, *texts: str) -> bool:

@@ -198,7 +198,7 @@ def _collect(tree: Mapping[str, Any], values: dict[str, Any]) -> None:
 
 
 def _write_model(scene: Scene, file: Path) -> None:
-    # a scene that is replaced is no project, and colors are left out
+    # `replace` drops the project; STL has no colors
     meshes = tuple(replace(mesh, colors=None) for mesh in scene.meshes)
     write_stl(replace(scene, meshes=meshes), Target(file.name, folder=file.parent), StlWriterOptions())
 

@@ -52,7 +52,7 @@ def _slice(order: Order, program: str, kind: Program) -> Sliced:
         )
     check_fit(order.scene, printer.volume_mm, printer.name)
     options = ThreeMFWriteOptions(threemf_profile=kind, threemf_printer=name)
-    # a scene that is replaced is no project, so no settings of an upload reach the slicer
+    # `replace` drops the project, so settings of an upload do not reach the slicer
     write_3mf(replace(order.scene), Target("model.3mf", folder=order.folder), options)
     settings, filament = _write_profiles(order, program, printer.presets)
     count = _count_filaments(order.folder / "model.3mf")

@@ -58,7 +58,7 @@ def read_profiles(name: str, endings: tuple[str, ...]) -> list[tuple[str, Profil
         name: Name of a file in the folder, without its ending, or of a folder in it.
         endings: Endings of the slicer's files: ".ini" or ".json".
     Raises:
-        InvalidOption: There is no such profile, or it cannot be read.
+        InvalidOption: The profile does not exist or cannot be read.
     """
     files = _find_files(name, endings)
     removed: list[str] = []
@@ -111,7 +111,7 @@ def _find_files(name: str, endings: tuple[str, ...]) -> list[Path]:
     folder = find_folder()
     if not _NAME.fullmatch(name) or ".." in name:
         raise _reject(
-            f"{name[:40]!r} is no name of a profile; name a file of the folder of profiles without its ending"
+            f"{name[:40]!r} is not a valid name; use that of a file in the folder of profiles, without its extension"
         )
     places = [folder / f"{name}{ending}" for ending in endings]
     files = [place for place in places if place.is_file()]
@@ -141,7 +141,7 @@ def _read(file: Path) -> Profile:
         if file.suffix == ".json":
             profile = json.loads(text)
             if not isinstance(profile, dict):
-                raise ValueError("it is no JSON object")
+                raise ValueError("it is not a JSON object")
             return profile
     except (OSError, ValueError, RecursionError) as error:
         raise _reject(f"profile {file.name[:40]!r} cannot be read: {str(error)[:60]}") from None

@@ -62,7 +62,7 @@ def write_prusa_model(scene: Scene, file: Path, *, is_painted: bool) -> list[str
         file: File to write.
         is_painted: Whether the filaments of the parts and the paint of their triangles are written.
     """
-    # a scene that is replaced is no project, so nothing of an upload but its shape and its colors gets into the file
+    # `replace` drops the project: only shape and colors of an upload get into the file
     scene = baked(replace(scene))
     filaments = FilamentWriter(scene, DIALECTS["prusa"], ThreeMFWriteOptions().threemf_paint_cell_mm)
     volumes = []

@@ -61,7 +61,7 @@ def parse_settings(text: str | None) -> dict[str, float]:
     for pair in filter(str.strip, (text or "").split(",")):
         match = _PAIR.fullmatch(pair)
         if match is None:
-            raise _reject(f"{pair.strip()[:30]!r} is no key=number; write layer_height=0.2,fill_density=15")
+            raise _reject(f"{pair.strip()[:30]!r} is not key=number; write layer_height=0.2,fill_density=15")
         name, number = match[1], float(match[2])
         if name not in SETTINGS:
             raise _reject(f"{name[:30]!r} cannot be set; the reference lists the keys, such as layer_height")

@@ -28,8 +28,8 @@ MIN_RELIEF_FACES = 32
 """Faces of a height field; with fewer, ridges and valleys are those of a box with a notch."""
 
 MINOR_SHARE = 0.25
-"""Size of a hole per size of the rim up to which a height field is no band around something, and share of ridges and of
-valleys in the bends from which it is a relief; a dome has only ridges.
+"""Two limits of a height field. With a hole that is larger than this share of the rim, it is a band around something.
+With fewer ridges or valleys among its bends, it is not a relief: a dome has only ridges.
 """
 
 UNEVENNESS = 0.02

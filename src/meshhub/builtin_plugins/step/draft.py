@@ -83,7 +83,7 @@ _SAME_CORNER_MM = 1e-5
 """Millimeters between a corner in the file and that of the model; coordinates have thirteen digits."""
 
 _MAX_NOISE_RATIO = 6.0
-"""Distance between the second result and the mesh over the deviation of its noise; a larger one is no noise."""
+"""Distance between the second result and the mesh over the deviation of its noise, up to which it counts as noise."""
 
 Mask = NDArray[np.bool_]
 

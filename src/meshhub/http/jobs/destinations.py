@@ -110,7 +110,7 @@ class Destinations:
     async def check(self, url: str) -> None:
         """Check that a URL that a caller sent can be reached. Raises InvalidOption.
 
-        A name server that does not respond now may do so later, so its failure is no error.
+        A name server that does not respond now may do so later, so its failure is not an error.
         """
         destination = self.parse(url)
         try:

@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
     solids: tuple[KernelSolid, ...]
 
     def list_faulty(self, number: int) -> tuple[FaceCorners, ...]:
-        """Return the invalid faces of a solid; nothing if there is no such solid."""
+        """Return the invalid faces of a solid; none for a number without a solid."""
         return self.solids[number].faulty if number < len(self.solids) else ()
 
 

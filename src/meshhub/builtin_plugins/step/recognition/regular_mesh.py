@@ -29,7 +29,7 @@ _MIN_REGIONS_COUNT = 2
 """Regions of a mesh that is worth a second attempt."""
 
 _MAX_FREE_RATIO = 0.3
-"""Share of triangles without a region, above which a mesh is no part of surfaces."""
+"""Share of triangles without a region, above which the mesh is not made of these surfaces, such as a sculpture."""
 
 _MAX_SURFACES = 4
 """Surfaces that meet in a point; others are ignored."""
@@ -50,7 +50,7 @@ _PRECISION_MM = 1e-6
 """Distance of a point from its surfaces up to which it is on them."""
 
 _MAX_OFF_RATIO = 8.0
-"""Distance of a point from its surfaces over the noise; farther ones are no noise."""
+"""Distance of a point from its surfaces over the noise, up to which the distance counts as noise."""
 
 _MAX_SAGITTA_RATIO = 0.1
 """The same over the median edge: where surfaces touch, points beside the border are off by the depth of triangles."""
