@@ -36,7 +36,9 @@ LAYERS = {
         "context translating errors headers loops admission intake responses metrics conversions jobs local_app "
         "slicers state description endpoints openapi server"
     ).split(),
-    "builtin_plugins/step": "surfaces facets recognition solids part21 reading kernel draft report writer".split(),
+    "builtin_plugins/step": (
+        "surfaces facets recognition solids part21 reading kernel draft beginnings report writer"
+    ).split(),
 }
 """The same order inside large packages."""
 

@@ -10,7 +10,8 @@ from typing import BinaryIO
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.draft import Draft, DraftedSkin, Drafting, draft_skin
+from meshhub.builtin_plugins.step.beginnings import DraftedSkin, draft_skin
+from meshhub.builtin_plugins.step.draft import Draft, Drafting
 from meshhub.builtin_plugins.step.facets.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.kernel.kernel_check import (
