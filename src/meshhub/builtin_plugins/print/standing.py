@@ -11,7 +11,6 @@ from scipy.spatial import ConvexHull, QhullError
 
 from meshhub.builtin_plugins.print import PrintOptions
 from meshhub.builtin_plugins.print.bodies import (
-    FLOAT32_RATIO,
     Bodies,
     find_contacts,
     list_bodies,
@@ -26,8 +25,7 @@ from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.scene import Float64, Scene
 from meshhub.model.verdict import Finding
-from meshhub.toolkit.geometry import IntIndex, corner_extremes, extremes, weld
-from meshhub.toolkit.poses import center_of_mass, choose_side
+from meshhub.toolkit.geometry import IntIndex, corner_extremes, extremes
 from meshhub.toolkit.topology import components
 
 MIN_CONTACT_MM2 = 20.0
@@ -87,20 +85,19 @@ def run_standing(scene: Scene, options: PrintOptions) -> Iterator[Finding]:
         order = small[np.argsort(groups.contact[small] / needed[small], kind="stable")]
         worst = order[0]
         subject = "" if is_one else format_count(len(small), "body holds badly: ", "bodies hold badly; of the worst, ")
-        can_turn = is_one and _can_turn(bodies, groups)
         yield Finding(
             code="small_contact",
             severity="warning",
             message=f"{subject}{format_number(groups.contact[worst], 3)} mm² touch the bed below a height of "
             f"{format_number(groups.height[worst], 3)} mm, which needs {format_number(needed[worst], 3)} mm²; use "
-            f"{'{lay_flat}, or use ' if can_turn else ''}a brim in the slicer",
-            options=("lay_flat",) if can_turn else (),
+            f"{'{lay_flat}, or use ' if is_one else ''}a brim in the slicer",
+            options=("lay_flat",) if is_one else (),
             amount=float(groups.contact[worst]),
             limit=float(needed[worst]),
             unit="mm²",
             places=list_places(groups.center[order], groups.contact[order]),
             places_found=len(order),
-            remedy={"lay_flat": True} if can_turn else {},
+            remedy={"lay_flat": True} if is_one else {},
         )
 
 
@@ -169,14 +166,6 @@ def _measure_groups(bodies: Bodies, label: IntIndex, layer_mm: float, skip_small
         foot = corners[own[ends[number] : ends[number + 1]], :, :2].reshape(-1, 2)
         result.tips[number] = not _is_above(foot, center[number, :2])
     return result
-
-
-def _can_turn(bodies: Bodies, groups: _Groups) -> bool:
-    """Return whether `lay_flat` turns the only group onto a side with more contact."""
-    points = bodies.corners.reshape(-1, 3)
-    first, index = weld(points)
-    side = choose_side(points[first], index.reshape(-1, 3), center_of_mass(points[first], index.reshape(-1, 3)))
-    return side is not None and side.normal[2] >= -1 + FLOAT32_RATIO and side.contact_mm2 > groups.contact[0]
 
 
 def _is_above(foot: Float64, point: Float64) -> bool:
