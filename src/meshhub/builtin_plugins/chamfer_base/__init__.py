@@ -36,6 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="chamfer-base",
             label="Chamfer the base",
             stage=Stage.BASE,
+            memory_factor=2.0,
             options=ChamferBaseOptions,
             run="meshhub.builtin_plugins.chamfer_base.operation:run",
             needs=("manifold3d", "scipy"),

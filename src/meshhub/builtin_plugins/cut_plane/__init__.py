@@ -61,6 +61,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="cut-plane",
             label="Cut at planes",
             stage=Stage.DIVIDE,
+            memory_factor=1.5,
             options=CutPlaneOptions,
             run="meshhub.builtin_plugins.cut_plane.operation:run",
             needs=("manifold3d", "scipy"),

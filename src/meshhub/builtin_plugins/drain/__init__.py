@@ -40,6 +40,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="drain",
             label="Drain holes",
             stage=Stage.BASE,
+            memory_factor=5.0,
             options=DrainOptions,
             run="meshhub.builtin_plugins.drain.operation:run",
             needs=("manifold3d", "scipy"),

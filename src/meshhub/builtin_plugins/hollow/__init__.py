@@ -37,6 +37,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="hollow",
             label="Hollow",
             stage=Stage.HOLLOW,
+            memory_factor=2.5,
             options=HollowOptions,
             run="meshhub.builtin_plugins.hollow.operation:run",
             needs=("manifold3d", "scipy"),

@@ -36,6 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="offset",
             label="Grow or shrink",
             stage=Stage.SHAPE,
+            memory_factor=2.5,
             options=OffsetOptions,
             run="meshhub.builtin_plugins.offset.operation:run",
             needs=("manifold3d", "scipy"),

@@ -73,6 +73,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="orient",
             label="Orient for printing",
             stage=Stage.TURN,
+            memory_factor=2.0,
             options=OrientOptions,
             run="meshhub.builtin_plugins.orient.operation:run",
             needs=("fast_simplification", "scipy"),

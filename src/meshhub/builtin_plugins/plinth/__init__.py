@@ -48,6 +48,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="plinth",
             label="Plinth",
             stage=Stage.CUT,
+            memory_factor=2.0,
             options=PlinthOptions,
             run="meshhub.builtin_plugins.plinth.operation:run",
             needs=("manifold3d", "scipy"),

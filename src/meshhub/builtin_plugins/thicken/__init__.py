@@ -36,6 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="thicken",
             label="Thicken walls",
             stage=Stage.SHAPE,
+            memory_factor=3.5,
             options=ThickenOptions,
             run="meshhub.builtin_plugins.thicken.operation:run",
             needs=("manifold3d", "scipy"),
