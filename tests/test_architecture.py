@@ -182,7 +182,7 @@ print(threads, *sys.modules)
 
 def find_preloaded(module: str) -> set[str]:
     """Return the modules that a fork server has after it has imported a module without starting a thread."""
-    from meshhub.engine.process_start import SINGLE_THREADED
+    from meshhub.engine.start_environment import SINGLE_THREADED
 
     result = subprocess.run(
         [sys.executable, "-c", PRELOAD, module],

@@ -14,9 +14,9 @@ from msgspec import Meta
 
 import meshhub.cli
 from meshhub import Operation, Registry, Stage, hookimpl
+from meshhub.cli.catalogs import CommandLineTexts
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand, RegistryCommand
-from meshhub.cli.texts import CommandLineTexts
 from meshhub.cli.topics import list_topics
 from meshhub.error_codes import ERROR_CODES
 from meshhub.model.report import StepKind

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from meshhub import LOCAL, Registry
-from meshhub.cli.texts import CommandLineTexts
+from meshhub.cli.catalogs import CommandLineTexts
 from meshhub.model.capabilities import Stage
 from meshhub.model.translations import OptionTexts, RecipeTexts
 from meshhub.pipeline.catalogs import MAX_BYTES, find_catalogs, read_texts

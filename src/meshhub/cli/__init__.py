@@ -12,8 +12,9 @@ from typing import Any, cast
 import click
 
 from meshhub.cli.help import use_layout
-from meshhub.cli.locale import ENGLISH, language, tr
+from meshhub.cli.locale import ENGLISH, language
 from meshhub.cli.signals import INTERRUPTED, SIGNALED, Ended, end_on
+from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {

@@ -14,9 +14,9 @@ from meshhub.cli import terminal
 from meshhub.cli.app_instance import Address, Instance, send_files
 from meshhub.cli.completing import complete_sources
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import tr
 from meshhub.cli.paths import list_inputs, readable_extensions
 from meshhub.cli.signals import Ended
+from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import MissingDependency, describe_missing, printable
 from meshhub.model.installing import describe_install

@@ -16,12 +16,12 @@ import msgspec
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here
-from meshhub.cli.locale import labeled, tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.paths import expand_inputs, identity, is_zip, leads_elsewhere, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.progress import show_count
 from meshhub.cli.target_checks import find_format, is_foreign_model, is_kept, preview, suggesting_overwrite
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.verbosity import is_verbose
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request

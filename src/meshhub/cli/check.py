@@ -16,7 +16,6 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, describe_error
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.locale import labeled, tr
 from meshhub.cli.locale import language as locale_language
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
@@ -24,7 +23,7 @@ from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_lim
 from meshhub.cli.report_text import format_bytes, translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
 from meshhub.cli.target_checks import suggesting_overwrite
-from meshhub.cli.texts import localize, show_number
+from meshhub.cli.texts import labeled, localize, show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import format_number, printable
 from meshhub.model.chain import Request

@@ -10,7 +10,7 @@ import click
 from meshhub.builtin_plugins import list_builtins
 from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
-from meshhub.cli.locale import tr
+from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.pipeline.disabled import VARIABLE, read_disabled, read_list, split_names, write_list

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import BATCH_FAILED, error_data, explained_here, report_error
-from meshhub.cli.locale import labeled
+from meshhub.cli.texts import labeled
 from meshhub.errors import printable
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ import logging
 
 import click
 
-from meshhub.cli.locale import ENGLISH, labeled, language, tr
+from meshhub.cli.locale import ENGLISH, language
+from meshhub.cli.texts import labeled, tr
 from meshhub.error_codes import ERROR_CODES
 from meshhub.errors import MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
@@ -71,7 +72,7 @@ def explained_here(error: BaseException) -> str:
     if language() == ENGLISH:
         return explained(error)
     # imported here, because it costs time that most errors do not need
-    from meshhub.cli.texts import host_texts
+    from meshhub.cli.catalogs import host_texts
     from meshhub.model.sentences import translate_error
 
     return translate_error(code_of(error), explained(error), host_texts())
@@ -83,14 +84,19 @@ def report_usage_error(error: click.ClickException) -> None:
         error.show()
         return
     # imported here, because English needs no catalog
-    from meshhub.cli.texts import describe_usage_error
+    from meshhub.cli.catalogs import texts
+    from meshhub.model.sentences import translate_error
+    from meshhub.model.translations import Catalog
 
+    sentences = {**texts().usage_errors, ": ": tr(": ")}
+    catalog = Catalog(sentences=sentences, errors={"": tr("wrong usage")})
+    message = translate_error("", error.format_message(), catalog)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         context = error.ctx
         hint = tr("Try '{command} {option}' for help.")
         hint = hint.format(command=context.command_path, option=context.help_option_names[-1])
         click.echo(f"{context.get_usage()}\n{hint}\n", err=True)
-    click.echo(printable(labeled("error", describe_usage_error(error.format_message()))), err=True)
+    click.echo(printable(labeled("error", message)), err=True)
 
 
 def report_error(error: Exception) -> int:

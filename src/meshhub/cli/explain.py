@@ -11,10 +11,11 @@ from meshhub.cli import terminal
 from meshhub.cli.completing import complete_files, complete_paths, complete_plans
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import RegistryCommand
-from meshhub.cli.locale import headings, language, tr
+from meshhub.cli.locale import language
 from meshhub.cli.paths import read_from
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.report_text import FEATURES, translate, translate_notes
+from meshhub.cli.texts import headings, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request

@@ -13,7 +13,8 @@ import click
 
 from meshhub.cli.completing import complete_recipes, complete_sources
 from meshhub.cli.loading import load_registry, print_faults
-from meshhub.cli.locale import language, tr
+from meshhub.cli.locale import language
+from meshhub.cli.texts import tr
 from meshhub.cli.topics import list_topics
 from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import click
 
-from meshhub.cli.locale import tr
+from meshhub.cli.texts import tr
 
 MAX_WIDTH = 100
 """Maximum characters of a line; longer lines are hard to read."""

@@ -13,10 +13,9 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.locale import tr
 from meshhub.cli.paths import STREAM, is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
-from meshhub.cli.texts import count, localize, show_number
+from meshhub.cli.texts import count, localize, show_number, tr
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.options import flag_of

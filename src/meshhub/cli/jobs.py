@@ -13,11 +13,11 @@ from meshhub.cli.completing import complete_files, complete_targets
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import tr
 from meshhub.cli.progress import show_progress
 from meshhub.cli.remote import open_client, print_result, relay_progress
 from meshhub.cli.server_flags import server_option
 from meshhub.cli.target_checks import is_foreign_model, suggesting_overwrite
+from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
 from meshhub.errors import printable
 from meshhub.model.options import OptionField

@@ -12,8 +12,7 @@ import msgspec
 from meshhub.cli import terminal
 from meshhub.cli.completing import complete_plans
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import tr
-from meshhub.cli.texts import show_number
+from meshhub.cli.texts import show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
 from meshhub.service.settings import load

@@ -11,8 +11,9 @@ import click
 from meshhub.cli import terminal
 from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import ENGLISH, headings, labeled, language, tr
+from meshhub.cli.locale import ENGLISH, language
 from meshhub.cli.report_text import FEATURES
+from meshhub.cli.texts import headings, labeled, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import flag_of

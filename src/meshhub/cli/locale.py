@@ -27,23 +27,3 @@ def _list_languages() -> frozenset[str]:
     from meshhub.pipeline.catalogs import find_catalogs
 
     return frozenset(find_catalogs("meshhub.cli"))
-
-
-def tr(text: str) -> str:
-    """Return a word or sentence in the language of the locale; without a translation, unchanged."""
-    if language() == ENGLISH:
-        # the list of commands imports no catalog
-        return text
-    from meshhub.cli.texts import texts
-
-    return texts().words.get(text, text)
-
-
-def labeled(label: str, text: str) -> str:
-    """Return a text after its label in the language of the locale, such as "error: the file is empty"."""
-    return f"{tr(label)}{tr(': ')}{text}"
-
-
-def headings(*names: str) -> tuple[str, ...]:
-    """Return the headings of columns in the language of the locale."""
-    return tuple(map(tr, names))

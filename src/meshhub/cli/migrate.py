@@ -9,7 +9,7 @@ import click
 from meshhub.cli import terminal
 from meshhub.cli.job_store import open_store as open_job_store
 from meshhub.cli.keys import open_store as open_key_store
-from meshhub.cli.locale import tr
+from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import verbosity
 
 

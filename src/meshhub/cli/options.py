@@ -11,7 +11,8 @@ from meshhub.cli import terminal
 from meshhub.cli.completing import list_matches
 from meshhub.cli.flags import build_flag
 from meshhub.cli.loading import load_registry
-from meshhub.cli.locale import labeled, language, tr
+from meshhub.cli.locale import language
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.topics import list_topics
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from meshhub.cli.locale import tr
+from meshhub.cli.texts import tr
 from meshhub.errors import printable
 from meshhub.model.progress import Listener, Progress
 

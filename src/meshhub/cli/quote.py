@@ -14,13 +14,12 @@ from meshhub.cli.completing import complete_files
 from meshhub.cli.each_file import examine_each
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.locale import tr
 from meshhub.cli.paths import is_folder, list_inputs, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout, timeout_option
 from meshhub.cli.remote import check_remote_sources, open_client, waiting_at_limits
 from meshhub.cli.report_text import format_size, translate, translate_notes
 from meshhub.cli.server_flags import check_remote_timeout, server_option
-from meshhub.cli.texts import count, localize, show_number
+from meshhub.cli.texts import count, localize, show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
 from meshhub.model.quote import Price, Quote

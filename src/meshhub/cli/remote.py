@@ -16,13 +16,13 @@ import msgspec
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.locale import labeled, tr
 from meshhub.cli.outputs import Output
 from meshhub.cli.paths import STREAM, is_zip, readable_extensions
 from meshhub.cli.progress import show_progress
 from meshhub.cli.server_flags import KEY, KEY_FILE
 from meshhub.cli.single import Inputs, print_report
 from meshhub.cli.target_checks import is_kept, suggesting_overwrite
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, MissingDependency, printable
 from meshhub.model.progress import Listener, Progress

@@ -11,12 +11,11 @@ from meshhub.cli import report_text, terminal
 from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.flags import ReadingCommand
-from meshhub.cli.locale import tr
 from meshhub.cli.outputs import check_distinct
 from meshhub.cli.paths import STREAM, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine, parse_timeout
 from meshhub.cli.target_checks import suggesting_overwrite
-from meshhub.cli.texts import localize, show_number
+from meshhub.cli.texts import localize, show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
 from meshhub.model.report import Report

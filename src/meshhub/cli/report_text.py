@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from meshhub.cli.locale import labeled, language, tr
+from meshhub.cli.locale import language
 from meshhub.cli.terminal import USUAL_NOTES
-from meshhub.cli.texts import count, localize, show_number
+from meshhub.cli.texts import count, labeled, localize, show_number, tr
 from meshhub.errors import format_number
 from meshhub.model.capabilities import Feature, Operation, Writer
 from meshhub.model.chain import Chain

@@ -14,12 +14,12 @@ import click
 from meshhub.cli import report_text, terminal
 from meshhub.cli.convert_flags import ConvertFlags
 from meshhub.cli.exits import error_data
-from meshhub.cli.locale import labeled, tr
 from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.paths import STREAM, identity, read_from
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.progress import show_progress
 from meshhub.cli.target_checks import is_kept, preview, suggesting_overwrite
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, OutputExists, printable
 from meshhub.model.chain import Request

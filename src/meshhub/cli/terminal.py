@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from meshhub.cli.exits import error_data
-from meshhub.cli.locale import labeled, tr
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.notes import Note

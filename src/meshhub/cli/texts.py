@@ -1,73 +1,29 @@
-"""Catalogs of the command line, and numbers in its language."""
+"""Words and numbers in the language of the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-
-from msgspec import Struct
-
-from meshhub.cli.locale import language, tr
+from meshhub.cli.locale import ENGLISH, language
 from meshhub.errors import format_number
-from meshhub.model.sentences import translate_error
-from meshhub.model.translations import Catalog, Text
-from meshhub.pipeline.catalogs import read_texts
 
 
-class CommandTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Texts of a command."""
+def tr(text: str) -> str:
+    """Return a word or sentence in the language of the locale; without a translation, unchanged."""
+    if language() == ENGLISH:
+        # the list of commands imports no catalog
+        return text
+    from meshhub.cli.catalogs import texts
 
-    help: Text
-    """Help, whose first sentence is the summary."""
-
-    flags: Mapping[str, Text] = {}
-    """Help of its own flags, by the name of the parameter."""
-
-
-class CommandLineTexts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Texts of the command line in one language: the file `translations/<language>.toml`."""
-
-    epilog: str = ""
-    """What the exit statuses mean."""
-
-    words: Mapping[str, Text] = {}
-    """Words and sentences, by the English ones."""
-
-    usage_errors: Mapping[str, Text] = {}
-    """Messages about wrong uses of a command, by the English ones, most of which click writes; see
-    `Catalog.sentences`."""
-
-    flags: Mapping[str, Text] = {}
-    """Help of flags that several commands have, by the name of the parameter."""
-
-    commands: Mapping[str, CommandTexts] = {}
-    """Texts of commands, by their names after "meshhub"."""
+    return texts().words.get(text, text)
 
 
-def texts() -> CommandLineTexts:
-    """Return the texts in the language of the locale."""
-    return _read(language())
+def labeled(label: str, text: str) -> str:
+    """Return a text after its label in the language of the locale, such as "error: the file is empty"."""
+    return f"{tr(label)}{tr(': ')}{text}"
 
 
-def host_texts() -> Catalog:
-    """Return the texts of the host in the language of the locale: meanings of errors, marks of numbers, messages."""
-    return _read_host(language())
-
-
-@cache
-def _read_host(name: str) -> Catalog:
-    return read_texts("meshhub", name, Catalog)
-
-
-@cache
-def _read(name: str) -> CommandLineTexts:
-    return read_texts("meshhub.cli", name, CommandLineTexts)
-
-
-def describe_usage_error(message: str) -> str:
-    """Return the message of a usage error in the language of the locale; without a translation, after its meaning."""
-    sentences = {**texts().usage_errors, ": ": tr(": ")}
-    return translate_error("", message, Catalog(sentences=sentences, errors={"": tr("wrong usage")}))
+def headings(*names: str) -> tuple[str, ...]:
+    """Return the headings of columns in the language of the locale."""
+    return tuple(map(tr, names))
 
 
 def count(number: int, one: str, many: str) -> str:
@@ -83,4 +39,7 @@ def show_number(value: float, digits: int = 6) -> str:
 
 def localize(text: str) -> str:
     """Replace the English marks of thousands and decimals in the text of a number."""
+    # imported here, because the list of commands has no numbers
+    from meshhub.cli.catalogs import host_texts
+
     return host_texts().localize(text)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from meshhub.cli.locale import language, tr
+from meshhub.cli.locale import language
+from meshhub.cli.texts import tr
 from meshhub.model.capabilities import Reader, Stage, Writer
 from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.registry import Registry

@@ -6,7 +6,7 @@ import copy
 
 import click
 
-from meshhub.cli.texts import CommandTexts, texts
+from meshhub.cli.catalogs import CommandTexts, texts
 
 
 def translated(command: click.Command, path: str) -> click.Command:

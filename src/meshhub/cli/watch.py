@@ -17,11 +17,11 @@ from msgspec import Struct, structs
 from meshhub.cli import report_text, terminal
 from meshhub.cli.batch import Batch, Conversion, as_data, describe_counts, print_error
 from meshhub.cli.convert_flags import ConvertFlags
-from meshhub.cli.locale import labeled, tr
 from meshhub.cli.naming import OutputNames
 from meshhub.cli.paths import list_models, readable_extensions
 from meshhub.cli.processes import bounded_hooks, create_engine
 from meshhub.cli.target_checks import find_format
+from meshhub.cli.texts import labeled, tr
 from meshhub.cli.verbosity import is_verbose
 from meshhub.errors import printable
 from meshhub.model.chain import Request

@@ -9,8 +9,7 @@ import click
 
 from meshhub.cli import terminal
 from meshhub.cli.keys import HOUR_S, MAX_GRACE_HOURS, format_time, open_store
-from meshhub.cli.locale import tr
-from meshhub.cli.texts import show_number
+from meshhub.cli.texts import show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
@@ -13,6 +12,7 @@ from meshhub.engine.descendants import new_mark
 from meshhub.engine.forked_process import fork_process
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
+from meshhub.engine.start_environment import SINGLE_THREADED, block_interrupt, set_environment
 from meshhub.engine.task_slots import shutdown_error
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError
@@ -23,18 +23,6 @@ PRELOAD: Mapping[bool, tuple[str, ...]] = {
     True: ("meshhub.engine.preload", "meshhub.engine.preload_libraries"),
 }
 """Modules that the fork server without and that with the large libraries import once for all jobs."""
-
-SINGLE_THREADED = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "ARROW_IO_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "MALLOC_ARENA_MAX": "2",
-}
-"""Environment of the fork server, which must not have threads when it forks. Each further arena of glibc would take 64
-MB of the limited address space of a process.
-"""
 
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
 """Errors of systems that do not let this program start processes."""
@@ -155,28 +143,3 @@ def _explaining_refusal() -> Iterator[None]:
             f"no process can be started here ({error.strerror}); convert in this process: Registry() without Isolated",
             error_code="internal_error",
         ) from error
-
-
-@contextlib.contextmanager
-def set_environment(values: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for processes that are started inside; keep those that are already set."""
-    added = [name for name in values if name not in os.environ]
-    os.environ.update({name: values[name] for name in added})
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-
-
-@contextlib.contextmanager
-def block_interrupt() -> Iterator[None]:
-    """Block SIGINT in processes that are started inside; Ctrl-C goes to all, and each would print a traceback."""
-    if sys.platform == "win32":
-        yield
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from meshhub.engine.descendants import is_stopped
-from meshhub.engine.process_start import SINGLE_THREADED, block_interrupt, set_environment
+from meshhub.engine.start_environment import SINGLE_THREADED, block_interrupt, set_environment
 
 log = logging.getLogger(__name__)
 
