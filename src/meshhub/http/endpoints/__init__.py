@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from meshhub.http.endpoints import (
-    check,
-    combine,
-    convert,
-    convert_batch,
-    convert_many,
-    explain,
-    health,
-    inspect,
-    jobs,
-    metrics,
-    plan,
-    preview,
-    quote,
-    render,
-    schema,
-    supported,
-)
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import get_args
 
-ENDPOINTS = (
-    *convert.ENDPOINTS,
-    *convert_many.ENDPOINTS,
-    *convert_batch.ENDPOINTS,
-    *combine.ENDPOINTS,
-    *explain.ENDPOINTS,
-    *inspect.ENDPOINTS,
-    *check.ENDPOINTS,
-    *quote.ENDPOINTS,
-    *render.ENDPOINTS,
-    *preview.ENDPOINTS,
-    *jobs.ENDPOINTS,
-    *plan.ENDPOINTS,
-    *supported.ENDPOINTS,
-    *health.ENDPOINTS,
-    *metrics.ENDPOINTS,
-    *schema.ENDPOINTS,
-)
-"""Every endpoint of the service; the files of the page are beside them."""
+from meshhub.http.description.endpoint import Endpoint, Tag
+
+
+def _find() -> Iterator[Endpoint]:
+    """Yield the endpoints of all modules in this folder."""
+    for module in pkgutil.iter_modules(__path__):
+        yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "ENDPOINTS", ())
+
+
+ENDPOINTS = tuple(sorted(_find(), key=lambda endpoint: get_args(Tag).index(endpoint.tag)))
+"""Every endpoint of the service, by tag and module; the files of the page are beside them."""
