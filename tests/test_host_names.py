@@ -46,6 +46,7 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "pipeline/preview.py": ("the format of previews", {"glb"}),
     "pipeline/purposes/preview.py": ("the format of previews", {"glb"}),
     "toolkit/face_offsets.py": ("errors of the operations that need solids", {"repair"}),
+    "toolkit/print_materials.py": ("a process of printing", {"resin"}),
     "toolkit/reshaping.py": ("errors of the operations that need solids", {"repair"}),
     "toolkit/validity.py": ("notes of the operations that make solids", {"repair"}),
     "reporting/collecting.py": ("the file of the command that a report advises", {".3mf"}),

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 
 from meshhub.model.options import fold_choice
 from meshhub.toolkit.package_files import package_folder
+from meshhub.toolkit.print_materials import Process
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -81,6 +82,9 @@ class Printer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     aliases: tuple[Text, ...] = ()
     """Further names."""
+
+    process: Process = "fdm"
+    """Way of printing."""
 
     filaments: Annotated[int, Meta(ge=1, le=64)] | None = 1
     """Filaments of one print, with one changer of its maker; None if not known."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from meshhub_gcode import BGCODE, GCODE, GCODE_3MF
 from msgspec import Meta, Struct
 
 from meshhub import Feature, Writer, hookimpl
+from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.printers import ALIASES, PRINTERS, TITLES
 
 MESHHUB_API = "1.0"
@@ -15,19 +16,16 @@ MESHHUB_API = "1.0"
 ENTITLEMENT = "slicer"
 """Entitlement of `quote --slicer`, too; callers of the command line and of Python have it."""
 
-_WITHOUT_FILAMENT = frozenset(
-    "anycubic-m7-pro anycubic-mono-4 elegoo-mars-4 elegoo-mars-5-ultra elegoo-saturn-3 elegoo-saturn-4-ultra "
-    "formlabs-form-4 formlabs-fuse-1".split()
-)
-"""Printers of the table that print resin or powder."""
-
-_TITLES = {id_: title for id_, title in TITLES.items() if id_ not in _WITHOUT_FILAMENT}
+_TITLES = {id_: title for id_, title in TITLES.items() if PRINTERS[id_].process == "fdm"}
 _ALIASES = {name: id_ for name, id_ in ALIASES.items() if id_ in _TITLES}
 
 SlicerId = Literal["auto", "prusa", "orca", "bambu", "cura"]
-Material = Literal["pla", "petg", "abs", "asa", "tpu", "pa", "pc"]
 Quality = Literal["draft", "standard", "fine"]
 Supports = Literal["auto", "none", "everywhere"]
+if TYPE_CHECKING:
+    Material = str
+else:
+    Material = Literal[tuple(FILAMENTS)]
 
 
 class SlicerOptions(Struct, frozen=True, kw_only=True):

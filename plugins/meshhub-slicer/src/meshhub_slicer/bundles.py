@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from meshhub import InvalidOption
+from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub_slicer.conditions import holds
-from meshhub_slicer.materials import MATERIALS
 
 Settings = dict[str, str]
 
@@ -42,9 +42,6 @@ SEVERAL_FILAMENTS: dict[str, tuple[str, ...]] = {
 
 LAYERS_MM = {"draft": 0.3, "standard": 0.2, "fine": 0.1}
 """Height of layers with a nozzle of 0.4 mm by quality; the nearest profile is used."""
-
-_TYPES = {"petg": ("PETG", "PET"), "tpu": ("TPU", "FLEX")}
-"""Types of filament in these files by material, if they differ from it."""
 
 _NOZZLE = "0.4"
 """Nozzle of the profiles, in millimeters."""
@@ -157,6 +154,11 @@ def _choose_print(bundle: Bundle, printer: Preset, quality: str) -> Preset:
     return min(usable, key=rank) if usable else Preset(default, bundle.resolve("print", default))
 
 
+def _list_types(material: str) -> tuple[str, ...]:
+    """Return the types of a material in these files."""
+    return FILAMENTS[material].types or (material.upper(),)
+
+
 def _choose_filament(bundle: Bundle, printer: Preset, process: Preset, material: str) -> Preset:
     usable = [
         preset
@@ -164,11 +166,11 @@ def _choose_filament(bundle: Bundle, printer: Preset, process: Preset, material:
         if _fits(preset.settings, printer)
         and holds(preset.settings.get("compatible_prints_condition", "").strip('"'), process.settings)
     ]
-    types = _TYPES.get(material, (material.upper(),))
+    types = _list_types(material)
     chosen = [preset for preset in usable if _read_type(preset) in types]
     if not chosen:
         present = {_read_type(preset) for preset in usable}
-        names = ", ".join(name for name in MATERIALS if present.intersection(_TYPES.get(name, (name.upper(),))))
+        names = ", ".join(name for name in FILAMENTS if present.intersection(_list_types(name)))
         raise InvalidOption(
             f"option '{{slicer_material}}': {printer.name:.40} has no profile of {material}; use {names or 'another'}",
             options=("slicer_material",),

@@ -18,9 +18,9 @@ from typing import Any
 from meshhub import ConversionFailed, InvalidOption, Scene, Target, note
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write as write_stl
+from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.slicers import run_slicer
 from meshhub_slicer.bundles import LAYERS_MM
-from meshhub_slicer.materials import MATERIALS
 from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, require_printer, turn
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa import SUPPORT_ANGLE_DEG
@@ -128,7 +128,7 @@ def make_settings(order: Order, definition: Path, folders: list[Path]) -> dict[s
     """Return all settings beside those of the definition: computed ones, the operator's profile, the request."""
     options, printer = order.options, order.printer
     assert printer is not None
-    filament = MATERIALS[options.slicer_material]
+    filament = FILAMENTS[options.slicer_material]
     settings: dict[str, str] = {"layer_height": f"{LAYERS_MM[options.slicer_quality]:g}", "layer_height_0": "0.2"}
     settings |= dict.fromkeys(("machine_nozzle_size", "line_width", "wall_line_width_0"), f"{LINE_MM:g}")
     settings |= {"material_diameter": f"{FILAMENT_MM:g}", "wall_line_count": "2", "infill_sparse_density": "20"}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from meshhub import ConversionFailed, InvalidOption, note
+from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.printers import Printer
 from meshhub.toolkit.slicers import SLICERS, run_slicer
 from meshhub_slicer.bundles import LAYERS_MM, find_profile, join_presets
-from meshhub_slicer.materials import MATERIALS
 from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, describe_size, require_printer
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa_model import write_prusa_model
@@ -127,7 +127,7 @@ def _settings_of_printer(order: Order, program: str, filaments: int) -> Settings
 def _general_settings(printer: Printer, quality: str, material: str) -> Settings:
     """Return settings for a printer of which only the volume is known, with the defaults of PrusaSlicer."""
     width, depth, height = printer.volume_mm
-    filament = MATERIALS[material]
+    filament = FILAMENTS[material]
     layer = f"{LAYERS_MM[quality]:g}"
     return {
         "printer_technology": "FFF",

@@ -14,8 +14,8 @@ from meshhub import ConversionFailed, Estimate, did, note
 from meshhub.errors import format_number, printable
 from meshhub.pipeline.rates import read_rates
 from meshhub.service.settings import load
+from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub_slicer import SlicerOptions
-from meshhub_slicer.materials import MATERIALS
 from meshhub_slicer.printing import Sliced
 
 DEFAULT_DIAMETER_MM = 1.75
@@ -103,7 +103,7 @@ def _list_lengths(facts: Facts) -> list[float]:
 
 
 def _weigh(length_mm: float, tool: int, facts: Facts, options: SlicerOptions) -> float:
-    density = _of_tool(facts.density_g_cm3, tool) or MATERIALS[options.slicer_material].density_g_cm3
+    density = _of_tool(facts.density_g_cm3, tool) or FILAMENTS[options.slicer_material].density_g_cm3
     return length_mm * _cross_section(facts, tool) * density / 1000
 
 
@@ -134,7 +134,7 @@ def _report_cost(lengths: list[float], facts: Facts, options: SlicerOptions, gra
         method=facts.slicer,
         process="fdm",
         material=options.slicer_material,
-        density_g_cm3=MATERIALS[options.slicer_material].density_g_cm3,
+        density_g_cm3=FILAMENTS[options.slicer_material].density_g_cm3,
         size_mm=(0.0, 0.0, 0.0),
         volume_mm3=volume,
         area_mm2=0.0,

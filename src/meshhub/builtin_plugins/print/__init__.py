@@ -2,17 +2,15 @@
 
 # why these constants: docs/decisions/0057-constants-of-the-print-checks.md
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Check
 from meshhub.toolkit.lengths import LINE_RATIO, parse_lengths
+from meshhub.toolkit.print_materials import MATERIALS, Process
 from meshhub.toolkit.printers import ALIASES, PRINTERS, TITLES, Printer
-
-Process = Literal["fdm", "resin", "sls"]
-"""Way of printing: melted filament, liquid resin, or sintered powder."""
 
 MIN_WALLS_MM: dict[Process, float] = {"resin": 0.6, "sls": 0.7}
 """Least thickness of walls that service bureaus ask for; that of `fdm` is a line of the nozzle."""
@@ -29,31 +27,13 @@ MIN_SIDE_MM = 30.0
 LAYERS_MM: dict[Process, float] = {"fdm": 0.2, "resin": 0.05, "sls": 0.1}
 """Usual height of layers."""
 
-Material = Literal["pla", "petg", "abs", "asa", "tpu", "pa", "pc", "resin", "pa12"]
-"""Material with a known density."""
-
-MATERIALS: dict[Process, Material] = {"fdm": "pla", "resin": "resin", "sls": "pa12"}
-"""Usual material of each process."""
+if TYPE_CHECKING:
+    Material = str
+else:
+    Material = Literal[tuple(MATERIALS)]
 
 SupportPlaces = Literal["needed", "everywhere"]
 """Where support stands: below the places that the checks report, or below all overhangs, as slicers have it."""
-
-DENSITIES_G_CM3: dict[Material, float] = {
-    "pla": 1.24,
-    "petg": 1.27,
-    "abs": 1.04,
-    "asa": 1.07,
-    "tpu": 1.21,
-    "pa": 1.13,
-    "pc": 1.20,
-    "resin": 1.15,
-    "pa12": 1.01,
-}
-"""Densities of printed materials.
-
-Source: filament profiles of PrusaSlicer 2.5 (Generic PLA, PETG, ABS; Prusament ASA, SainSmart TPU, Taulman Bridge,
-Filatech PC); technical fact sheet of HP 3D High Reusability PA 12 (printed parts). Cured resins have 1.1 to 1.2.
-"""
 
 
 class PrintOptions(Struct, frozen=True, kw_only=True):
@@ -261,12 +241,13 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     @property
     def material(self) -> Material:
         """The material of the estimate."""
-        return self.print_material or MATERIALS[self.print_process]
+        usual = (name for name, material in MATERIALS.items() if material.process == self.print_process)
+        return self.print_material or next(usual)
 
     @property
     def density_g_cm3(self) -> float:
         """The density of the material."""
-        return self.print_density_g_cm3 or DENSITIES_G_CM3[self.material]
+        return self.print_density_g_cm3 or MATERIALS[self.material].density_g_cm3
 
     @property
     def min_wall_mm(self) -> float:
