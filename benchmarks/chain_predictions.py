@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from meshhub.model.scene import Float64, Scene
+from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.toolkit.geometry import transformed
 
 ROUNDING_MM = 1e-3
@@ -40,7 +40,7 @@ class PartFigures:
     cavity_volume: of the cavities
     area:          of the surface in mm²
     bodies:        shells that are no cavities; those that share an edge are one
-    shells:        the same, apart where they only share edges
+    shells:        the same, apart where they only share edges; unknown, so infinite, if manifold3d left out faces
     hull:          (n, 3) corners of the convex hull in mm
     """
 
@@ -51,7 +51,7 @@ class PartFigures:
     cavity_volume: float
     area: float
     bodies: int
-    shells: int
+    shells: float
     hull: Float64
 
     @property
@@ -129,9 +129,9 @@ class Operation:
     primitive: bool = False
 
 
-def read_solids(scene: Scene) -> list[Manifold]:
-    """Return each part as a solid of welded 32-bit numbers, as another program reads it from STL; it may be invalid."""
-    solids = []
+def read_surfaces(scene: Scene) -> list[tuple[Float64, Int32]]:
+    """Return each part as welded 32-bit numbers and triangles, as another program reads it from STL."""
+    surfaces = []
     for part in scene.parts:
         mesh = scene.meshes[part.mesh]
         # + 0.0 turns -0.0 into 0.0
@@ -141,12 +141,17 @@ def read_solids(scene: Scene) -> list[Manifold]:
         faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
         if np.linalg.det(part.transform[:3, :3]) < 0:
             faces = faces[:, ::-1]
-        solids.append(Manifold(Mesh64(distinct.astype(np.float64), np.ascontiguousarray(faces, np.uint64))))
-    return solids
+        surfaces.append((distinct.astype(np.float64), np.ascontiguousarray(faces, np.int32)))
+    return surfaces
 
 
-def measure(solids: list[Manifold], file_volume: float) -> PartFigures:
-    """Return the figures of valid solids, and the volume of their file in mm³."""
+def read_solids(scene: Scene) -> list[Manifold]:
+    """Return each part as a solid, which may be invalid."""
+    return [Manifold(Mesh64(points, faces.astype(np.uint64))) for points, faces in read_surfaces(scene)]
+
+
+def measure(solids: list[Manifold], file_volume: float, file_faces: int) -> PartFigures:
+    """Return the figures of valid solids, and the volume in mm³ and the faces of their file."""
     shells = [shell for solid in solids for shell in solid.decompose()]
     bodies = [shell for shell in shells if shell.volume() > 0]
     cavities = sum(-shell.volume() for shell in shells if shell.volume() < 0)
@@ -161,7 +166,7 @@ def measure(solids: list[Manifold], file_volume: float) -> PartFigures:
         cavity_volume=cavities,
         area=sum(solid.surface_area() for solid in solids),
         bodies=sum(count_bodies(solid) for solid in solids),
-        shells=len(bodies),
+        shells=len(bodies) if sum(solid.num_tri() for solid in solids) == file_faces else math.inf,
         hull=points,
     )
 

@@ -141,7 +141,8 @@ def read_part(registry: Registry, folder: Path, path: Path) -> RealPart | None:
         solids = chain_predictions.read_solids(scene)
         if any(solid.status() is not Error.NoError or solid.volume() <= 0 for solid in solids):
             return None
-        figures = chain_predictions.measure(solids, signed_volume(*soup(scene)))
+        faces = sum(len(faces) for _, faces in chain_predictions.read_surfaces(scene))
+        figures = chain_predictions.measure(solids, signed_volume(*soup(scene)), faces)
         longest = float(figures.sides.max())
         if longest >= LARGEST_METERS:
             name = path.relative_to(folder).as_posix().replace(",", "_")

@@ -85,7 +85,7 @@ def test_a_reader_is_right_if_another_one_finds_the_same_shape() -> None:
 def test_a_chain_is_right_only_if_its_result_is_as_predicted() -> None:
     predictions = importlib.import_module("chain_predictions")
     block = Manifold.cube((20.0, 10.0, 8.0))
-    figures = predictions.measure([block], block.volume())
+    figures = predictions.measure([block], block.volume(), block.num_tri())
 
     def judge(chain: str, *solids: Manifold) -> str:
         prediction = predictions.predict(tuple(chain.split(" + ")), figures, lambda: block)

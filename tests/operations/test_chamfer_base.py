@@ -115,6 +115,8 @@ def test_a_low_flange_stays_on_the_bed() -> None:
     with collecting("chamfer-base") as remarks:
         result = chamfer(scene_of(mesh_of(solid)), 0.5)
     assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    # the three sides of the block without the flange
+    assert remarks.figures["chamfered_mm"] == pytest.approx(20 + 2 * 20, abs=2)
     section = trimesh.Trimesh(*soup(result)).section((0, 0, 1), (0, 0, 1e-3))
     # the flange of 1 mm keeps its edge, and the block is beveled
     assert section.bounds[:, 0].tolist() == pytest.approx([0.5, 30], abs=0.02)
@@ -148,7 +150,8 @@ def test_a_rib_on_a_low_plate_gets_no_notch() -> None:
     plate = Manifold.cube((40, 40, 2)) + Manifold.cube((1.2, 40, 10)).translate((20, 0, 0))
     with collecting("chamfer") as remarks:
         result = chamfer(scene_of(mesh_of(plate)), 1)
-    assert [note.code for note in remarks.notes] == ["base_too_narrow"]
+    assert [note.code for note in remarks.notes] == ["no_base_to_chamfer"]
+    assert remarks.figures == {}
     assert signed_volume(*soup(result)) == pytest.approx(plate.volume())
 
 

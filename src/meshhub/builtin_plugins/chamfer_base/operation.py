@@ -78,7 +78,7 @@ def run(scene: Scene, options: ChamferBaseOptions) -> Scene:
     if length == 0:
         note(
             "no_base_to_chamfer",
-            f"no side at the bed is wide enough for a chamfer of {format_number(size, 3)} mm; "
+            f"no side at the bed is wide and high enough for a chamfer of {format_number(size, 3)} mm; "
             "lower {chamfer_base_mm}, or use {flatten_base_mm}",
             options=("chamfer_base_mm", "flatten_base_mm"),
             size=size,
@@ -188,14 +188,24 @@ def _bevel(solids: list[manifold3d.Manifold], outline: manifold3d.CrossSection, 
         return _Base(manifold3d.Manifold(), 0.0, narrow_count, len(solids))
     outline = manifold3d.CrossSection.compose(wide)
     thin = _find_thin(outline, size) + _find_low(solids, outline, bed, size)
+    if thin.is_empty():
+        tool = manifold3d.Manifold.batch_boolean(_wedges(outline, bed, size), manifold3d.OpType.Add)
+        return _Base(tool, _perimeter(outline), narrow_count, len(solids))
+    narrow_count += len(thin.decompose())
+    # thin parts would lose their hold on the bed
+    sharp = thin.offset(size)
+    # the edges between both halves are in each of them
+    length = (_perimeter(outline) + _perimeter(outline - sharp) - _perimeter(outline ^ sharp)) / 2
+    if length < size:
+        return _Base(manifold3d.Manifold(), 0.0, narrow_count, len(solids))
     tool = manifold3d.Manifold.batch_boolean(_wedges(outline, bed, size), manifold3d.OpType.Add)
-    if not thin.is_empty():
-        # thin parts would lose their hold on the bed
-        tool -= thin.offset(size).extrude(4 * size).translate((0, 0, bed - 2 * size))
-    loops = [] if tool.is_empty() else outline.to_polygons()
-    length = sum(float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in loops)
-    narrow_count += 0 if thin.is_empty() else len(thin.decompose())
+    tool -= sharp.extrude(4 * size).translate((0, 0, bed - 2 * size))
     return _Base(tool, length, narrow_count, len(solids))
+
+
+def _perimeter(outline: manifold3d.CrossSection) -> float:
+    """Return the length of all loops of an outline."""
+    return sum(float(np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1).sum()) for loop in outline.to_polygons())
 
 
 def _find_thin(outline: manifold3d.CrossSection, size: float) -> manifold3d.CrossSection:
