@@ -13,17 +13,16 @@ from xml.sax.saxutils import quoteattr
 
 import click
 
+from meshhub.cli.catalogs import CommandLineTexts
 from meshhub.model.capabilities import Format
+from meshhub.pipeline.catalogs import find_catalogs, read_texts
 from meshhub.registry import Registry
 
 _ENTRY = """[Desktop Entry]
 Type=Application
 Name=meshhub
 GenericName=3D model converter
-GenericName[de]=3D-Modelle umwandeln
-GenericName[es]=Conversor de modelos 3D
-GenericName[fr]=Convertisseur de modèles 3D
-Comment=Convert, repair and prepare 3D models for print
+{names}Comment=Convert, repair and prepare 3D models for print
 Exec={command} app %F
 Icon=meshhub
 Terminal=false
@@ -45,7 +44,9 @@ def install(registry: Registry) -> Iterator[Path]:
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
     formats = {reader.capability.format.id: reader.capability.format for reader in registry.declarations.readers}
     types = {format_.id: _media_type(format_) for format_ in formats.values()}
-    entry = _ENTRY.format(command=_quote_command(), types=";".join(dict.fromkeys(types.values())))
+    entry = _ENTRY.format(
+        names="".join(_translate_name()), command=_quote_command(), types=";".join(dict.fromkeys(types.values()))
+    )
     contents = {
         data / "applications/meshhub.desktop": entry,
         data / "mime/packages/meshhub.xml": _describe_types((types[name], formats[name]) for name in formats),
@@ -74,6 +75,13 @@ def _describe_types(formats: Iterable[tuple[str, Format]]) -> str:
         lines.append(f"<mime-type type={quoteattr(media_type)}>{globs}</mime-type>")
     body = "\n".join(lines)
     return f'<mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">\n{body}\n</mime-info>\n'
+
+
+def _translate_name() -> Iterator[str]:
+    """Yield a line with the generic name for each other language of the command line."""
+    for language in sorted(find_catalogs("meshhub.cli")):
+        name = read_texts("meshhub.cli", language, CommandLineTexts).words["3D model converter"]
+        yield f"GenericName[{language}]={name}\n"
 
 
 def _quote_command() -> str:

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from meshhub import Feature, Writer, hookimpl
 from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.printers import ALIASES, PRINTERS, TITLES
+from meshhub_slicer.programs import PROGRAMS
 
 MESHHUB_API = "1.0"
 
@@ -19,12 +20,12 @@ ENTITLEMENT = "slicer"
 _TITLES = {id_: title for id_, title in TITLES.items() if PRINTERS[id_].process == "fdm"}
 _ALIASES = {name: id_ for name, id_ in ALIASES.items() if id_ in _TITLES}
 
-SlicerId = Literal["auto", "prusa", "orca", "bambu", "cura"]
 Quality = Literal["draft", "standard", "fine"]
 Supports = Literal["auto", "none", "everywhere"]
 if TYPE_CHECKING:
-    Material = str
+    SlicerId = Material = str
 else:
+    SlicerId = Literal[("auto", *PROGRAMS)]
     Material = Literal[tuple(FILAMENTS)]
 
 

@@ -3,6 +3,7 @@
 # why this way: docs/decisions/0056-slicers.md
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import tempfile
@@ -15,24 +16,11 @@ from meshhub.toolkit.objects import divide_beds
 from meshhub.toolkit.slicers import SLICERS
 from meshhub_slicer import SlicerOptions
 from meshhub_slicer.printing import Order, Sliced
+from meshhub_slicer.programs import PROGRAMS
 from meshhub_slicer.report import report_print, report_warnings
 from meshhub_slicer.settings import parse_settings
 
 Slice = Callable[[Order, str], Sliced]
-
-SLICERS_OF: dict[str, tuple[str, ...]] = {
-    ".gcode": ("prusa", "cura", "orca", "bambu"),
-    ".bgcode": ("prusa",),
-    ".gcode.3mf": ("orca", "bambu"),
-}
-"""Slicers that write a file, in the order in which `auto` tries them."""
-
-_INSTALL = {
-    "prusa": "apt-get install prusa-slicer",
-    "cura": "apt-get install cura-engine",
-    "orca": "install OrcaSlicer",
-    "bambu": "install BambuStudio",
-}
 
 _MARK = b"; prepared by meshhub\n"
 """Line by which meshhub knows its own results, and may replace them."""
@@ -63,27 +51,28 @@ def choose_slicer(wanted: str, extension: str) -> tuple[str, str]:
         InvalidOption: The slicer does not write the file.
         MissingDependency: It is not installed; the message names those that are.
     """
-    able = SLICERS_OF[extension]
+    able = [name for name, program in PROGRAMS.items() if extension in program.extensions]
     if wanted != "auto" and wanted not in able:
         raise InvalidOption(
             f"{SLICERS[wanted].label} does not write {extension}; set '{{slicer_program}}' to {' or '.join(able)}",
             options=("slicer_program",),
         )
-    for name in able if wanted == "auto" else (wanted,):
+    for name in able if wanted == "auto" else [wanted]:
         program = SLICERS[name].find_console()
         if program is not None:
             return name, program
     name = able[0] if wanted == "auto" else wanted
     present = ", ".join(slicer.label for slicer in SLICERS.values() if slicer.find_console()) or "no slicer"
     raise MissingDependency(
-        f"{SLICERS[name].label} is not installed ({present} is), and writes {extension}; {_INSTALL[name]}",
+        f"{SLICERS[name].label} is not installed ({present} is), and writes {extension}; {PROGRAMS[name].install}",
         error_code=InvalidOption.error_code,
     )
 
 
 def _write(scene: Scene, target: Target, options: SlicerOptions, extension: str) -> None:
     name, program = choose_slicer(options.slicer_program, extension)
-    slice_bed = _load(name)
+    module, _, function = PROGRAMS[name].run.partition(":")
+    slice_bed: Slice = getattr(importlib.import_module(module), function)
     beds = divide_beds(scene)
     for number, bed in enumerate(track(beds)):
         file = target.add_bed() if number else target
@@ -97,20 +86,6 @@ def _write(scene: Scene, target: Target, options: SlicerOptions, extension: str)
                     result.writelines(_normalize(source))
                 else:
                     shutil.copyfileobj(source, result)
-
-
-def _load(name: str) -> Slice:
-    if name == "prusa":
-        from meshhub_slicer.prusa import slice_prusa
-
-        return slice_prusa
-    if name == "cura":
-        from meshhub_slicer.cura import slice_cura
-
-        return slice_cura
-    from meshhub_slicer.orca import slice_bambu, slice_orca
-
-    return slice_orca if name == "orca" else slice_bambu
 
 
 def _normalize(source: IO[bytes]) -> Iterator[bytes]:
