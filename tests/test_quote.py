@@ -17,7 +17,7 @@ from msgspec import structs
 from meshhub import Estimate, InvalidOption, Mesh, Part, Price, RateCard, Registry, Scene
 from meshhub.cli import root
 from meshhub.errors import InvalidSettings
-from meshhub.pipeline.rates import parse_rates, read_rates
+from meshhub.pipeline.rate_files import parse_rates, read_rates
 
 RATES = """\
 currency = "EUR"

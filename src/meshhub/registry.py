@@ -348,7 +348,8 @@ class Registry(PluginIndex):
             keywords: As for `check`, except `checks` and `skip_checks`; also `quantity`, `material` and `slicer`.
         """
         with IMPORTING.held():
-            from meshhub.pipeline.rates import RateCard, complete_options, make_quote, read_rates
+            from meshhub.pipeline.rate_files import read_rates
+            from meshhub.pipeline.rates import RateCard, complete_options, make_quote
 
         run, requested = split_keywords(**keywords)
         card = rates if isinstance(rates, RateCard | None) else read_rates(rates)

@@ -23,7 +23,7 @@ from meshhub.cli.texts import count, localize, show_number, tr
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import printable
 from meshhub.model.quote import Price, Quote
-from meshhub.pipeline.rates import read_rates
+from meshhub.pipeline.rate_files import read_rates
 from meshhub.registry import Registry
 
 

@@ -40,7 +40,7 @@ def main() -> None:
     if host is not None and host not in LOOPBACK_HOSTS and not os.environ.get(TOKEN_VARIABLE):
         parser.error(f"other machines can reach {host}: set {TOKEN_VARIABLE}, or serve on 127.0.0.1")
     # heavy imports follow the check of the arguments
-    from meshhub.pipeline.rates import read_rates
+    from meshhub.pipeline.rate_files import read_rates
     from meshhub_mcp.folders import Folders
     from meshhub_mcp.server import Tools, create_server
 

@@ -12,7 +12,7 @@ from meshhub_gcode.facts import Facts, read_facts
 
 from meshhub import ConversionFailed, Estimate, did, note
 from meshhub.errors import format_number, printable
-from meshhub.pipeline.rates import read_rates
+from meshhub.pipeline.rate_files import read_rates
 from meshhub.service.settings import load
 from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub_slicer import SlicerOptions

@@ -44,7 +44,8 @@ from meshhub.http.state import ServiceState
 from meshhub.model.chain import Request
 from meshhub.model.plans import Plan
 from meshhub.pipeline.hooks import HOOK_S, SNIFF_S, Hooks
-from meshhub.pipeline.rates import RateCard, read_rates
+from meshhub.pipeline.rate_files import read_rates
+from meshhub.pipeline.rates import RateCard
 from meshhub.registry import Registry
 from meshhub.service.jobs.opening import open_files, open_store
 from meshhub.service.jobs.store import ClusterStore
