@@ -256,6 +256,7 @@ def test_a_file_that_changed_between_two_runs_is_converted_again(tmp_path: Path)
     write_stl(source, (1, 2, 3))
     os.utime(source, ns=(output.stat().st_atime_ns, output.stat().st_mtime_ns + 10**9))
     with watch(tmp_path, "--skip-existing") as watching:
-        watching.wait_for(lambda: output.read_bytes() != before)
+        watching.wait_for(lambda: "out/a.ply:" in watching.errors)
         assert watching.stop() == 0
         assert "1 converted, 0 failed" in watching.errors
+    assert output.read_bytes() != before

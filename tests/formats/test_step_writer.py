@@ -707,6 +707,16 @@ def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.M
     assert "6 faces, and OpenCASCADE checks at most 5" in note.message
 
 
+def test_a_kernel_that_cannot_be_loaded_is_named_as_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: None)
+    monkeypatch.setitem(sys.modules, "OCP.STEPControl", None)
+    _, remarks = write_step(scene_of(brick()))
+    (note,) = remarks.notes
+    assert note.code == "step_unchecked"
+    assert note.message.startswith("OpenCASCADE cannot be loaded (")
+
+
 def test_a_file_that_crashes_or_hangs_the_kernel_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = write_step(scene_of(brick()))

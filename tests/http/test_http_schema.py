@@ -95,7 +95,7 @@ def test_generated_requests_get_answers_that_match_the_description(
             case.body[main] = values.get(main, file)
             if "target" in case.body:
                 case.body["target"] = target
-        answer = case.call(base_url=running.url)
+        answer = case.call(base_url=running.url, timeout=300)
         statuses.append(answer.status_code)
         case.validate_response(answer)
         if answer.status_code >= 400:

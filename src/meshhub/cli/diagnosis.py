@@ -90,7 +90,7 @@ EXTRAS = {
     ),
     "draco": _Extra("reading glTF files compressed with Draco", ("DracoPy",)),
     "meshopt": _Extra("reading glTF files compressed with meshopt; needs a C++ compiler", ("meshoptimizer",)),
-    "step": _Extra("reading and writing STEP", ("OCP.Standard",)),
+    "step": _Extra("reading and writing STEP", ("OCP.Standard",), "apt-get install libgl1"),
     "text": _Extra("texts on models", ("fontTools.ttLib", "font_lato")),
     "report": _Extra("reports of checks as PDF", ("reportlab",)),
     "textures": _Extra("textures in pictures of models", ("PIL.Image",)),

@@ -19,6 +19,7 @@ from meshhub.builtin_plugins.step.kernel.kernel_check import (
     MAX_CHECK_S,
     MAX_FACES_COUNT,
     Verdict,
+    find_load_error,
     is_available,
     read_back,
 )
@@ -359,6 +360,8 @@ def _note_unchecked(faces_count: int) -> None:
     """Report that OpenCASCADE did not check the file."""
     if faces_count > MAX_FACES_COUNT:
         cause = f"the STEP file has {faces_count} faces, and OpenCASCADE checks at most {MAX_FACES_COUNT}"
+    elif error := find_load_error():
+        cause = f"OpenCASCADE cannot be loaded ({error}); 'meshhub doctor' says what is missing"
     else:
         cause = "OpenCASCADE did not finish its check of the STEP file in time"
     note("step_unchecked", f"{cause}; only the writer's own checks were made, so a solid may be invalid")

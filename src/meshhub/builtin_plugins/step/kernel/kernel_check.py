@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import importlib.util
 import io
 import json
@@ -85,6 +86,15 @@ class Verdict(NamedTuple):
 def is_available() -> bool:
     """Return whether OpenCASCADE is installed."""
     return importlib.util.find_spec("OCP") is not None
+
+
+def find_load_error() -> str:
+    """Return why OpenCASCADE cannot be imported although it is installed; "" if it can."""
+    try:
+        importlib.import_module("OCP.STEPControl")
+    except ImportError as error:
+        return str(error)
+    return ""
 
 
 def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Verdict | None:
