@@ -92,8 +92,17 @@ class Printer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plate_mm: tuple[Millimeters, Millimeters] | None = None
     """Width and depth of the plate in slicers; None: that of the volume."""
 
+    prusa: tuple[Text, ...] = ()
+    """Models in profiles of PrusaSlicer, the first that a version has."""
+
+    prusa_several: tuple[Text, ...] = ()
+    """The same with a changer, or with several tools."""
+
+    cura: str = ""
+    """Definition of Cura."""
+
     presets: Presets | None = None
-    """Names in slicers; None: not known."""
+    """Names in BambuStudio and OrcaSlicer; None: not known."""
 
     @property
     def plate(self) -> tuple[float, float]:

@@ -10,35 +10,10 @@ from typing import NamedTuple
 
 from meshhub import InvalidOption
 from meshhub.toolkit.print_materials import FILAMENTS
+from meshhub.toolkit.printers import Printer
 from meshhub_slicer.conditions import holds
 
 Settings = dict[str, str]
-
-MODELS: dict[str, tuple[str, ...]] = {
-    "creality-cr-10": ("CR10",),
-    "creality-ender-3": ("ENDER3",),
-    "creality-ender-3-v3": ("ENDER3V3", "ENDER3V3KE", "ENDER3V3SE"),
-    "creality-k1": ("K1",),
-    "creality-k1-max": ("K1MAX",),
-    "elegoo-neptune-4": ("NEPTUNE4",),
-    "elegoo-neptune-4-max": ("NEPTUNE4MAX",),
-    "prusa-core-one": ("COREONE",),
-    "prusa-mini": ("MINI", "MINIIS"),
-    "prusa-mk3s": ("MK3S",),
-    "prusa-mk4": ("MK4S", "MK4IS", "MK4"),
-    "prusa-xl": ("XL",),
-    "sovol-sv08": ("SV08",),
-    "voron-2.4-350": ("Voron_v2_350_afterburner", "Voron_v2_350"),
-}
-"""Models of printers in these files by id, the first that a version of PrusaSlicer has."""
-
-SEVERAL_FILAMENTS: dict[str, tuple[str, ...]] = {
-    "prusa-mk3s": ("MK3SMMU2S", "MK3SMMU3"),
-    "prusa-mk4": ("MK4SMMU3", "MK4ISMMU3"),
-    "prusa-core-one": ("COREONEMMU3",),
-    "prusa-xl": ("XL5",),
-}
-"""The same with a changer, or with several tools."""
 
 LAYERS_MM = {"draft": 0.3, "standard": 0.2, "fine": 0.1}
 """Height of layers with a nozzle of 0.4 mm by quality; the nearest profile is used."""
@@ -104,17 +79,17 @@ class Bundle:
         return None
 
 
-def find_profile(folder: Path, printer: str, filaments: int) -> tuple[Bundle, Preset] | None:
+def find_profile(folder: Path, printer: Printer, filaments: int) -> tuple[Bundle, Preset] | None:
     """Return the preset of a printer, and the file that has it; None without one.
 
     Args:
         folder: Resources of PrusaSlicer.
-        printer: Id of the printer.
+        printer: Printer of the table.
         filaments: Number of filaments of the print.
     """
-    wanted = [(MODELS.get(printer, ()), 1)]
+    wanted = [(printer.prusa, 1)]
     if filaments > 1:
-        wanted.insert(0, (SEVERAL_FILAMENTS.get(printer, ()), filaments))
+        wanted.insert(0, (printer.prusa_several, filaments))
     bundles = [_read(path) for path in sorted((folder / "profiles").glob("*.ini"))]
     for models, nozzles in wanted:
         for bundle in bundles:

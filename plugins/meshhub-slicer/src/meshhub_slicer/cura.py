@@ -19,6 +19,7 @@ from meshhub import ConversionFailed, InvalidOption, Scene, Target, note
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write as write_stl
 from meshhub.toolkit.print_materials import FILAMENTS
+from meshhub.toolkit.printers import PRINTERS
 from meshhub.toolkit.slicers import run_slicer
 from meshhub_slicer.bundles import LAYERS_MM
 from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, require_printer, turn
@@ -26,15 +27,8 @@ from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa import SUPPORT_ANGLE_DEG
 from meshhub_slicer.settings import name_for_cura
 
-DEFINITIONS = {
-    "creality-cr-10": "creality_cr10",
-    "creality-ender-3": "creality_ender3",
-    "prusa-mk3s": "prusa_i3_mk3",
-    "voron-2.4-350": "voron2_350",
-}
-"""Definitions by the id of a printer; others get general settings."""
-
 GENERAL = "fdmprinter"
+"""Definition of printers without one of their own."""
 
 SEARCH_VARIABLE = "CURA_ENGINE_SEARCH_PATH"
 """Folders with definitions, by which CuraEngine finds them, too."""
@@ -102,7 +96,7 @@ def find_definitions() -> list[Path]:
 
 def find_definition(printer: str, folders: list[Path]) -> Path:
     """Return the definition of a printer, or the general one with a note."""
-    for name in filter(None, (DEFINITIONS.get(printer), GENERAL)):
+    for name in filter(None, (PRINTERS[printer].cura, GENERAL)):
         for folder in folders:
             if (folder / f"{name}.def.json").is_file():
                 if name == GENERAL:

@@ -110,7 +110,8 @@ def make_settings(order: Order, program: str, filaments: int) -> Settings:
 def _settings_of_printer(order: Order, program: str, filaments: int) -> Settings:
     options = order.options
     name = require_printer(options)
-    found = find_profile(find_resources(program), name, filaments)
+    assert order.printer is not None
+    found = find_profile(find_resources(program), order.printer, filaments)
     if found is not None:
         return join_presets(*found, options.slicer_quality, options.slicer_material)
     note(
@@ -120,7 +121,6 @@ def _settings_of_printer(order: Order, program: str, filaments: int) -> Settings
         options=("slicer_profile",),
         printer=name,
     )
-    assert order.printer is not None
     return _general_settings(order.printer, options.slicer_quality, options.slicer_material)
 
 
