@@ -107,6 +107,23 @@ def test_imports_only_go_up(folder: str) -> None:
             assert not above, f"{path.relative_to(SOURCE)} imports {above}, which come after {package}"
 
 
+def test_no_two_modules_import_each_other() -> None:
+    """Imports for type checkers alone do not count, nor do those of a package and its modules."""
+    imported: dict[str, set[str]] = {}
+    for path in list_files(SOURCE):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        typing = [
+            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        ]
+        unused = {child for node in typing for child in ast.walk(node)}
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node not in unused]
+        names = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+        module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+        imported[module] = names | {str(node.module) for node in nodes}
+    pairs = [(a, b) for a in imported for b in imported[a] & imported.keys() if a < b and a in imported[b]]
+    assert pairs == []
+
+
 def test_listing_capabilities_imports_no_numpy() -> None:
     modules = ", ".join(f"meshhub.{name}" for name in WITHOUT_NUMPY)
     code = f"import {modules}, sys; sys.exit('numpy' in sys.modules)"
