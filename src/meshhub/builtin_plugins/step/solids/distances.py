@@ -29,6 +29,9 @@ from meshhub.toolkit.topology import following
 MEASURING_ERROR_RATIO = 0.04
 """Share by which a measured distance may differ from what OpenCASCADE's triangles of the faces show."""
 
+_MIN_SMOOTH_COSINE = 0.93
+"""Cosine of the angle between surfaces up to which the farther one is as far, but for the measuring error."""
+
 _FRACTIONS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 """Places on an edge of a triangle that are measured."""
 
@@ -201,12 +204,16 @@ def _measure_borders(model: BrepModel) -> _Borders:
     gap = lengths(move)
     # a face that extends beyond the edge of the mesh covers the points there up to its surface
     mesh_gap = gap.copy()
-    for side in (half, model.skin.twin[half]):
-        is_covered = (side >= 0) & (np.einsum("ij,ij->i", move, _conormals(model, side)) > 0)
-        off = np.abs(
-            distances(model.regions.surfaces.take(model.regions.region[side[is_covered] // 3]), place[is_covered])
-        )
-        mesh_gap[is_covered] = np.minimum(mesh_gap[is_covered], off)
+    off, normal = np.full((2, len(place)), np.inf), np.zeros((2, len(place), 3))
+    for number, side in enumerate((half, model.skin.twin[half])):
+        inner = np.flatnonzero(side >= 0)
+        surfaces = model.regions.surfaces.take(model.regions.region[side[inner] // 3])
+        off[number, inner], normal[number, inner] = gradients(surfaces, place[inner])
+        is_covered = np.einsum("ij,ij->i", move[inner], _conormals(model, side[inner])) > 0
+        mesh_gap[inner[is_covered]] = np.minimum(mesh_gap, np.abs(off[number]))[inner[is_covered]]
+    # where the surfaces touch, one of the faces covers each point beside their edge
+    is_smooth = np.abs(np.einsum("ij,ij->i", *normal)) > _MIN_SMOOTH_COSINE
+    mesh_gap[is_smooth] = np.minimum(mesh_gap, np.abs(off).max(axis=0) * (1 + MEASURING_ERROR_RATIO))[is_smooth]
     return _Borders(edge, mesh_gap, _measure_to_mesh(model, foot, gap))
 
 
