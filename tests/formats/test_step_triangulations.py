@@ -82,7 +82,7 @@ def bossed_plate() -> Any:
 
 
 def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:
-    noise = 0.02
+    noise = 0.05
     mesh = mesh_of(bossed_plate().refine_to_length(2))
     vertices = mesh.vertices + np.random.default_rng(1).normal(0, noise, mesh.vertices.shape)
     remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)

@@ -36,6 +36,9 @@ _MIN_GAIN_RATIO = 3.0
 _MAX_NOISE_RATIO = 6.0
 """Distance between the second result and the mesh over the deviation of its noise, up to which it counts as noise."""
 
+_MAX_CHORD_RATIO = 1.5
+"""Distance of a chord of the mesh from its surface over the largest one after its points were evenly spread."""
+
 
 class DraftedSkin(NamedTuple):
     """A mesh with its surfaces.
@@ -76,11 +79,12 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
     if regular is None:
         return first
     planar = Candidate(regular.skin, regular.faceted, make_segments(regular.faceted.faces), group_bodies(regular.skin))
-    drafting = Drafting((replace(planar, segments=regular.segments), planar), is_strict, tolerance)
+    drafting = Drafting((replace(planar, segments=regular.segments, is_fitted=True), planar), is_strict, tolerance)
     second = drafting.draft()
     if len(second.model.regions.surfaces) * _MIN_GAIN_RATIO > len(draft.model.regions.surfaces):
         return first
-    limit = _MAX_NOISE_RATIO * regular.sigma
+    chords = measure_distances(second.model).largest
+    limit = _MAX_NOISE_RATIO * regular.sigma + _MAX_CHORD_RATIO * chords
     largest = measure_distances(replace(second.model, mesh_points=regular.points)).largest
     if largest > (limit if tolerance is None else min(limit, tolerance)):
         return first

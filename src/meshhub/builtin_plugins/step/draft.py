@@ -72,8 +72,9 @@ Mask = NDArray[np.bool_]
 class Candidate:
     """A mesh, and the surfaces to write it with.
 
-    bodies:  roles of the shells
-    simpler: surfaces that replace free-form ones; None: facets replace them
+    bodies:    roles of the shells
+    simpler:   surfaces that replace free-form ones; None: facets replace them
+    is_fitted: whether surfaces were fitted to points, so that the shapes of facets are no evidence against them
     """
 
     skin: Skin
@@ -81,6 +82,7 @@ class Candidate:
     segments: Segments
     bodies: Bodies
     simpler: Segments | None = None
+    is_fitted: bool = False
 
     @property
     def is_planar(self) -> bool:
@@ -391,6 +393,8 @@ def _place_corners(candidate: Candidate) -> tuple[Skin, Regions, list[Misfits]]:
         return skin, regions, [Misfits("corners that cannot move onto them", folded)]
     if moved is not skin:
         regions = make_regions(moved, faceted, segments)
+    if candidate.is_fitted:
+        return moved, regions, []
     implausible = find_implausible(moved, faceted, regions)
     return moved, regions, [Misfits(IMPLAUSIBLE, implausible)] if len(implausible) else []
 

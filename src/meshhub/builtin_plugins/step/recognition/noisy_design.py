@@ -52,6 +52,12 @@ _AXIS_WEIGHT = 1e16
 _ROUNDS = 2
 """Newton steps."""
 
+_POLISHING_ROUNDS = 2
+"""Newton steps for the relations alone, which the fits leave violated by up to 1e-5 mm."""
+
+_RANK_RATIO = 1e-8
+"""Singular value over the largest one, below which relations say the same."""
+
 _COLUMNS = 8
 """Numbers of a surface: origin, axis, radius, second."""
 
@@ -143,6 +149,17 @@ class Relations:
                 columns.append((relation(ahead) - relation(behind)) / (2 * _STEP))
         return np.stack(columns, axis=1).reshape(-1, len(members), _COLUMNS)
 
+    def _linearize(self, numbers: Float64) -> tuple[Float64, Float64]:
+        """Return the derivatives (k, 8 s) and the values (k,) of all relations."""
+        rows, values = [np.empty((0, numbers.size))], [np.empty(0)]
+        for members, relation in self.chosen:
+            jacobian = self._derive(members, relation, numbers)
+            row = np.zeros((len(jacobian), *numbers.shape))
+            row[:, members] = jacobian
+            rows.append(row.reshape(len(jacobian), -1))
+            values.append(relation(numbers))
+        return np.concatenate(rows), np.concatenate(values)
+
     def solve(self) -> SurfaceArray:
         """Return the surfaces with all relations."""
         count = len(self.surfaces)
@@ -154,19 +171,21 @@ class Relations:
             place = slice(number * _COLUMNS, (number + 1) * _COLUMNS)
             block[place, place] = half[number]
         for _ in range(_ROUNDS):
-            rows, values = [], []
-            for members, relation in self.chosen:
-                jacobian = self._derive(members, relation, numbers)
-                row = np.zeros((len(jacobian), count, _COLUMNS))
-                row[:, members] = jacobian
-                rows.append(row.reshape(len(jacobian), -1))
-                values.append(relation(numbers))
+            rows, values = self._linearize(numbers)
             weight = _WEIGHT / float(self.sigma.min()) * 30
-            matrix = np.concatenate([block, *[weight * row for row in rows]])
-            right = np.concatenate([block @ (self.start - numbers).ravel(), *[-weight * value for value in values]])
+            matrix = np.concatenate([block, weight * rows])
+            right = np.concatenate([block @ (self.start - numbers).ravel(), -weight * values])
             normal = matrix.T @ matrix
             normal += np.eye(size) * 1e-13 * np.trace(normal) / size
             numbers = numbers + np.linalg.solve(normal, matrix.T @ right).reshape(numbers.shape)
+            numbers[:, 3:6] = normalize(numbers[:, 3:6])
+        for _ in range(_POLISHING_ROUNDS if self.chosen else 0):
+            rows, values = self._linearize(numbers)
+            # axes keep their lengths, or levers would be shortened instead of moved
+            lengths = np.zeros((count, *numbers.shape))
+            lengths[np.arange(count), np.arange(count), 3:6] = numbers[:, 3:6]
+            rows, values = np.concatenate([rows, lengths.reshape(count, -1)]), np.append(values, np.zeros(count))
+            numbers = numbers - np.linalg.lstsq(rows, values, _RANK_RATIO)[0].reshape(numbers.shape)
             numbers[:, 3:6] = normalize(numbers[:, 3:6])
         self.numbers = numbers
         return _unpack(self.surfaces, numbers)

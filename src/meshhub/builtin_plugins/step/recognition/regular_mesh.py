@@ -13,13 +13,16 @@ from scipy.sparse import csr_array
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, outline_faces
 from meshhub.builtin_plugins.step.facets.planar import ROUNDING_RATIO, estimate_tolerance
 from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
+from meshhub.builtin_plugins.step.recognition.contacts import find_contact
+from meshhub.builtin_plugins.step.recognition.corner_spheres import add_corner_spheres
+from meshhub.builtin_plugins.step.recognition.creases import split_at_creases
 from meshhub.builtin_plugins.step.recognition.noisy_design import find_relations, information, round_radii
 from meshhub.builtin_plugins.step.recognition.noisy_points import measure_roughness
 from meshhub.builtin_plugins.step.recognition.noisy_regions import NoisyRegions, fit_surface, grow_regions
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize
-from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
+from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind, concatenate
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex, face_normals
@@ -34,11 +37,17 @@ _MAX_FREE_RATIO = 0.3
 _MAX_SURFACES = 4
 """Surfaces that meet in a point; others are ignored."""
 
+_MAX_EQUATIONS = 8
+"""Surfaces that determine a point: those, and the ones that cross them where they touch."""
+
 _REFINEMENTS = 3
 """Turns of competition and fits; the fits are biased by the faces of neighbors, which the next turn finds."""
 
 _RIDGE = 1e-11
 """Addition to squared sines of angles between surfaces; where they touch, Newton's method halves the distance."""
+
+_CONTACT_RIDGE = 1e-8
+"""The same at a contact, which another surface determines: angles by rounding must not move points along it."""
 
 _MIN_EDGE_RATIO = 1e-3
 """Length of an edge over the median one, up to which both ends are one point: where four surfaces touch in a point."""
@@ -52,7 +61,7 @@ _PRECISION_MM = 1e-6
 _MAX_OFF_RATIO = 8.0
 """Distance of a point from its surfaces over the noise, up to which the distance counts as noise."""
 
-_MAX_SAGITTA_RATIO = 0.1
+_MAX_SAGITTA_RATIO = 0.2
 """The same over the median edge: where surfaces touch, points beside the border are off by the depth of triangles."""
 
 _MAX_MOVE_RATIO = 4.0
@@ -72,6 +81,18 @@ _SIMPLER: dict[SurfaceKind, tuple[SurfaceKind, ...]] = {
 
 _MAX_SIMPLER_RATIO = 1.03
 """Root mean square of a simpler surface over that of another one, from which the parameters of the latter are noise."""
+
+_MAX_DISSOLVED_FACES = 200
+"""Triangles of a region that may be a remainder between others."""
+
+_MIN_FACES = 12
+"""Triangles of a region that is one in any case only if its neighbors are far away."""
+
+_MAX_MERGED_RATIO = 1.5
+"""Root mean square distance of points from the surface of a neighbor over the largest noise, up to which it fits."""
+
+_MAX_ISLAND_RATIO = 0.1
+"""Area of a component of a region over the largest one, up to which noise separated it."""
 
 _MAX_GAP_ROUNDS = 4
 """Rings of free faces that join the regions around them."""
@@ -117,13 +138,15 @@ class RegularMesh(NamedTuple):
 
 def regularize(skin: Skin) -> RegularMesh | None:
     """Return a mesh with its vertices on the surfaces of its smooth regions; None if it has none."""
-    regions = grow_regions(skin, measure_roughness(skin))
+    sides = split_at_creases(skin)
+    regions = grow_regions(sides, measure_roughness(sides))
     if len(regions.surfaces) < _MIN_REGIONS_COUNT or (regions.region < 0).mean() > _MAX_FREE_RATIO:
         return None
-    regions = refine(skin, regions)
+    regions = _merge_equal(skin, refine(sides, regions))
     if (regions.region < 0).mean() > _MAX_FREE_RATIO:
         return None
-    regions = choose_sides(skin, design(skin, regions))
+    regions = design(skin, _dissolve(skin, _fill_gaps(skin, regions)))
+    regions = _join_islands(skin, choose_sides(skin, regions))
     skin, moved, region = _join_points(skin, move_points(skin, regions), regions.region)
     regions = regions._replace(region=region)
     faceted = _outline_regions(moved, regions)
@@ -220,7 +243,87 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
                 sigma[number] = _MEDIAN_RATIO * float(np.median(off))
         sigma = np.maximum(sigma, _MIN_NOISE_RATIO * sigma.max())
         regions = NoisyRegions(regions.region, surfaces, sigma)
-    return _fill_gaps(skin, _drop_systematic(skin, regions))
+    return add_corner_spheres(skin, _drop_systematic(skin, regions), _find_room(skin, regions))
+
+
+def _find_room(skin: Skin, regions: NoisyRegions) -> float:
+    """Return the distance (mm) of a point from a surface up to which it may be one of its points."""
+    edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
+    return max(_MAX_OFF_RATIO * float(regions.sigma.max(initial=0.0)), _MAX_SAGITTA_RATIO * edge)
+
+
+def _merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+    """Return the regions where neighbors that one surface fits are one region: noise separated them."""
+    one, other = _neighbors(skin)
+    while True:
+        region, surfaces = regions.region.copy(), regions.surfaces
+        size = np.bincount(region[region >= 0], minlength=len(surfaces))
+        meets = (region[one] >= 0) & (region[other] > region[one])
+        pairs = np.stack(distinct_pairs(region[one[meets]], region[other[meets]], len(surfaces)), axis=1)
+        merged = np.zeros(len(surfaces), np.bool_)
+        for pair in pairs[np.argsort(-size[pairs].min(axis=1), kind="stable")].tolist():
+            large, small = sorted(pair, key=lambda number: -size[number])
+            if merged[[large, small]].any() or surfaces.kind[large] != surfaces.kind[small]:
+                continue
+            surface = _fit_union(skin, regions, large, small)
+            if surface is not None:
+                surfaces = surfaces.replace_rows(np.array([large]), surface)
+                region[region == small] = large
+                merged[[large, small]] = True
+        if not merged.any():
+            return regions
+        regions = NoisyRegions(region, surfaces, regions.sigma)
+
+
+def _fit_union(skin: Skin, regions: NoisyRegions, large: int, small: int) -> SurfaceArray | None:
+    """Return the surface of two regions; None if its points are off by more than noise, in either region."""
+    kind = SurfaceKind(int(regions.surfaces.kind[large]))
+    sides = [np.flatnonzero(regions.region == number) for number in (large, small)]
+    faces = np.concatenate(sides)
+    surface = fit_surface(skin, kind, (faces, normalize(skin.cross[faces])), np.unique(skin.faces[faces]))
+    limit = _MAX_MERGED_RATIO * float(regions.sigma.max())
+    for side in sides:
+        point = np.unique(skin.faces[side])
+        off = distances(surface.take(np.zeros(len(point), np.intp)), skin.points[point])
+        if not float(np.sqrt(np.mean(off**2))) <= limit:
+            return None
+    return surface
+
+
+def _dissolve(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+    """Return the regions without those whose faces are as near to the surfaces of neighbors as noise allows."""
+    size = np.bincount(regions.region[regions.region >= 0], minlength=len(regions.surfaces))
+    limit = _MAX_MERGED_RATIO * float(regions.sigma.max())
+    for number in np.argsort(size, kind="stable").tolist():
+        inside = np.flatnonzero(regions.region == number)
+        if not 0 < len(inside) <= _MAX_DISSOLVED_FACES:
+            continue
+        region = regions.region.copy()
+        region[inside] = -1
+        filled = _fill_gaps(skin, regions._replace(region=region))
+        owner = filled.region[inside]
+        if (owner < 0).any():
+            continue
+        corner = skin.points[skin.faces[inside]].reshape(-1, 3)
+        off = distances(regions.surfaces.take(np.repeat(owner, 3)), corner)
+        if len(inside) <= _MIN_FACES or float(np.sqrt(np.mean(off**2))) <= limit:
+            regions = filled
+    return regions
+
+
+def _join_islands(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+    """Return the regions as one component each; the others join the region around them, if it explains them."""
+    one, other = _neighbors(skin)
+    region = regions.region
+    is_same = region[one] == region[other]
+    count, label = components(len(region), one[is_same], other[is_same])
+    area = np.bincount(label, lengths(skin.cross), count)
+    owner = region[first_members(label, count)]
+    largest = np.zeros(len(regions.surfaces))
+    np.maximum.at(largest, owner[owner >= 0], area[owner >= 0])
+    is_island = (owner >= 0) & (area < _MAX_ISLAND_RATIO * largest[owner])
+    filled = _fill_gaps(skin, regions._replace(region=np.where(is_island[label], -1, region))).region
+    return regions._replace(region=np.where(filled < 0, region, filled))
 
 
 def _fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
@@ -230,8 +333,7 @@ def _fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """
     one, other = _neighbors(skin)
     region = regions.region.copy()
-    edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
-    limit = max(_MAX_OFF_RATIO * float(regions.sigma.max()), _MAX_SAGITTA_RATIO * edge)
+    limit = _find_room(skin, regions)
     for _ in range(_MAX_GAP_ROUNDS):
         offers = (region[one] < 0) & (region[other] >= 0)
         face, offered = one[offers], region[other[offers]]
@@ -375,20 +477,24 @@ class _Meeting(NamedTuple):
     row, column: (k,) point, and number of the surface among those of the point
     surfaces:    (k,) surfaces
     size:        (p,) number of surfaces, free faces counted as one
+    owner:       (k,) region of each surface
+    ridge:       (p,) addition to squared sines
     """
 
     row: IntIndex
     column: IntIndex
     surfaces: SurfaceArray
     size: IntIndex
+    owner: IntIndex
+    ridge: Float64
 
     def project(self, points: Float64, max_step: float, steps: int) -> Float64:
         """Return the points (p, 3) on all their surfaces, by Gauss-Newton steps of least length."""
         points = points.copy()
-        shape = (len(points), _MAX_SURFACES)
+        shape = (len(points), _MAX_EQUATIONS)
         has = np.zeros(shape, np.bool_)
         has[self.row, self.column] = True
-        ridge = np.eye(_MAX_SURFACES) * np.where(has, _RIDGE, 1.0)[:, None, :]
+        ridge = np.eye(_MAX_EQUATIONS) * np.where(has, self.ridge[:, None], 1.0)[:, None, :]
         for _ in range(steps):
             off, jacobian = np.zeros(shape), np.zeros((*shape, 3))
             off[self.row, self.column], jacobian[self.row, self.column] = gradients(self.surfaces, points[self.row])
@@ -413,7 +519,41 @@ def _find_meeting(skin: Skin, regions: NoisyRegions) -> _Meeting:
     kept = column < _MAX_SURFACES
     count = np.bincount(point, minlength=len(skin.points))
     count[np.unique(skin.faces[regions.region < 0])] += 1
-    return _Meeting(point[kept], column[kept], regions.surfaces.take(owner[kept]), count)
+    ridge = np.full(len(count), _RIDGE)
+    return _Meeting(point[kept], column[kept], regions.surfaces.take(owner[kept]), count, owner[kept], ridge)
+
+
+def _add_contacts(meeting: _Meeting, surfaces: SurfaceArray) -> _Meeting:
+    """Return the meeting with the surfaces that cross touching ones, because these alone do not determine a point."""
+    extra_point, extra = _find_contacts(meeting.row, meeting.owner, surfaces)
+    point = np.concatenate([meeting.row, extra_point])
+    order = np.argsort(point, kind="stable")
+    point, surfaces = point[order], concatenate([meeting.surfaces, *extra]).take(order)
+    column = np.arange(len(point)) - np.searchsorted(point, point)
+    kept = column < _MAX_EQUATIONS
+    ridge = meeting.ridge.copy()
+    ridge[extra_point] = _CONTACT_RIDGE
+    return meeting._replace(row=point[kept], column=column[kept], surfaces=surfaces.take(kept), ridge=ridge)
+
+
+def _find_contacts(point: IntIndex, owner: IntIndex, surfaces: SurfaceArray) -> tuple[IntIndex, list[SurfaceArray]]:
+    """Return points where two touching surfaces meet, and the surface that crosses both there, for each."""
+    first = np.searchsorted(point, point)
+    size = np.bincount(point)[point]
+    pairs = [
+        np.stack([place, place + ahead], axis=1)
+        for ahead in range(1, _MAX_SURFACES)
+        for place in [np.flatnonzero(np.arange(len(point)) - first + ahead < size)]
+    ]
+    one, other = np.concatenate(pairs).T
+    points, extra = [np.empty(0, np.intp)], []
+    key, number = np.unique(owner[one] * len(surfaces) + owner[other], return_inverse=True)
+    for k, (a, b) in enumerate(zip((key // len(surfaces)).tolist(), (key % len(surfaces)).tolist(), strict=True)):
+        contact = find_contact(surfaces.take(np.array([a])), surfaces.take(np.array([b])))
+        if contact is not None:
+            points.append(point[one[number == k]])
+            extra.append(contact.take(np.zeros(len(points[-1]), np.intp)))
+    return np.concatenate(points), extra
 
 
 def move_points(skin: Skin, regions: NoisyRegions) -> Float64:
@@ -421,7 +561,8 @@ def move_points(skin: Skin, regions: NoisyRegions) -> Float64:
 
     Without the spreading, triangles that are as small as the noise would be folded.
     """
-    meeting = _find_meeting(skin, regions)
+    alone = _find_meeting(skin, regions)
+    meeting = _add_contacts(alone, regions.surfaces)
     edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
     average, is_fixed = _make_average(skin, regions, meeting.size)
     points = meeting.project(skin.points, edge, 20)
@@ -431,7 +572,7 @@ def move_points(skin: Skin, regions: NoisyRegions) -> Float64:
     points = meeting.project(points, edge, 30)
     is_bad = ~np.isfinite(points).all(axis=1) | (meeting.measure(points) > _PRECISION_MM)
     is_bad |= lengths(points - skin.points) > _MAX_MOVE_RATIO * edge
-    is_bad |= meeting.measure(skin.points) > max(_MAX_OFF_RATIO * float(regions.sigma.max()), _MAX_SAGITTA_RATIO * edge)
+    is_bad |= alone.measure(skin.points) > _find_room(skin, regions)
     return np.where(is_bad[:, None], skin.points, points)
 
 
