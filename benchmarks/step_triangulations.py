@@ -39,6 +39,8 @@ from step_peers import filleted_plate, flange, round_edges
 EDGE_MM = 2.0
 """Longest edge of the meshes that are not clean."""
 DEVIATIONS_MM = {"noise 0.02": 0.02, "noise 0.05": 0.05, "noise 0.2": 0.2, "holes": 0.05}
+MAX_FACES_RATIO = 200
+"""Faces of a file over the true faces up to which they are compared."""
 MESHES = ("clean", "split", "remeshed", "reduced", *DEVIATIONS_MM)
 
 
@@ -113,7 +115,9 @@ SIZES = (1.0, 0.8, 1.5, 2.2)
 
 def make(number: int, kind: str, path: str) -> list[dict[str, Any]]:
     """Write a part in a triangulation as STL; return its true faces."""
-    shape = BUILDERS[number % len(BUILDERS)](SIZES[number // len(BUILDERS)])
+    turn = number // len(BUILDERS)
+    # the sizes alternate, so that 20 parts have each kind twice, and every size
+    shape = BUILDERS[number % len(BUILDERS)](SIZES[(2 * turn + number % 2 + turn // 2) % len(SIZES)])
     if number % 3 == 1:
         shape = occ.turn(shape, (1, 2, 3), 25)
     faces = truth.list_faces(shape)
@@ -188,10 +192,11 @@ def convert(number: int, kind: str) -> dict[str, Any]:
         for step in report.steps:
             figures |= step.figures
         row["notes"] = [note.code for note in report.notes]
-        row["fault"] = truth.judge_part(back, figures, [])["fault"]
+        row["fault"], solid = truth.find_fault(back, figures)
         row["hausdorff"] = figures.get("hausdorff_mm", 0.0)
         row["faces"] = figures["faces"]
-        returned = _read_faces(back)
+        # the facets of a file that has more are no true faces, and take minutes to describe
+        returned = truth.list_faces(solid) if figures["faces"] <= MAX_FACES_RATIO * len(faces) else []
     found: Counter[str] = Counter()
     row["errors"] = []
     for face in faces:
@@ -201,15 +206,6 @@ def convert(number: int, kind: str) -> dict[str, Any]:
         if math.isfinite(error) and face["kind"] in ("Cylinder", "Sphere", "Torus"):
             row["errors"].append(error)
     return row | {"found": found}
-
-
-def _read_faces(path: Path) -> list[dict[str, Any]]:
-    from OCP.STEPControl import STEPControl_Reader
-
-    reader = STEPControl_Reader()
-    reader.ReadFile(str(path))
-    reader.TransferRoots()
-    return truth.list_faces(reader.OneShape())
 
 
 def run(task: tuple[int, str]) -> dict[str, Any]:
@@ -255,12 +251,10 @@ def main() -> int:
     options = parser.parse_args()
     tasks = [(number, kind) for number in range(options.parts) for kind in options.meshes]
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        rows = list(pool.map(run, tasks))
-    for row in rows:
-        if row.get("error") or row.get("fault"):
-            print(f"part {row['number']} {row['mesh']}: {row.get('error') or row['fault']}")
-    if options.results:
-        options.results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        rows = []
+        for row in pool.map(run, tasks):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
     summarize(rows, options.meshes)
     return 0
 

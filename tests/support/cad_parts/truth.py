@@ -154,8 +154,8 @@ def _is_same(face: dict[str, Any], other: dict[str, Any]) -> bool:
     return abs(abs(other["second"]) - abs(face["second"])) <= MAX_ERROR_RATIO and float(np.linalg.norm(offset)) <= reach
 
 
-def judge_part(back: Path, figures: dict[str, Any], faces: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return whether a STEP file is valid, and which of the true faces it has."""
+def find_fault(back: Path, figures: dict[str, Any]) -> tuple[str, Any]:
+    """Return what is wrong with a STEP file, or "", and its shape, None if it cannot be read."""
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepGProp import BRepGProp
     from OCP.GProp import GProp_GProps
@@ -165,7 +165,7 @@ def judge_part(back: Path, figures: dict[str, Any], faces: list[dict[str, Any]])
 
     reader = STEPControl_Reader()
     if reader.ReadFile(str(back)) != IFSelect_RetDone:
-        return {"fault": "not read"}
+        return "not read", None
     reader.TransferRoots()
     shape = reader.OneShape()
     solids = occ.list_shapes(shape, TopAbs_SOLID)
@@ -182,6 +182,14 @@ def judge_part(back: Path, figures: dict[str, Any], faces: list[dict[str, Any]])
         fault = "invalid"
     elif abs(volume - expected) > limit:
         fault = f"volume {volume:.6g} instead of {expected:.6g}"
+    return fault, shape
+
+
+def judge_part(back: Path, figures: dict[str, Any], faces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return whether a STEP file is valid, and which of the true faces it has."""
+    fault, shape = find_fault(back, figures)
+    if shape is None:
+        return {"fault": fault}
     returned = list_faces(shape)
     matches = find_returned(faces, returned)
     rows = [
