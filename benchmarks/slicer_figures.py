@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import datetime
 import os
+import platform
 import subprocess
 import tempfile
 import time
@@ -37,7 +39,7 @@ PRINTERS = {"prusa": "prusa-mk3s", "cura": "creality-ender-3"}
 
 BEDS = {"prusa": "125,105"}
 
-FIELDS = ("file", "seconds", "own_seconds", "filament_mm", "own_filament_mm", "layers", "error")
+FIELDS = ("machine", "recorded", "file", "seconds", "own_seconds", "filament_mm", "own_filament_mm", "layers", "error")
 
 
 def main() -> None:
@@ -72,7 +74,8 @@ def _size(file: Path) -> int:
 
 def compare(registry: Registry, slicer: str, model: Path) -> dict[str, object]:
     """Return the figures of both ways."""
-    row: dict[str, object] = {"file": model.name}
+    row: dict[str, object] = {"machine": platform.processor(), "recorded": str(datetime.date.today())}
+    row |= {"file": model.name}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = {"slicer_program": slicer, "slicer_printer": PRINTERS[slicer], "slicer_supports": "none"}
@@ -85,7 +88,7 @@ def compare(registry: Registry, slicer: str, model: Path) -> dict[str, object]:
         text = (folder / "ours.gcode").read_text()
         make = _run_prusa if slicer == "prusa" else _run_cura
         own = read_facts(make(text, model, folder).read_bytes())
-        row |= {"own_seconds": own.seconds, "own_filament_mm": own.filament_mm}
+        row |= {"own_seconds": own.seconds, "own_filament_mm": round(own.filament_mm or 0.0, 2)}
     return row
 
 
@@ -113,7 +116,7 @@ def _run_cura(_: str, model: Path, folder: Path) -> Path:
     folders = find_definitions()
     options = SlicerOptions(slicer_program="cura", slicer_printer=PRINTERS["cura"], slicer_supports="none")
     definition = find_definition(PRINTERS["cura"], folders)
-    settings = make_settings(Order(Scene(), options, {}, ".gcode", folder), definition, folders)
+    settings = make_settings(Order(Scene((), ()), options, {}, ".gcode", folder), definition, folders)
     command = [*make_command("CuraEngine", definition, settings), "-l", str(model), "-o", "own.gcode"]
     search = {SEARCH_VARIABLE: os.pathsep.join(map(str, folders))}
     output = run_slicer("CuraEngine", command, folder / "log", search)
