@@ -40,6 +40,7 @@ def test_facts_come_from_comments_and_moves() -> None:
         "filament_g": 0.02,
         "filament_cost": 0.01,
         "layers": 2,
+        "layers_mm": [0.2, 0.4],
     }
     assert messages(inspection) == {
         "gcode_origin": "sliced by PrusaSlicer 2.5.0 for MK3S",

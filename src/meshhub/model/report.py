@@ -154,7 +154,7 @@ def _describe_file(label: str, file: FileReport) -> list[tuple[str, object]]:
 
 
 def _describe_step(step: StepReport) -> str:
-    figures = [f"{name} {value}" for name, value in step.figures.items() if value]
+    figures = [f"{name} {value}" for name, value in step.figures.items() if value and not isinstance(value, list)]
     return ", ".join([f"{step.seconds:.2f} s", *figures])
 
 

@@ -80,17 +80,22 @@ def find_kinds(marks: Marks, line: Index) -> Index:
     return np.append(0, marks.kind)[np.searchsorted(marks.kind_at, line, side="right")]
 
 
-def count_layers(marks: Marks, line: Index, z: Float64) -> int:
-    """Count the layers of printed lines: those that comments begin, otherwise different heights.
+def list_layers(marks: Marks, line: Index, z: Float64) -> Float64:
+    """Return the upper sides of the layers of printed lines, in the order of printing, in millimeters.
+
+    Layers are those that comments begin, otherwise different heights.
 
     Args:
         marks: Comments.
         line: (n,) line of the command of each printed line.
         z: (n,) height of its end in millimeters.
     """
-    if len(marks.layer_at):
-        return len(np.unique(np.searchsorted(marks.layer_at, line)))
-    return len(np.unique(np.rint(z / _ROUND_MM)))
+    if not len(marks.layer_at):
+        return np.unique(np.rint(z / _ROUND_MM)) * _ROUND_MM
+    _, layer = np.unique(np.searchsorted(marks.layer_at, line), return_inverse=True)
+    tops = np.full(layer.max(initial=-1) + 1, -np.inf)
+    np.maximum.at(tops, layer, z)
+    return tops
 
 
 def find_heights(marks: Marks, line: Index, z: Float64) -> Float64:

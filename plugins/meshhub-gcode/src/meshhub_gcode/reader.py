@@ -15,7 +15,7 @@ from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_gcode import GcodeOptions
 from meshhub_gcode.binary import read_binary
 from meshhub_gcode.facts import Facts, read_facts
-from meshhub_gcode.lines import count_layers, find_heights, find_kinds, read_marks
+from meshhub_gcode.lines import find_heights, find_kinds, list_layers, read_marks
 from meshhub_gcode.moves import Moves, estimate_seconds, follow, measure_filament
 from meshhub_gcode.tubes import MAX_SLANTED_COUNT, Segments, build_tubes, join_straight
 from meshhub_gcode.words import read_commands
@@ -111,23 +111,28 @@ def _read(plates: Sequence[tuple[bytes, Iterable[tuple[str, str]]]], options: Gc
     meshes: list[Mesh] = []
     parts: list[Part] = []
     materials: list[Material] = []
+    tops: set[float] = set()
     for plate, (text, metadata) in enumerate(plates):
         label = f"plate {plate + 1}: " if len(plates) > 1 else ""
-        for name, color, mesh in _read_plate(text, metadata, options, label):
+        for name, color, mesh in _read_plate(text, metadata, options, label, tops):
             material = Material(name=name, base_color=color)
             if material not in materials:
                 materials.append(material)
             parts.append(Part(len(meshes), name=name, material=materials.index(material), plate=plate))
             meshes.append(mesh)
+    did(layers_mm=sorted(tops))
     if not parts:
         raise EmptyModel("the G-code prints nothing: no move pushes filament; slice the model again")
     return Scene(tuple(meshes), tuple(parts), tuple(materials))
 
 
 def _read_plate(
-    text: bytes, metadata: Iterable[tuple[str, str]], options: GcodeOptions, label: str
+    text: bytes, metadata: Iterable[tuple[str, str]], options: GcodeOptions, label: str, tops: set[float]
 ) -> list[tuple[str, Color, Mesh]]:
-    """Report the facts of a plate; return the name, the color and the mesh of each group of lines."""
+    """Report the facts of a plate; return the name, the color and the mesh of each group of lines.
+
+    Add the upper sides of its layers in millimeters to `tops`.
+    """
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     facts = read_facts(text, metadata)
@@ -142,7 +147,9 @@ def _read_plate(
     line, z = moves.line[is_printed], moves.end[is_printed, 2]
     # a purge line comes before the first layer
     is_layer = line >= marks.layer_at[0] if len(marks.layer_at) else np.ones(len(line), np.bool_)
-    _report(facts, moves, count_layers(marks, line[is_layer], z[is_layer]), label)
+    layers = list_layers(marks, line[is_layer], z[is_layer])
+    tops.update(np.round(layers, 3).tolist())
+    _report(facts, moves, len(layers), label)
     if not is_printed.any():
         return []
 
