@@ -48,6 +48,9 @@ class FormatSupport(TypedDict):
     specification: str | None
     """Link or title."""
 
+    action: str | None
+    """Title under which the page offers the format beside the operations, or None."""
+
     read: bool
     """Whether the format can be read on this machine."""
 
@@ -73,7 +76,7 @@ class FormatSupport(TypedDict):
     """Command that installs missing packages, or None."""
 
     options: dict[str, Any]
-    """JSON Schema of the options of readers and writers; `oneOf` has the titles of choices."""
+    """JSON Schema of the options of readers and writers; `oneOf` has the titles of choices, `x-everyday` marks few."""
 
     plugins: list[str]
     """Names of the plug-ins."""
@@ -320,6 +323,8 @@ def _describe_field(field: OptionField, texts: OptionTexts) -> dict[str, Any]:
             {"const": choice, "title": texts.choices.get(choice) or field.titles.get(choice, choice)}
             for choice in field.choices
         ]
+    if field.everyday:
+        translated["x-everyday"] = True
     return translated
 
 
@@ -397,11 +402,13 @@ def _describe_format(
     is_granted = not writers or any(caller.plan.allows(writer.capability.requires) for writer in writers)
     all_declared: list[Declared[Any]] = [*readers, *writers]
     format_ = all_declared[0].capability.format
+    action = next((writer.capability.action for writer in writers if writer.capability.action), None)
     return {
         "label": texts.formats.get(format_.id, format_.label),
         "extensions": list(format_.extensions),
         "media_types": list(format_.media_types),
         "specification": format_.specification,
+        "action": action and texts.actions.get(format_.id, action),
         "read": any(not reader.missing for reader in readers),
         "write": any(not writer.missing for writer in writers),
         "requires": next((writer.capability.requires for writer in writers if writer.capability.requires), None),

@@ -11,6 +11,8 @@ export interface Field {
   maximum?: number;
   default?: boolean | number | string;
   examples?: (number | string)[];
+  /** Whether most people set the option. */
+  "x-everyday"?: boolean;
 }
 
 export interface FieldGroup {
@@ -28,6 +30,8 @@ export interface Capability {
 
 export interface Format extends Capability {
   extensions: string[];
+  /** Title under which the page offers the format beside the operations; null: only in the list. */
+  action?: string | null;
   read: boolean;
   write: boolean;
   /** Which sides of the format keep a feature, and the options of its writer that do. */
@@ -243,6 +247,8 @@ export interface Inspection {
     features: string[];
     findings?: Finding[];
   };
+  /** What the reader reports; absent on an older server. */
+  figures?: Record<string, unknown>;
   notes: Note[];
 }
 

@@ -36,6 +36,18 @@ def test_the_targets_are_listed(registry: Registry) -> None:
     assert "gcode" not in supported(registry, Caller(plan=registry.plans["free"]))["output_formats"]
 
 
+def test_slicing_is_an_action_of_the_page_with_four_options(registry: Registry) -> None:
+    formats = supported(registry, FARM, "de")["formats"]
+    assert (formats["gcode"]["action"], formats["bgcode"]["action"], formats["stl"]["action"]) == ("Slicen", None, None)
+    options = formats["gcode"]["options"]["properties"]
+    assert [name for name, field in options.items() if field.get("x-everyday")] == [
+        "slicer_printer",
+        "slicer_material",
+        "slicer_quality",
+        "slicer_supports",
+    ]
+
+
 def test_colors_are_reduced_to_the_filaments_of_the_printer(registry: Registry) -> None:
     source = Source.from_bytes(b"solid x\nendsolid x", "box.stl")
     request = Request(target="gcode", options={"slicer_printer": "prusa-mini"})

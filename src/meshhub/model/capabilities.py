@@ -315,6 +315,11 @@ class Writer(Capability, frozen=True, kw_only=True):
     figures: dict[str, str] = {}
     """Sentences about figures, as in `Operation.figures`."""
 
+    action: str = ""
+    """Title under which the page offers the format beside the operations, such as "Slice", with its everyday options;
+    "": only in the list of formats.
+    """
+
     merges_parts: bool = False
     """Whether programs read all parts of a file as one mesh, so that parts that touch become one."""
 

@@ -63,6 +63,9 @@ class Catalog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     formats: Mapping[str, Text] = {}
     """Labels of formats."""
 
+    actions: Mapping[str, Text] = {}
+    """Titles of formats beside the operations, as in `Writer.action`, by format."""
+
     operations: Mapping[str, Text] = {}
     """Labels of operations."""
 

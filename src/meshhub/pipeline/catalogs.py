@@ -85,6 +85,7 @@ class Catalogs:
         self._known: dict[str, Collection[str]] = {
             "options": self._fields,
             "formats": declarations.formats,
+            "actions": {item.capability.format.id for item in declarations.writers if item.capability.action},
             "operations": {operation.capability.id for operation in declarations.operations},
             "checks": {check.capability.id for check in declarations.checks},
             "recipes": declarations.recipes,

@@ -4,6 +4,7 @@ import { convert, preview, type Output } from "../api";
 import { isApp } from "../app-token";
 import { t } from "../i18n";
 import type { Model } from "../intake";
+import { layersOf } from "../layers";
 import { announcement, isCanceled, toFailure, type Failure } from "./failures";
 import { runAtOnce } from "../lanes";
 import { deriveFacts, describeSurface, isPlainGlb, isPlainShape } from "../own-result";
@@ -111,7 +112,8 @@ async function showOutput(id: number, output: Output, model: Model, signal: Abor
     return;
   }
   if (isDivided(output)) picture.colorPieces();
-  if (item.picture) await markResult(item.picture, picture, output.report);
+  // A toolpath has no surface in common with its model.
+  if (item.picture && layersOf(picture.facts).length === 0) await markResult(item.picture, picture, output.report);
   item.outputPicture?.dispose();
   const shown = { ...item.output, model };
   update(id, { output: shown, outputPicture: picture, outputFacts: picture.facts, outputError: null });

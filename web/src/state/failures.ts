@@ -13,6 +13,8 @@ export interface Failure {
   code: string;
   /** What the service wrote, if the message is a translation of its code; "" without more to know. */
   details: string;
+  /** Whether only the details say what is wrong. */
+  isVague?: boolean;
 }
 
 /** A message about the page as a whole, such as files that were left out. */
@@ -30,6 +32,9 @@ export class PageError extends Error {
   }
 }
 
+/** Codes of errors that have many reasons; that of an option is clear if its value is known. */
+const VAGUE_CODES = new Set(["invalid_option", "conversion_failed"]);
+
 export function toFailure(error: unknown): Failure {
   if (error instanceof PageError) return toNotice(error.message, tOptional(`advice_${error.code}`) ?? "", error.code);
   if (!(error instanceof ApiError)) return toNotice(error instanceof Error ? error.message : String(error));
@@ -42,7 +47,8 @@ export function toFailure(error: unknown): Failure {
   const original = humanize(error.message, fields.value);
   const message = describeError(code, nameValues(error.values));
   const advice = advices.find((text) => text !== null) ?? "";
-  return { message: message ?? original, advice, code, details: message === null ? "" : original };
+  const isVague = VAGUE_CODES.has(code) && !("value" in error.values);
+  return { message: message ?? original, advice, code, details: message === null ? "" : original, isVague };
 }
 
 /** Return the values of a message with the titles of options and operations in place of their names, and short names of formats. */

@@ -3,6 +3,7 @@
 import { batch, computed, signal } from "@preact/signals";
 
 import { chooseTarget, planChain } from "../chain";
+import { layersOf } from "../layers";
 import type { Preset } from "../presets";
 import { base } from "../requests";
 import { changeRecipe, changeSettings, fromFragment, keyOf, toFragment, type Settings, type Value } from "../settings";
@@ -173,7 +174,9 @@ export function suggestTarget(): void {
 /** Switch repair on for a model with defects, until the user sets it. */
 function suggestRepair(): void {
   if (touched.has("repair") || fields.value["repair"]?.type !== "boolean") return;
-  const needsRepair = items.value.some(({ facts }) => facts && !facts.inspection.model.watertight);
+  const needsRepair = items.value.some(
+    ({ facts }) => facts && !facts.inspection.model.watertight && layersOf(facts).length === 0,
+  );
   const options = { ...common.value.settings.options };
   if (needsRepair) options["repair"] = true;
   else delete options["repair"];

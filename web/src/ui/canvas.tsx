@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { listShown } from "../beds";
 import { formatNumber, t } from "../i18n";
+import { layersOf } from "../layers";
 import { readRotation, toRotation } from "../pose";
 import { baseline } from "../state/comparing";
 import { setOptions, settings } from "../state/form";
@@ -89,7 +90,11 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
     if (earlier) current?.setPictures(earlier, item.outputPicture, [null, others[1] ?? null], beds);
     else current?.setPictures(item.picture, item.outputPicture, others, beds);
   }, [current, item.picture, item.outputPicture, others, earlier]);
-  useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
+  const isPrint = layersOf(item.outputFacts).length > 0;
+  useEffect(
+    () => changeView({ mode: hasOutput ? (isPrint ? "after" : "side-by-side") : "before" }),
+    [hasOutput, isPrint, item.id],
+  );
   const isCut = hasOutput && (item.output?.report?.steps ?? []).some(({ step }) => INNER_OPERATIONS.has(step));
   useEffect(() => {
     if (!isCut) return;
@@ -121,6 +126,11 @@ export function Canvas({ item, measured }: { item: Item; measured: Signal<string
     current?.setPose(pose);
     current?.setOptions(options);
   }, [current, options, pose, hasDarkColors]);
+  const { mode } = options;
+  useEffect(() => {
+    // A print is in the middle of a bed, away from its model.
+    if (isPrint) current?.fit();
+  }, [current, isPrint, mode, item.outputPicture]);
   return (
     <div ref={container} class={`canvas-box ${options.tool ? "picking" : ""}`}>
       <canvas ref={canvas} tabIndex={0} role="application" aria-label={t("canvas", { name: item.model.name })} />

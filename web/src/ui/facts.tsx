@@ -1,4 +1,5 @@
 import { formatBytes, formatNumber, formatSize, formatVolume, listFeatures, t } from "../i18n";
+import { layersOf } from "../layers";
 import type { Item } from "../state/items";
 import type { Finding, PreviewFacts } from "../types";
 import { isIncomplete } from "../verdict";
@@ -6,11 +7,12 @@ import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
 import { PrintButton } from "./print-button";
+import { LayerSlider } from "./print-result";
 import { showPlace, shownPlace } from "./view-state";
 
 export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
   const { model, notes } = facts.inspection;
-  const findings = model.findings ?? [];
+  const findings = layersOf(facts).length > 0 ? [] : (model.findings ?? []);
   const surface = describeSurface(facts);
   return (
     <section class="block" aria-label={t("facts")}>
@@ -39,6 +41,7 @@ export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
       </dl>
       {/* In the view of a phone, it would cover the model. */}
       {facts.is_reduced && <p class="hint narrow-only">{describeReduction(facts)}</p>}
+      <LayerSlider picture={item.picture} isResult={false} />
       <NoteList notes={notes} />
       <div class="row">
         <PrintButton />
@@ -72,11 +75,13 @@ export function listFacts({ model: { file } }: Item, { inspection }: PreviewFact
 }
 
 /** Return what the surface of a model is like. */
-export function describeSurface({ inspection: { model, notes } }: PreviewFacts): {
+export function describeSurface(facts: PreviewFacts): {
   color: "good" | "poor";
   title: string;
   detail: string;
 } {
+  const { model, notes } = facts.inspection;
+  if (layersOf(facts).length > 0) return { color: "good", title: t("toolpath"), detail: t("toolpathDetail") };
   const hasDefects = (model.findings ?? []).length > 0;
   const isPartial = isIncomplete(notes);
   const isGood = model.watertight && !hasDefects && !isPartial;

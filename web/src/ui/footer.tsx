@@ -20,6 +20,7 @@ export function Footer() {
   const ready = items.value.filter(({ state }) => state === "ready");
   const item = active.value;
   const format = settings.value.target.toUpperCase();
+  const action = targetFormat.value?.action;
   const outputs = items.value.flatMap(({ output }) => output ?? []);
   if (isBusy.value) return <Progress />;
   return (
@@ -41,9 +42,11 @@ export function Footer() {
         </>
       ) : (
         <ConvertButton isReady={ready.length > 0} convert={() => void convertAll()}>
-          {ready.length > 1
-            ? t("convertMany", { n: ready.length, format })
-            : t(settings.value.options["repair"] === true ? "repairAndConvert" : "convert", { format })}
+          {action
+            ? [action, ...(ready.length > 1 ? [t("fileCount", { n: ready.length })] : [])].join(" · ")
+            : ready.length > 1
+              ? t("convertMany", { n: ready.length, format })
+              : t(settings.value.options["repair"] === true ? "repairAndConvert" : "convert", { format })}
         </ConvertButton>
       )}
     </footer>

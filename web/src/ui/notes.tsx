@@ -41,9 +41,9 @@ function NoteText({ note }: { note: Note }) {
 }
 
 /** What the service wrote in English, for those who want to know more. */
-export function Details({ text }: { text: string }) {
+export function Details({ text, isOpen = false }: { text: string; isOpen?: boolean | undefined }) {
   return (
-    <details class="details">
+    <details class="details" open={isOpen}>
       <summary>{t("details")}</summary>
       <span lang="en">{text}</span>
     </details>

@@ -21,7 +21,7 @@ export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: () =
         <Icon name="warning" /> <span>{failure.message}</span>
       </p>
       {failure.advice && <p>{failure.advice}</p>}
-      {failure.details && <Details text={failure.details} />}
+      {failure.details && <Details text={failure.details} isOpen={failure.isVague} />}
       <div class="row">
         {onRetry && (
           <button class="button small" onClick={onRetry}>

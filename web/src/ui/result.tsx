@@ -9,6 +9,7 @@ import { base } from "../requests";
 import { copyText } from "../clipboard";
 import { formatBytes, formatFigures, formatNumber, formatSize, formatTime, formatVolume, t, tOptional } from "../i18n";
 import { extensionOf, type Model } from "../intake";
+import { findPrint } from "../layers";
 import { dragFile, saveModel } from "../save";
 import { baseline, compareWith } from "../state/comparing";
 import { showBed } from "../state/converting";
@@ -23,10 +24,12 @@ import type { PreviewFacts, Report, Triple } from "../types";
 import { CHANGE_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
+import { LayerSlider, PrintTable } from "./print-result";
 import { changeView, hasWebGl, viewer, viewOptions } from "./view-state";
 
 export function Result({ item, output }: { item: Item; output: Output }) {
   const { report } = output;
+  const print = findPrint(report);
   return (
     <section class="block result" aria-label={t("result")}>
       <div class="verdict good" draggable onDragStart={(event) => dragFile(event, output.file)}>
@@ -38,7 +41,8 @@ export function Result({ item, output }: { item: Item; output: Output }) {
         </div>
       </div>
       <Beds item={item} output={output} />
-      <Changes item={item} output={output} />
+      {print ? <PrintTable print={print} /> : <Changes item={item} output={output} />}
+      <LayerSlider picture={item.outputPicture} isResult />
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />

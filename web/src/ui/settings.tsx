@@ -20,6 +20,7 @@ import type { Operation, Stage } from "../types";
 import { Icon } from "./icons";
 import { isOn, OperationRow } from "./operation-row";
 import { Presets } from "./presets";
+import { ActionRows } from "./action-rows";
 import { Chain, MoreOptions } from "./targets";
 
 export function Settings() {
@@ -34,6 +35,7 @@ export function Settings() {
       <Scope />
       <Recipes />
       <Operations operations={capabilities.operations} />
+      <ActionRows />
       <MoreOptions />
       <Presets />
       <Chain />

@@ -8,6 +8,7 @@ import type { Field } from "../types";
 import { FieldRow } from "./field-row";
 import { Icon } from "./icons";
 import { describeLock, lockIcon, LockReason } from "./lock-reason";
+import { listEveryday } from "./action-rows";
 
 /** Formats beside the button that converts. */
 export function Targets() {
@@ -80,7 +81,10 @@ export function MoreOptions() {
     const fields = Object.entries(format?.options.properties ?? {}).filter(([name]) => isReader(name));
     groups.push([t("optionsReading", { format: format?.label ?? source }), fields]);
   }
-  const writing = Object.entries(targetFormat.value?.options.properties ?? {}).filter(([name]) => !isReader(name));
+  const shown = new Set(targetFormat.value ? listEveryday(targetFormat.value).map(([name]) => name) : []);
+  const writing = Object.entries(targetFormat.value?.options.properties ?? {}).filter(
+    ([name]) => !isReader(name) && !shown.has(name),
+  );
   groups.push([t("optionsWriting", { format: targetFormat.value?.label ?? target }), writing]);
   const common = Object.entries(capabilities.options.properties).filter(([name]) => name !== "recipe");
   groups.push([t("readingOptions"), common.filter(([name]) => isReader(name))]);

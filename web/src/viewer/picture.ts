@@ -24,6 +24,7 @@ import {
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import { isColored } from "../chain";
+import { layersOf } from "../layers";
 import type { DefectKind, PreviewFacts, Report, Triple } from "../types";
 import { findMotion, findShift } from "./alignment";
 import { SHARP_EDGE_DEG } from "./creases";
@@ -342,6 +343,8 @@ export class Picture {
 
   apply(display: Display, planes: Plane[]): void {
     const isCut = planes.length > 0;
+    // Lines that are cut open show their own color.
+    const isToolpath = layersOf(this.facts).length > 0;
     this.clay.color.set(display.clay);
     this.inside.color.set(display.cut);
     this.edge.color.set(display.edge);
@@ -349,9 +352,9 @@ export class Picture {
     for (const { mesh, colored, wire, inside } of this.surfaces) {
       mesh.material = hasColors ? colored : (this.pieces.get(mesh) ?? this.clay);
       wire.visible = display.wireframe;
-      inside.visible = isCut;
+      inside.visible = isCut && !isToolpath;
       for (const material of [mesh.material].flat()) {
-        material.side = isCut ? FrontSide : DoubleSide;
+        material.side = isCut && !isToolpath ? FrontSide : DoubleSide;
         material.clippingPlanes = planes;
       }
     }

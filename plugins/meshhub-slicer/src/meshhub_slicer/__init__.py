@@ -82,6 +82,7 @@ class SlicerOptions(Struct, frozen=True, kw_only=True):
             title="Supports of the G-code",
             description="Where the slicer adds supports: auto below slopes under 35°, everywhere below all overhangs "
             "that it finds, or none.",
+            extra={"everyday": True},
         ),
     ] = "auto"
     slicer_set: (
@@ -129,6 +130,7 @@ def meshhub_writers() -> list[Writer]:
             options=SlicerOptions,
             carries=_CARRIES,
             figures=_FIGURES,
+            action="Slice" if format_ is GCODE else "",
             merges_parts=False,
             max_colors={"slicer_printer": _MAX_FILAMENTS},
         )
