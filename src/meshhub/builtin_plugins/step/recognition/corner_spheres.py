@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.noisy_regions import Mask, NoisyRegions
@@ -18,6 +20,9 @@ _MAX_PARALLEL_COSINE = 0.9
 
 _MAX_OFF_RATIO = 0.1
 """Difference of radii, and distance of axes, over the radius: fits to a quarter of a cylinder are biased."""
+
+_MAX_NEIGHBORS = 30
+"""Fillets with ends near those of one; more are a texture, and would have thousands of corners."""
 
 _MIN_FACES = 3
 """Triangles of a sphere."""
@@ -57,7 +62,7 @@ def add_corner_spheres(skin: Skin, regions: NoisyRegions, limit_mm: float) -> No
     middle = skin.points[skin.faces].mean(axis=1)
     region, surfaces, sigma = regions.region.copy(), [regions.surfaces], [regions.sigma]
     centers: list[Float64] = []
-    for trio in combinations(fillets, 3):
+    for trio in _list_trios(fillets):
         center = _find_center(trio)
         if center is None or any(np.linalg.norm(center - other) < trio[0].radius for other in centers):
             continue
@@ -86,6 +91,23 @@ def _list_fillets(skin: Skin, regions: NoisyRegions) -> list[_Fillet]:
                 _Fillet(surfaces.origin[number], surfaces.axis[number], float(surfaces.radius[number]), *ends)
             )
     return result
+
+
+def _list_trios(fillets: list[_Fillet]) -> Iterator[tuple[_Fillet, ...]]:
+    """Yield three fillets each that have ends near each other."""
+    if not fillets:
+        return
+    ends = np.array([fillet.origin + at * fillet.axis for fillet in fillets for at in (fillet.low, fillet.high)])
+    reach = np.repeat([2 * (1 + _MAX_OFF_RATIO) * fillet.radius for fillet in fillets], 2)
+    near: list[set[int]] = [set() for _ in fillets]
+    for number, others in enumerate(cKDTree(ends).query_ball_point(ends, reach)):
+        near[number // 2].update(other // 2 for other in others if other // 2 > number // 2)
+    for number, others in enumerate(near):
+        if len(others) > _MAX_NEIGHBORS:
+            continue
+        for pair in combinations(sorted(others), 2):
+            if pair[1] in near[pair[0]]:
+                yield fillets[number], fillets[pair[0]], fillets[pair[1]]
 
 
 def _find_center(trio: tuple[_Fillet, ...]) -> Float64 | None:
