@@ -43,6 +43,7 @@ from meshhub.builtin_plugins.step.solids.distances import find_distant_regions
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.model_check import find_other_genus
 from meshhub.builtin_plugins.step.solids.slits import close_slits
+from meshhub.builtin_plugins.step.solids.tolerances import MIN_EDGE_MM
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.toolkit.geometry import IntIndex
 
@@ -61,9 +62,6 @@ _MIN_TRIALS_COUNT = 4
 
 _MAX_TRIANGLES_COUNT = 500_000
 """Triangles of all these models together; bounds the time."""
-
-_SAME_CORNER_MM = 1e-5
-"""Millimeters between a corner in the file and that of the model; coordinates have thirteen digits."""
 
 Mask = NDArray[np.bool_]
 
@@ -206,7 +204,7 @@ class Draft:
         place = cKDTree(points[outline.start])
         found: set[int] = set()
         for corners in faces:
-            near = place.query_ball_point(np.array(corners).reshape(-1, 3), _SAME_CORNER_MM)
+            near = place.query_ball_point(np.array(corners).reshape(-1, 3), MIN_EDGE_MM)
             # OpenCASCADE adds corners where it cuts a face
             sides = [set(outline.region[chains].tolist()) for chains in near if chains]
             found |= set.intersection(*sides) if sides else set()

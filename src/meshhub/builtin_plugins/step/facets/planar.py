@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.skin import Skin
-from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, distinct_pairs, lengths, normalize, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -26,12 +26,13 @@ ROUNDING_RATIO = 5e-7
 From the largest coordinate, 20 of 20 rotated float32 parts merged; from the extent of the part, 6 of 20."""
 
 SLIVER_RATIO = 20.0
-"""Height in tolerances below which the normal of a triangle or region is noise: rounding turns it by up to 3°."""
+"""Height in tolerances below which the normal of a triangle or region is noise: rounding turns it by up to 3°. As many
+tolerances may a region deviate from the uncertain plane of a narrow neighbor."""
 
 _MAX_REACH_RATIO = 20.0
 """Largest |coordinate| over the extent that counts where coordinates are not float32 numbers."""
 
-_MAX_DEVIATION_RATIO = 4.0
+MAX_DEVIATION_RATIO = 4.0
 """Distance in tolerances up to which all points of a region lie on its plane."""
 
 _MAX_ROUNDS = 40
@@ -40,14 +41,8 @@ _MAX_ROUNDS = 40
 _LEVERAGE_RATIO = 0.1
 """Part of a tolerance by which the plane of a region is uncertain at a distance of its own height."""
 
-_MAX_LEVERAGE = 20.0
-"""Tolerances by which a region may deviate from the uncertain plane of a narrow neighbor."""
-
 _MIN_FACING_COSINE = 0.7
 """Cosine of 45°; regions that turn by more are two sides of a thin wall, not one plane."""
-
-_TINY = 1e-300
-"""Smallest divisor and weight, so that regions of degenerate faces have a finite plane."""
 
 Labels = NDArray[np.int32]
 
@@ -103,7 +98,7 @@ def fit_planes(skin: Skin, region: Labels, count: int) -> Planes:
         return sum_by_label(region, weights, count)
 
     corner = skin.points[skin.faces]
-    weight = area + _TINY
+    weight = area + TINY
     mass = total(weight)
     middle = corner.mean(axis=1)
     center = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
@@ -129,7 +124,7 @@ def fit_planes(skin: Skin, region: Labels, count: int) -> Planes:
         for column in range(row, 3):
             mean = total(np.einsum("ij,ij->i", offset[:, :, row], offset[:, :, column])) / (3 * faces)
             moments[:, row, column] = moments[:, column, row] = mean
-    return Planes(normal, center, total(area) / 2 / np.maximum(reach, _TINY), reach, deviation, moments)
+    return Planes(normal, center, total(area) / 2 / np.maximum(reach, TINY), reach, deviation, moments)
 
 
 def number_labels(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
@@ -195,7 +190,7 @@ def _find_hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) ->
     edge = np.arange(3 * count)
     edge[other] = one
     longest = np.where(side == longest_side[:, None], edge.reshape(-1, 3), -1).argmax(axis=1)
-    is_needle = lengths(skin.cross) <= _MAX_DEVIATION_RATIO * tolerance * longest_side
+    is_needle = lengths(skin.cross) <= MAX_DEVIATION_RATIO * tolerance * longest_side
     across = np.full(3 * count, -1, np.intp)
     across[one], across[other] = other // 3, one // 3
     itself = np.arange(count)
@@ -232,7 +227,7 @@ def _merge_pairs(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -
     is_facing = np.einsum("ij,ij->i", normal[left], normal[right]) > 0
     is_flat = is_facing & has_normal[left] & has_normal[right] & (np.maximum(off_left, off_right) <= tolerance)
     count, region = components(len(skin.faces), left[is_flat], right[is_flat])
-    is_bad = fit_planes(skin, region, count).deviation > _MAX_DEVIATION_RATIO * tolerance
+    is_bad = fit_planes(skin, region, count).deviation > MAX_DEVIATION_RATIO * tolerance
     if is_bad.any():
         region = np.where(is_bad[region], count + np.arange(len(region)), region)
         region, count = number_labels(region)
@@ -270,7 +265,7 @@ def _merge_regions(
         root = _last_of_chains(target)
         group, groups = number_labels(root)
         merged = fit_planes(skin, group[region], groups)
-        is_bad = merged.deviation > _MAX_DEVIATION_RATIO * tolerance
+        is_bad = merged.deviation > MAX_DEVIATION_RATIO * tolerance
         is_bad &= np.bincount(group, minlength=groups) > 1
         if is_bad.any():
             is_undone = is_bad[group]
@@ -319,8 +314,8 @@ def _choose_targets(
     square = np.einsum("ij,ijk,ik->i", normal, planes.moments[small], normal)
     square += np.einsum("ij,ij->i", between, normal) ** 2
     distance = lengths(between) + planes.reach[small]
-    leverage = _LEVERAGE_RATIO * (1 + distance / np.maximum(planes.height[big], _TINY))
-    allowed = tolerance * np.clip(leverage, 1.0, _MAX_LEVERAGE) / 2
+    leverage = _LEVERAGE_RATIO * (1 + distance / np.maximum(planes.height[big], TINY))
+    allowed = tolerance * np.clip(leverage, 1.0, SLIVER_RATIO) / 2
     facing = np.einsum("ij,ij->i", planes.normal[small], normal)
     is_good = np.sqrt(np.maximum(square, 0)) <= allowed
     is_good &= (facing > _MIN_FACING_COSINE) | (planes.height[small] < SLIVER_RATIO * tolerance)

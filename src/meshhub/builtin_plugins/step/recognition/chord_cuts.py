@@ -18,6 +18,8 @@ from meshhub.builtin_plugins.step.facets.planar import number_labels
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
+    FLAT_FACE_RATIO,
+    MAX_DEEPER_RATIO,
     MIN_STEADY_COSINE,
     Trials,
     has_even_steps,
@@ -34,17 +36,8 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
-_MAX_CUT_DEPTH_RATIO = 2.0
-"""Depth of a cut corner or facet over that of the deepest facet of its surface."""
-
-_MAX_UNEVEN_RATIO = 4.0
-"""Depth of the deepest facet over the median depth of a piece; a flat end lies deeper."""
-
 _MAX_SPLINE_ERROR_MM = 5e-3
 """Millimeters that CAD programs let a spline edge lie off its surfaces; triangles end on the spline."""
-
-_MAX_SPLINE_ERROR_RATIO = 1.0
-"""The same over the depth of the deepest facet."""
 
 Mask = NDArray[np.bool_]
 
@@ -101,7 +94,7 @@ def _is_at_depth(gap: Float64, depth: Float64, surfaces: SurfaceArray, points: F
     is_torus = traits.HAS_TUBE[surfaces.kind]
     _, distance, _ = cylindrical(surfaces, points)
     is_on_side = np.where(is_torus, (distance <= surfaces.radius) | (gap <= 0), gap * depth >= 0)
-    result: Mask = is_on_side & (np.abs(gap) <= _MAX_CUT_DEPTH_RATIO * np.abs(depth))
+    result: Mask = is_on_side & (np.abs(gap) <= MAX_DEEPER_RATIO * np.abs(depth))
     return result
 
 
@@ -273,7 +266,7 @@ class _CutSearch:
         low, high = np.minimum.reduceat(gap, first[:-1]), np.maximum.reduceat(gap, first[:-1])
         depth = np.where(-low > high, low, high)
         median = np.abs(gap)[np.lexsort((np.abs(gap), group))][(first[:-1] + first[1:]) // 2]
-        return depth, (is_outward | is_inward) & (np.abs(depth) <= _MAX_UNEVEN_RATIO * median)
+        return depth, (is_outward | is_inward) & (np.abs(depth) <= FLAT_FACE_RATIO * median)
 
     def _check_corners(
         self, surfaces: SurfaceArray, group: IntIndex, facet: IntIndex, bounds: tuple[Float64, Float64]
@@ -294,7 +287,7 @@ class _CutSearch:
         corner_surfaces, corners = surfaces.take(piece), self.graph.points[point]
         gap, _ = gradients(corner_surfaces, corners)
         is_chord = self.is_rim[point] & _is_at_depth(gap, depth[piece], corner_surfaces, corners)
-        spline_error = np.minimum(_MAX_SPLINE_ERROR_MM, _MAX_SPLINE_ERROR_RATIO * np.abs(depth))
+        spline_error = np.minimum(_MAX_SPLINE_ERROR_MM, np.abs(depth))
         is_spline = self.is_rim[point] & (np.abs(gap) <= spline_error[piece])
         is_fine = (np.abs(gap) <= limit[piece]) | is_chord | is_spline
         result: Mask = np.logical_and.reduceat(is_fine, np.searchsorted(piece, np.arange(len(surfaces))))

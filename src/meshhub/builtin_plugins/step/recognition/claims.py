@@ -12,7 +12,9 @@ from meshhub.builtin_plugins.step.facets.facet_graph import MAX_SMOOTH_TURN_RAD,
 from meshhub.builtin_plugins.step.facets.planar import number_labels
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
-    MAX_BROAD_DEPTH_RATIO,
+    FLAT_FACE_RATIO,
+    MAX_DEEPER_RATIO,
+    MIN_FACING_COSINE,
     MIN_LEANING_COSINE,
     MIN_STEADY_COSINE,
     TrialResults,
@@ -24,18 +26,6 @@ from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical, gradient
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
-
-_MIN_COARSE_COSINE = float(np.cos(np.radians(45.0)))
-"""Cosine of 45°: angle between the surface and a triangle that is coarser than the other facets."""
-
-MAX_COARSE_DEPTH_RATIO = 2.0
-"""Depth of a coarse triangle over that of the deepest other facet."""
-
-_MAX_TORUS_LID_RATIO = 2.0
-"""`MAX_BROAD_DEPTH_RATIO` of tori: a lid lies hardly deeper below a torus than the facets around it."""
-
-_MAX_UNEVEN_DEPTH_RATIO = 4.0
-"""Depth over the median from which a facet is a flat that was milled across a round wall, as on a D-shaped shaft."""
 
 _MAX_DEPTH_RATIO = float(1 - np.cos(MAX_SMOOTH_TURN_RAD / 2))
 """Depth over radius of a facet as wide as those of a ring of twelve; wider ones are flats."""
@@ -118,7 +108,7 @@ class Claims:
         is_next = is_new[graph.left] & (self.segment[graph.right] < 0)
         index, facet = self.segment[graph.left[is_next]], graph.right[is_next]
         good = explains(graph, self.surfaces, self.limit, index, facet)
-        ratio = np.where(traits.HAS_TUBE[self.surfaces.kind[index]], _MAX_TORUS_LID_RATIO, MAX_BROAD_DEPTH_RATIO)
+        ratio = np.where(traits.HAS_TUBE[self.surfaces.kind[index]], MAX_DEEPER_RATIO, FLAT_FACE_RATIO)
         good &= ~graph.is_broad[facet] | (self._depths(index, facet) <= ratio * deepest[index])
         return index[good], facet[good]
 
@@ -126,15 +116,15 @@ class Claims:
         """Return surfaces, and free triangles beside their new facets that they explain.
 
         A triangle with all corners on an oblique rim may be inclined to the surface if it is not deeper than the other
-        facets. A coarser triangle may be deeper by `MAX_COARSE_DEPTH_RATIO`.
+        facets. A coarser triangle may be deeper by `MAX_DEEPER_RATIO`.
         """
         graph = self.graph
         is_next = is_new[graph.beside] & (self.segment[graph.triangle] < 0)
         index, triangle = self.segment[graph.beside[is_next]], graph.triangle[is_next]
         depth = self._depths(index, triangle)
-        min_cosine = np.where(depth <= deepest[index], MIN_LEANING_COSINE, _MIN_COARSE_COSINE)
+        min_cosine = np.where(depth <= deepest[index], MIN_LEANING_COSINE, MIN_FACING_COSINE)
         good = explains(graph, self.surfaces, self.limit, index, triangle, min_cosine)
-        good &= depth <= MAX_COARSE_DEPTH_RATIO * deepest[index]
+        good &= depth <= MAX_DEEPER_RATIO * deepest[index]
         return index[good], triangle[good]
 
     def _depths(self, index: IntIndex, facet: IntIndex) -> Float64:
@@ -160,7 +150,7 @@ class Claims:
         depth = 1 - distance / (surfaces.radius + slope * height)
         begin = np.searchsorted(owner, np.arange(count + 1))
         median = depth[np.lexsort((depth, owner))][(begin[:-1] + begin[1:] - 1) // 2]
-        is_flat = (depth > _MAX_UNEVEN_DEPTH_RATIO * median[owner]) | (depth > _MAX_DEPTH_RATIO)
+        is_flat = (depth > FLAT_FACE_RATIO * median[owner]) | (depth > _MAX_DEPTH_RATIO)
         self.segment[facet[is_flat & ~graph.is_triangle[facet]]] = -1
 
     def unite(self, kind: SurfaceKind) -> None:

@@ -27,10 +27,11 @@ Tessellators bound the turn along the edges of a face better than that within it
 MAX_COARSE_RATIO = 1 / 8
 """Part of the triangles of a region that may exceed `SAGITTA_RATIO`."""
 
-_MAX_AREA_CHANGE_RATIO = 0.05
-"""Part by which the area that an outline encloses on its surface may differ from that of the triangles.
+MAX_AREA_CHANGE_RATIO = 0.05
+"""Part by which the area of a surface may differ from that of its triangles, and moved corners may change its volume.
 
-A chord of 30.5° is 1.2 % shorter than its arc."""
+A chord of 30.5° is 1.2 % shorter than its arc, and corners of a flat cap of a ball change its volume by 3 %.
+"""
 
 RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
     (np.where(np.arange(3) == corner, 1 - 2 * beside, beside), share)
@@ -42,13 +43,13 @@ RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
 _GRID = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
 """Barycentric coordinates of fifteen points, on and between the edges."""
 
-_MAX_LIKELY_COUNT = 64
+MAX_LIKELY_COUNT = 64
 """Points that are measured first."""
 
 _SPACING_RATIO = 0.5
 """Distance between the samples of a mesh over the median edge."""
 
-_MIN_SPACING_MM = 1e-3
+MIN_SPACING_MM = 1e-3
 """Millimeters; bounds the samples of a mesh of slivers."""
 
 Mask = NDArray[np.bool_]
@@ -69,7 +70,7 @@ def measure_largest_bulge(corner: Float64, surfaces: SurfaceArray) -> float:
     points = _place_points(pool, patch, parameters)
     own = _distances_to_own(points, triangles)
     # few points are measured exactly: the farthest, and those that may be farther than these
-    likely = np.argsort(own, axis=None)[-_MAX_LIKELY_COUNT:]
+    likely = np.argsort(own, axis=None)[-MAX_LIKELY_COUNT:]
     largest = float(_distances_to_all(points.reshape(-1, 3)[likely], own.ravel()[likely], triangles).max())
     rest = np.flatnonzero(own > largest)
     exact = _distances_to_all(points.reshape(-1, 3)[rest], own.ravel()[rest], triangles)
@@ -132,7 +133,7 @@ def _distances_to_all(points: Float64, own: Float64, triangles: Float64) -> Floa
         return own
     flat = triangles.reshape(-1, 3)
     spacing = float(np.median(lengths(triangles[:, 1] - triangles[:, 0]))) * _SPACING_RATIO
-    surface = SurfaceDistance(flat, np.arange(len(flat), dtype=np.int32).reshape(-1, 3), max(spacing, _MIN_SPACING_MM))
+    surface = SurfaceDistance(flat, np.arange(len(flat), dtype=np.int32).reshape(-1, 3), max(spacing, MIN_SPACING_MM))
     result: Float64 = np.minimum(own, surface.measure(points))
     return result
 
@@ -203,7 +204,7 @@ def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     around = np.abs(sum_by_label(owner, turn, count))
     is_unrolled = traits.IS_RULED[surfaces.kind]
     has_pairs_of_rims = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.TORUS))
-    allowed: Float64 = _MAX_AREA_CHANGE_RATIO * covered + _rim_segments(skin, half, owner, half_surface, count)
+    allowed: Float64 = MAX_AREA_CHANGE_RATIO * covered + _rim_segments(skin, half, owner, half_surface, count)
     is_misshapen = is_unrolled & (np.abs(enclosed - covered) > allowed)
     # turns add up to zero for paired rims, and to ±2π for a single rim; 1 rad separates them
     is_misshapen |= has_pairs_of_rims & (around > 1)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.planar import MAX_DEVIATION_RATIO
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize
@@ -28,9 +29,6 @@ _EXTENT_RATIO = 1e-5
 """Distance that the points of a group may have from their surface, as a share of the extent of the group, if that is
 more than rounding explains."""
 
-TOLERANCE_RATIO = 4.0
-"""Distance that the points of a group may have from their surface, in tolerances; the same as for a plane."""
-
 _SCARCE_DEPTH_RATIO = 0.005
 """Distance that the points of a group may have from their surface, as a share of the depth, if the group has fewer than
 twice the minimum of facets."""
@@ -45,14 +43,26 @@ MIN_LEANING_COSINE = float(np.cos(np.radians(80.0)))
 _MAX_LEANING_RATIO = 0.1
 """Share of the facets of a group that may lean."""
 
-MAX_BROAD_DEPTH_RATIO = 4.0
-"""Ratio of the depth of a broad facet to that of the other facets, from which the broad facet is a flat end."""
+FLAT_FACE_RATIO = 4.0
+"""Depth, area or number of latitudes of a facet over that of the other facets of a surface, from which the facet is a
+flat face: the end of a cylinder, a flat that was milled across a round wall, a straight wall between rounded ends.
+"""
+
+MAX_DEEPER_RATIO = 2.0
+"""Depth of a facet over that of the deepest other one, up to which it belongs to the surface: it is coarser, was cut,
+or its border hides half a turn.
+"""
+
+EVEN_RATIO = 1.25
+"""Ratio of two steps, turns or sagittas up to which they are equal; tessellators make equal steps."""
+
+MIN_FACING_COSINE = float(np.cos(np.radians(45.0)))
+"""Cosine of 45°: angle between a triangle and its surface, from which the triangle belongs to another surface, or its
+normal is noise.
+"""
 
 _MAX_RADIUS_RATIO = 20.0
 """Ratio of radius to extent above which a surface is nearly flat, so that any slightly bent group fits it."""
-
-_MIN_TUBE_RATIO = 1e-3
-"""Minimum ratio of the tube radius of a torus to the extent of the group."""
 
 _MIN_RING_RATIO = 0.02
 """Minimum ratio of the larger radius of a torus to its tube radius; below it, the torus is a sphere."""
@@ -65,16 +75,6 @@ _MIN_LATITUDE_COUNT = 5
 """Latitudes from which a torus may have uneven steps. Fewer latitudes can lie on a torus by chance: the three rims of a
 chamfered pin always do, and so do the four of a hole with two equal chamfers."""
 
-_MAX_EVEN_STEP_RATIO = 1.25
-"""Maximum ratio of the largest to the smallest step of a torus with few latitudes; tessellators make equal steps."""
-
-_MAX_STEP_RATIO = 4.0
-"""Maximum ratio of the latitudes that a facet of a torus spans to the median; a straight wall between two rounded ends
-spans more."""
-
-_MIN_STEP_RATIO = 0.25
-"""Ratio of a step to the median span of the facets, below which two latitudes count as one."""
-
 _MIN_TRIANGLE_COUNT = 12
 """Minimum triangles of a cylinder that has no other facets and turns by less than `_MIN_TRIANGLE_TURN_RAD`."""
 
@@ -82,8 +82,10 @@ _MIN_TRIANGLE_TURN_RAD = np.radians(30.0)
 """Radians; a piece of a chamfer at an edge of radius 365 mm fits a cylinder of radius 520 mm that leans by 45°. True
 cylinders that turn by less have facets with four corners."""
 
-_MIN_SLOPE, _MAX_SLOPE = 1e-3, 100.0
-"""Slopes of a cone (0.06° and 89.4° from the axis); outside of this range, it is a cylinder or a plane."""
+_MIN_SLOPE_RATIO, _MAX_SLOPE_RATIO = 1e-3, 100.0
+"""Slopes of a cone (0.06° and 89.4° from the axis), and least tube radius of a torus over the extent of its group;
+outside of this range, they are other surfaces.
+"""
 
 _GLANCE_COUNT = 1024
 """Facets of a large piece that are fitted first."""
@@ -217,7 +219,7 @@ class Trials:
         """Return the distance (g,) in mm that the points of groups of these extents (g,) may always have from them."""
         if self.requested is not None:
             return np.full(len(size), self.requested)
-        return np.maximum(self.tolerance * TOLERANCE_RATIO, _EXTENT_RATIO * size)
+        return np.maximum(self.tolerance * MAX_DEVIATION_RATIO, _EXTENT_RATIO * size)
 
     def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> FitLimits:
         """Return the limits of groups with (g,) numbers of facets and (g,) extents."""
@@ -282,13 +284,13 @@ def is_plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, si
     good: Mask = (surfaces.radius > 0) & (surfaces.radius < _MAX_RADIUS_RATIO * size)
     if traits.HAS_TUBE[kind]:
         # a tube thicker than the ring is plausible: a fillet that nearly makes a ball is the outer side of such a torus
-        good &= (surfaces.second > _MIN_TUBE_RATIO * size) & (surfaces.radius > _MIN_RING_RATIO * surfaces.second)
+        good &= (surfaces.second > _MIN_SLOPE_RATIO * size) & (surfaces.radius > _MIN_RING_RATIO * surfaces.second)
         good &= np.abs(surfaces.radius - surfaces.second) > _MIN_HORN_GAP_RATIO * surfaces.second
     if traits.HAS_SLOPE[kind]:
         height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
         reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
         good &= np.minimum.reduceat(reach, group_starts(samples)) >= -limit
-        good &= (np.abs(surfaces.second) > _MIN_SLOPE) & (np.abs(surfaces.second) < _MAX_SLOPE)
+        good &= (np.abs(surfaces.second) > _MIN_SLOPE_RATIO) & (np.abs(surfaces.second) < _MAX_SLOPE_RATIO)
     return good
 
 
@@ -322,11 +324,11 @@ def has_even_steps(graph: FacetGraph, tori: SurfaceArray, group: IntIndex, facet
         spans = span[bounds[torus] : bounds[torus + 1]]
         median = float(np.median(spans))
         ascending = corner[order[corner_bounds[torus] : corner_bounds[torus + 1]]]
-        steps = np.diff(_separate(ascending, _MIN_STEP_RATIO * median))
+        steps = np.diff(_separate(ascending, median / FLAT_FACE_RATIO))
         if len(steps) + 1 < _MIN_LATITUDE_COUNT:
-            result[torus] = len(steps) > 1 and steps.max() <= _MAX_EVEN_STEP_RATIO * steps.min()
+            result[torus] = len(steps) > 1 and steps.max() <= EVEN_RATIO * steps.min()
         else:
-            result[torus] = spans.max() <= _MAX_STEP_RATIO * median
+            result[torus] = spans.max() <= FLAT_FACE_RATIO * median
     return result
 
 
@@ -375,5 +377,5 @@ def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntInd
     """
     usual = np.maximum.reduceat(np.where(is_broad | is_sliver, 0.0, depth), begin)
     broad = np.maximum.reduceat(np.where(is_broad & ~is_sliver, depth, 0.0), begin)
-    result: Mask = (usual > 0) & (broad > MAX_BROAD_DEPTH_RATIO * usual)
+    result: Mask = (usual > 0) & (broad > FLAT_FACE_RATIO * usual)
     return result

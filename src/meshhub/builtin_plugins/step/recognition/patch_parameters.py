@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 
 from meshhub.builtin_plugins.step.recognition.rim_curves import order_loops
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -39,9 +39,6 @@ _RULING_ENDS = 2
 
 _FLAT_SINE = 5e-5
 """Sine of the angle between the two triangles of a flat facet; ten times the rounding of small facets."""
-
-_TINY = 1e-300
-"""Smallest divisor, so that a degenerate triangle does not divide by zero."""
 
 
 class Piece(NamedTuple):
@@ -313,7 +310,7 @@ def _stiffness(piece: Piece) -> Float64:
     corner = piece.points[piece.triangles]
     opposite = np.stack([corner[:, 2] - corner[:, 1], corner[:, 0] - corner[:, 2], corner[:, 1] - corner[:, 0]], axis=1)
     area = lengths(np.cross(opposite[:, 0], opposite[:, 1]))
-    energy: Float64 = np.einsum("ijk,ilk->ijl", opposite, opposite) / np.maximum(2 * area, _TINY)[:, None, None]
+    energy: Float64 = np.einsum("ijk,ilk->ijl", opposite, opposite) / np.maximum(2 * area, TINY)[:, None, None]
     return energy
 
 

@@ -12,6 +12,7 @@ from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import find_bulges, locate_triangles
+from meshhub.builtin_plugins.step.recognition.fit_trials import FLAT_FACE_RATIO
 from meshhub.builtin_plugins.step.recognition.patch_parameters import Piece, cut_piece
 from meshhub.builtin_plugins.step.recognition.piece_fits import fit_surface, measure_sagitta
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
@@ -29,9 +30,6 @@ _MIN_FACET_COUNT = 8
 
 _MAX_WALL_CORNERS = 8
 """Corners of a facet of a smooth piece, of which some lie in one plane; a facet with more is a flat face."""
-
-_MAX_AREA_RATIO = 4.0
-"""Area of a facet with over three corners, over that of its largest neighbor; a larger one is a flat face."""
 
 _MIN_WALL_RATIO = 0.02
 """Area of a flat face over that of the smooth piece beside it; smaller facets are flat parts of the piece."""
@@ -287,7 +285,7 @@ class _Search:
         joins = usable[graph.right] & ~graph.is_broad[graph.right]
         np.maximum.at(others, graph.left[joins], graph.area[graph.right[joins]])
         doubtful = corners > _MAX_WALL_CORNERS
-        doubtful |= ~graph.is_triangle & ~graph.is_sliver & (graph.area > _MAX_AREA_RATIO * others)
+        doubtful |= ~graph.is_triangle & ~graph.is_sliver & (graph.area > FLAT_FACE_RATIO * others)
         # a flat facet within a large smooth piece is a part of it
         label = self._label(usable & ~doubtful)
         piece_area = sum_by_label(label, np.where(usable & ~doubtful, graph.area, 0.0), graph.count)

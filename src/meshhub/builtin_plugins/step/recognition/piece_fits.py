@@ -16,7 +16,7 @@ from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     wrap,
 )
 from meshhub.builtin_plugins.step.recognition.rim_curves import RimPoints
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.patch_fit import MIN_SPANS, FitPoints, fit_patch
 from meshhub.builtin_plugins.step.surfaces.patches import DEGREE, Patch
 from meshhub.model.scene import Float64
@@ -33,9 +33,6 @@ _MAX_SPANS_RATIO = 0.5
 _MAX_FIRST_SPANS = 120
 """Spans of the first grid along a piece, at most; bounds the time."""
 
-_TINY = 1e-300
-"""Smallest divisor, so that an edge without a length does not divide by zero."""
-
 
 def measure_sagitta(piece: Piece) -> float:
     """Return the millimeters between most triangles and an arc with the turns at their edges."""
@@ -50,7 +47,7 @@ def measure_sagitta(piece: Piece) -> float:
     one, other = twins[is_pair], order[place[is_pair]]
     normal = normalize(cross)
     turn = np.arccos(np.clip(np.einsum("ij,ij->i", normal[one // 3], normal[other // 3]), -1, 1))
-    side = np.maximum(lengths(piece.points[end[one]] - piece.points[begin[one]]), _TINY)
+    side = np.maximum(lengths(piece.points[end[one]] - piece.points[begin[one]]), TINY)
     return float(np.percentile(lengths(cross)[one // 3] / side * turn / 8, 90)) if len(one) else 0.0
 
 

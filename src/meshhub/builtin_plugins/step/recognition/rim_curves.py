@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.patches import DEGREE
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.builtin_plugins.step.surfaces.surfaces import project_onto_both
 from meshhub.model.scene import Float64
@@ -21,9 +22,6 @@ from meshhub.toolkit.topology import components
 
 FRACTIONS = np.array([0.25, 0.5, 0.75])
 """Positions between two corners at which a curve is probed."""
-
-_DEGREE = 3
-"""Degree of the curves."""
 
 
 class RimPoints(NamedTuple):
@@ -49,8 +47,8 @@ def interpolate_corners(corners: Float64) -> Float64:
     if (np.diff(chord) <= 0).any():
         step = np.diff(corners, axis=0)
         return (corners[:-1, None] + FRACTIONS[:, None] * step[:, None]).reshape(-1, 3)
-    is_closed = len(corners) > _DEGREE and (corners[0] == corners[-1]).all()
-    degree = min(_DEGREE, len(corners) - 1)
+    is_closed = len(corners) > DEGREE and (corners[0] == corners[-1]).all()
+    degree = min(DEGREE, len(corners) - 1)
     curve = make_interp_spline(chord, corners, k=degree, bc_type="periodic" if is_closed else None)
     return np.asarray(curve((chord[:-1, None] + np.diff(chord)[:, None] * FRACTIONS).ravel()), np.float64)
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.bodies import shell_volumes
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
+from meshhub.builtin_plugins.step.recognition.fit_trials import EVEN_RATIO, MAX_DEEPER_RATIO, MIN_FACING_COSINE
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.surfaces import traits
-from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, distinct_pairs, lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -29,9 +30,6 @@ _SAME_DIRECTION_RATIO = 1 / 8
 _MAX_SAME_DIRECTION_RAD = np.radians(1.0)
 """Radians; limit of this angle on coarse surfaces."""
 
-_MAX_COARSER_RATIO = 1.25
-"""Turn or sagitta of a few flats over that of the round faces of the mesh."""
-
 _QUANTILE = 0.9
 """Part of the turns and sagittas of a surface that are no larger than its own; irregular triangles have some more."""
 
@@ -39,20 +37,11 @@ _MAX_UNEXPLAINED_RATIO = 1.5
 """Difference between the gain of a surface and the gain that its facets explain, over the latter; a border hides half
 a turn."""
 
-_MAX_DEPTH_RATIO = 2.0
-"""Depth of the deepest triangle of a surface over the largest sagitta that its facets explain, for the same reason."""
-
 _MAX_PATCH_GAIN_RATIO = 1e-4
 """Share of the volume of a shell that the facets of one patch need not explain."""
 
-_MIN_FACING_COS = float(np.cos(np.radians(45.0)))
-"""Cosine of the angle between a triangle and its surface, above which the normal of a sliver is noise."""
-
 _MIN_TANGENT_COS = float(np.cos(np.radians(30.0)))
 """Cosine of the angle below which a face is tangent to a patch."""
-
-_TINY = 1e-300
-"""Avoids a division by zero for triangles of equal points."""
 
 Mask = NDArray[np.bool_]
 
@@ -102,7 +91,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     surfaces = regions.surfaces.take(owner)
     gap, direction = gradients(surfaces, corner.mean(axis=1))
     facing = np.einsum("ij,ij->i", direction, normalize(skin.cross[curved])) * np.where(regions.outward[owner], 1, -1)
-    normal = _corner_normals(skin, regions, curved, facing >= _MIN_FACING_COS)
+    normal = _corner_normals(skin, regions, curved, facing >= MIN_FACING_COSINE)
     bend = np.zeros(len(curved))
     for k in range(3):
         bend += np.einsum("ij,ij->i", corner[:, k] - corner[:, k - 1], normal[:, k] - normal[:, k - 1])
@@ -114,7 +103,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     depth, sagitta = np.zeros(count), np.zeros(count)
     np.maximum.at(depth, owner, np.abs(gap))
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
-    is_shallow = depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit
+    is_shallow = depth <= MAX_DEEPER_RATIO * sagitta + regions.limit
     # the twist of a strip has no bend at its corners; `patch_check` compares the depth of patches
     is_patch = traits.IS_PATCH[regions.surfaces.kind]
     volume = np.zeros(count)
@@ -144,7 +133,7 @@ def _corner_normals(skin: Skin, regions: Regions, triangles: IntIndex, is_steady
     half, owner = np.concatenate([corner[is_used], beside]), np.concatenate([owner[is_used], patch])
     point, before = skin.points[skin.begin[half]], skin.points[skin.begin[half - half % 3 + (half + 2) % 3]]
     square = lengths(skin.points[skin.end[half]] - point) * lengths(before - point)
-    weighted = skin.cross[half // 3] / np.maximum(square**2, _TINY)[:, None]
+    weighted = skin.cross[half // 3] / np.maximum(square**2, TINY)[:, None]
     key = np.searchsorted(keys, owner * count + skin.begin[half])
     total = np.stack([sum_by_label(key, column, len(keys)) for column in weighted.T], axis=1)
     return normalize(total)[place.reshape(-1)].reshape(-1, 3, 3)
@@ -179,7 +168,7 @@ def _find_angular(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> Mas
     is_many = bends.flats >= _MANY_FLATS_COUNT
     is_round = _continue_round(skin, regions, is_many, bends.turn)
     turn, sagitta = (column.max(where=is_round, initial=0.0) for column in (bends.turn, bends.sagitta))
-    is_fine = (bends.turn <= _MAX_COARSER_RATIO * turn) | (bends.sagitta <= _MAX_COARSER_RATIO * sagitta)
+    is_fine = (bends.turn <= EVEN_RATIO * turn) | (bends.sagitta <= EVEN_RATIO * sagitta)
     result: Mask = ~is_round & ~is_fine
     return result
 

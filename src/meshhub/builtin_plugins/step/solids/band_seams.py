@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.step.facets.outline import Outline
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, Curves
+from meshhub.builtin_plugins.step.solids.tolerances import MIN_EDGE_MM
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import normalize, perpendicular
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
@@ -32,8 +33,6 @@ _NEAR_RATIO = 0.5
 """Share of a rim's half-edge; closer to a fixed corner, a seam would leave an edge too short for CAD programs."""
 _NEAR_RAD = 0.02
 """Radians about the axis; the same where the half-edges are tiny, as beside a tangent point."""
-_ALIGNED_MM = 1e-5
-"""Millimeters between two fixed corners and one seam; below the shortest edge that CAD programs keep apart."""
 PARALLEL_COS = 1 - 1e-6
 """Cosine of the angle between the axes of a rim and of its surface; 0.08°, more than the error of fitted axes."""
 
@@ -297,7 +296,7 @@ class _SeamFinder:
         near = self._find_fixed_corner(met, direction, axis)
         if near is not None:
             corner = int(skin.begin[outline.half[edges.half[near[1]]]])
-            is_aligned = float(np.linalg.norm(skin.points[corner] - position)) <= _ALIGNED_MM
+            is_aligned = float(np.linalg.norm(skin.points[corner] - position)) <= MIN_EDGE_MM
             is_usable = is_aligned and self._rim_count[corner] >= 2
             return (corner if is_usable else -1), skin.points[corner]
         first, stop = outline.loop_begin[edges.loop[met]], outline.loop_begin[edges.loop[met] + 1]
@@ -309,7 +308,7 @@ class _SeamFinder:
         ends = int(skin.begin[half]), int(skin.end[half])
         for point in ends:
             # a second corner at the end of the seam of the adjacent band would leave an edge of length zero
-            if point in self._moved and float(np.linalg.norm(self._moved[point] - position)) <= _ALIGNED_MM:
+            if point in self._moved and float(np.linalg.norm(self._moved[point] - position)) <= MIN_EDGE_MM:
                 return point, self._moved[point]
         # a corner between two arcs of one circle, otherwise a point that is not a corner yet
         for edge_count in (2, 0):

@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS
 from meshhub.builtin_plugins.step.solids.edge_circles import CircleAxis, Circles, fit_circles
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides, collect_paths, drop_near_points, merge_paths
 from meshhub.builtin_plugins.step.solids.edge_splines import interpolate_paths, refine_splines
+from meshhub.builtin_plugins.step.solids.tolerances import MAX_GAP_MM
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
@@ -26,21 +27,16 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_BULGE_RATIO = 0.15
 """Distance of the intersection from a segment, as a share of its length; beyond it the surfaces meet elsewhere."""
 _MAX_CHORD_SAGITTA_RATIO = 0.05
-"""Distance of a segment from a surface, as a share of its length, up to which it may stay straight."""
+"""Distance of a segment from a surface, and way by which rounding may move the intersection of touching surfaces, as a
+share of its length, up to which it may stay straight."""
 _MAX_SAGITTA_RATIO = 2.5e-4
 """The same, as a share of the model's diagonal: CAD programs take the distance as the tolerance of the edge."""
-_MAX_LINE_GAP_MM = 1e-6
-"""Distance of the chord of an arc from its surfaces up to which it is written as a line."""
 _MAX_RULING_OFFSET_RATIO = 4.0
 """Offset of a line of a cylinder or a cone over the limit of the surfaces; both ends may be off by the limit."""
 _TANGENT_SINE = np.sin(np.radians(6.0))
 """Sine of the angle between two surfaces below which rounding may move their intersection far."""
 _MIN_SINE = np.sin(np.radians(0.5))
 """The same, below which it does so in any case."""
-_MAX_SHIFT_RATIO = 0.05
-"""How far rounding may move the intersection of such surfaces, as a share of the length of a segment."""
-
-
 Mask = NDArray[np.bool_]
 
 
@@ -185,7 +181,7 @@ def _can_be_straight(paths: Paths, sides: Sides, limit: Float64) -> Mask:
     not lie on their faces.
     """
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
-    result: Mask = _measure_chords(sides, start, stop) <= _MAX_LINE_GAP_MM
+    result: Mask = _measure_chords(sides, start, stop) <= MAX_GAP_MM
     result |= _contain_lines(sides.left, start, stop, limit) & _contain_lines(sides.right, start, stop, limit)
     return result
 
@@ -238,7 +234,7 @@ def _refine_paths(paths: Paths, sides: Sides, limit: Float64) -> tuple[Paths, Ma
     length = np.repeat(lengths(end - begin), steps)
     sine = lengths(np.cross(left_normal, right_normal))
     tangent = ~is_border & (sine < _TANGENT_SINE)
-    tangent &= (sine < _MIN_SINE) | (limit[owner] > _MAX_SHIFT_RATIO * length * sine)
+    tangent &= (sine < _MIN_SINE) | (limit[owner] > _MAX_CHORD_SAGITTA_RATIO * length * sine)
     # written so that NaN is wrong, too
     wrong = tangent | ~(distance <= limit[owner]) | ~(lengths(point - guess) <= _MAX_BULGE_RATIO * length)
     fault = np.zeros(paths.count, np.bool_)

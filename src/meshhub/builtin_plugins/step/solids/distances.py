@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshhub.builtin_plugins.step.recognition.deviation import (
+    MAX_LIKELY_COUNT,
+    MIN_SPACING_MM,
     RADON_POINTS,
     find_bulges,
     locate_triangles,
@@ -41,14 +43,8 @@ _CORNERS = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 _PLACES = [*_CORNERS, (0.5, 0.5, 0), (0, 0.5, 0.5), (0.5, 0, 0.5), *(tuple(weights) for weights, _ in RADON_POINTS)]
 """Barycentric coordinates of the thirteen points of a triangle that are measured."""
 
-_MIN_SPACING_MM = 1e-3
-"""Millimeters; bounds the samples of short splines."""
-
 _MAX_SAMPLES_COUNT = 100_000
 """Samples of all splines together."""
-
-_MAX_LIKELY_COUNT = 64
-"""Points that are compared with every triangle first."""
 
 
 class Distances(NamedTuple):
@@ -184,7 +180,7 @@ class _Triangles:
 def _tighten(measure: Callable[[IntIndex], Float64], limits: Float64) -> Float64:
     """Return n distances with upper bounds (n,), of which those are measured that may be the largest."""
     result, order = limits.copy(), np.argsort(-limits)
-    largest, begin, size = 0.0, 0, _MAX_LIKELY_COUNT
+    largest, begin, size = 0.0, 0, MAX_LIKELY_COUNT
     while begin < len(order) and limits[order[begin]] > largest:
         part = order[begin : begin + size]
         result[part] = measure(part)
@@ -245,7 +241,7 @@ def _project_onto_edges(model: BrepModel, segments: EdgeSegments, edge: IntIndex
     on_spline, of_spline = curves.kind[edge] == CurveKind.SPLINE, curves.kind[segments.edge] == CurveKind.SPLINE
     if on_spline.any():
         begin, end = segments.begin[of_spline], segments.end[of_spline]
-        spacing = max(float(lengths(end - begin).sum()) / _MAX_SAMPLES_COUNT, _MIN_SPACING_MM)
+        spacing = max(float(lengths(end - begin).sum()) / _MAX_SAMPLES_COUNT, MIN_SPACING_MM)
         lines = np.stack([begin, end, end], axis=1).reshape(-1, 3)
         surface = SurfaceDistance(lines, np.arange(len(lines), dtype=np.int32).reshape(-1, 3), spacing)
         foot[on_spline] = surface.nearest(points[on_spline])[0]

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides
 from meshhub.builtin_plugins.step.surfaces import traits
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.builtin_plugins.step.surfaces.surfaces import cylindrical
 from meshhub.model.scene import Float64
 
-_MIN_RADIUS_MM = 1e-300
-"""Millimeters; avoids a division by zero for paths of equal points."""
 _REGULARIZATION = 1e-14
 """Added to the normal equations of points in units of their extent; makes those of collinear points solvable."""
 
@@ -94,7 +92,7 @@ def _fit_axes(paths: Paths) -> SurfaceArray:
     count, path, begin = paths.count, paths.path, paths.begin[:-1]
     middle = np.add.reduceat(paths.point, begin) / np.bincount(path, minlength=count)[:, None]
     offset = paths.point - middle[path]
-    scale = np.maximum(np.maximum.reduceat(lengths(offset), begin), _MIN_RADIUS_MM)
+    scale = np.maximum(np.maximum.reduceat(lengths(offset), begin), TINY)
     offset = offset / scale[path][:, None]
     covariance = np.stack(
         [[np.bincount(path, offset[:, i] * offset[:, j], count) for j in range(3)] for i in range(3)]

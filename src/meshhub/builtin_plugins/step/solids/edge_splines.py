@@ -8,24 +8,21 @@ from scipy.interpolate import make_interp_spline
 
 from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS, interpolate_corners, project
 from meshhub.builtin_plugins.step.solids.edge_paths import Paths, Sides
+from meshhub.builtin_plugins.step.solids.tolerances import MAX_GAP_MM
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.patches import DEGREE
 from meshhub.builtin_plugins.step.surfaces.surfaces import project_onto_both
 from meshhub.model.scene import Float64
 
 _MAX_SPLINE_ERROR_MM = 1e-7
 """Distance of a spline from its surfaces, as the files state; CAD programs fail to fillet beside less exact ones."""
-_SPLINE_DEGREE = 3
-"""Degree of the splines."""
 _MAX_SPLINE_MOVE_RATIO = 0.05
 """Distance of a spline beside a patch from its other surface, over the limit of the surfaces."""
 _MAX_SPLINE_ROUNDS = 2
 """Attempts to halve the steps of a spline; each one divides its error by 16."""
 _MAX_MISS_RATIO = 2.0
 """Distance of a smooth curve through the corners beside a patch from both surfaces, over the limit of the surfaces."""
-_MAX_CORNER_GAP_MM = 1e-6
-"""Distance of the points of a path from its surfaces, beyond which no points are added."""
-
 Mask = NDArray[np.bool_]
 
 
@@ -35,7 +32,7 @@ def refine_splines(paths: Paths, sides: Sides, selected: Mask) -> Paths:
     Paths with a corner off the surfaces stay: small steps beside it would bend the spline.
     """
     off = np.maximum.reduceat(sides.distances(paths.point, paths.path), paths.begin[:-1])
-    selected = selected & (off <= _MAX_CORNER_GAP_MM)
+    selected = selected & (off <= MAX_GAP_MM)
     for _ in range(_MAX_SPLINE_ROUNDS):
         rows = np.flatnonzero(selected)
         middles = [_interpolate_middles(paths.point[paths.begin[row] : paths.begin[row + 1]]) for row in rows.tolist()]
@@ -82,7 +79,7 @@ def interpolate_paths(paths: Paths, sides: Sides, limit: Float64) -> tuple[Paths
             between = project((sides.right if is_patch[0][path] else sides.left).take(np.array([path])), between)
         moved = float(lengths(between - interpolated).max())
         # otherwise, the spline through the corners is the curve; CAD programs read long splines slowly
-        needs_more[path] = len(corner) <= _SPLINE_DEGREE or (corner[0] == corner[-1]).all()
+        needs_more[path] = len(corner) <= DEGREE or (corner[0] == corner[-1]).all()
         needs_more[path] |= moved > _MAX_SPLINE_MOVE_RATIO * limit[path]
         curves.append(between)
     owner = np.repeat(rows, [len(curve) for curve in curves])

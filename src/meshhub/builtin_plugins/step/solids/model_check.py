@@ -9,16 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.step.facets.bodies import shell_sizes, shell_volumes
-from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO, chord_volumes
+from meshhub.builtin_plugins.step.recognition.deviation import MAX_AREA_CHANGE_RATIO, MAX_SAGITTA_RATIO, chord_volumes
 from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.solids.curves import CurveKind, edge_regions
 from meshhub.builtin_plugins.step.solids.edge_segments import EdgeSegments
 from meshhub.builtin_plugins.step.solids.model import BrepModel
 from meshhub.builtin_plugins.step.solids.seams import find_unslit_walls
+from meshhub.builtin_plugins.step.solids.tolerances import MIN_EDGE_MM
 from meshhub.builtin_plugins.step.solids.touching_arcs import find_touching
 from meshhub.builtin_plugins.step.solids.trimmed_faces import TrimmedFaces
 from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import (
+    TINY,
     distinct_pairs,
     expand_ranges,
     lengths,
@@ -30,21 +32,12 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex, face_normals
 from meshhub.toolkit.topology import fans
 
-MIN_EDGE_MM = 1e-5
-"""Millimeters; CAD programs treat shorter edges as corners, and their faces as torn."""
-
 MAX_VOLUME_RATIO = 1e-3
-"""Share of a solid's volume by which the volume of its faces may differ; integration over arcs has this error."""
+"""Share of a solid's volume by which the volume of its faces may differ, and of the area of a plane, whose corners may
+be moved onto arcs; integration over arcs has this error."""
 THIN_VOLUME_RATIO = 1e-7
 """Share of a solid's area to the power of 1.5 by which its volume may also differ, for solids with almost no volume."""
 
-_MAX_AREA_CHANGE_RATIO = 0.05
-"""Share of the area of its triangles by which that of a curved face may differ; a chord of 30.5° is 1.2 % shorter than
-its arc."""
-_MAX_FLAT_AREA_CHANGE_RATIO = 1e-3
-"""The same for planes, whose corners may be moved onto arcs."""
-_MAX_GAIN_CHANGE_RATIO = 0.05
-"""Share by which moved corners may change the volume between mesh and surfaces; it is 0.03 on a flat cap of a ball."""
 _OFF_RATIO = 1.5
 """Distance of a corner from its surface, in limits of its region, above which the corner is off the mesh; corners of
 accepted surfaces lie within one limit."""
@@ -54,8 +47,6 @@ _CHUNK_PAIRS_COUNT = 1 << 18
 """Pairs of segments that are compared at once; bounds the memory."""
 _MAX_PAIRS_COUNT = 5_000_000
 """Pairs of edge segments to compare; bounds time and memory. The search for crossings is skipped beyond it."""
-_MIN_LENGTH_MM = 1e-300
-"""Millimeters; avoids a division by zero for segments of equal points."""
 
 
 def find_invalid_regions(
@@ -113,7 +104,7 @@ def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
     square = np.where(bent, np.einsum("ij,ij->i", vector, vector), 0.0)
     expected = region_areas(skin, model.regions)
     allowed = MAX_SAGITTA_RATIO * sum_by_label(outline.region[chain], square, len(expected))
-    allowed += np.where(model.regions.curved, _MAX_AREA_CHANGE_RATIO, _MAX_FLAT_AREA_CHANGE_RATIO) * expected
+    allowed += np.where(model.regions.curved, MAX_AREA_CHANGE_RATIO, MAX_VOLUME_RATIO) * expected
     has_loops = np.bincount(outline.loop_region, minlength=len(expected)) > 0
     is_reversed = ~model.regions.curved & (area <= 0)
     differs: np.ndarray = has_loops & ((np.abs(area - expected) > allowed) | is_reversed)
@@ -159,7 +150,7 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
         mesh = replace(skin, points=model.mesh_points, cross=face_normals(model.mesh_points, skin.faces))
         gained = chord_volumes(mesh, regions.region, regions.surfaces)
         difference = np.abs(expected - shell_volumes(mesh) - gained)
-        bad |= difference > allowed + _MAX_GAIN_CHANGE_RATIO * np.abs(gained)
+        bad |= difference > allowed + MAX_AREA_CHANGE_RATIO * np.abs(gained)
     return np.flatnonzero(bad & skin.closed)
 
 
@@ -291,7 +282,7 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
     for points in (begin, end):
         offset = points - surfaces.origin
         x, y, height = (np.einsum("ij,ij->i", offset, direction) for direction in (u, v, axis))
-        above = np.maximum(surfaces.radius - height, _MIN_LENGTH_MM)
+        above = np.maximum(surfaces.radius - height, TINY)
         scale = np.where(is_sphere, 2 * surfaces.radius / above, 1.0)
         around, away = np.arctan2(y, x), np.hypot(x, y)
         tube = np.arctan2(height, away - surfaces.radius)
@@ -433,7 +424,7 @@ def _are_separated(a: Float64, b: Float64, c: Float64, d: Float64, limit: Float6
         limit: (k,) mm.
     """
     along = b - a
-    size = np.maximum(np.hypot(along[:, 0], along[:, 1]), _MIN_LENGTH_MM)
+    size = np.maximum(np.hypot(along[:, 0], along[:, 1]), TINY)
     c_side, d_side = (
         (along[:, 0] * (point[:, 1] - a[:, 1]) - along[:, 1] * (point[:, 0] - a[:, 0])) / size for point in (c, d)
     )

@@ -16,16 +16,12 @@ from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.solids.curves import edge_regions
 from meshhub.builtin_plugins.step.solids.edge_segments import EdgeSegments
 from meshhub.builtin_plugins.step.solids.model import BrepModel
+from meshhub.builtin_plugins.step.solids.tolerances import MIN_EDGE_MM
 from meshhub.builtin_plugins.step.surfaces import traits
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, perpendicular, sum_by_label
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, perpendicular, sum_by_label
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
-
-_NEAR_AXIS_MM = 1e-5
-"""Millimeters from the axis, below which a point has no angle about it."""
-_TINY = 1e-300
-"""Smallest divisor, for surfaces that are not cones."""
 
 
 class TrimmedFaces(NamedTuple):
@@ -101,7 +97,7 @@ def _trace_paths(model: BrepModel, segments: EdgeSegments, face: IntIndex, row: 
         from_ring = np.where(is_sphere, away[place], away[place] - surfaces.radius)
         across[place] = np.where(is_torus | is_sphere, np.arctan2(height, from_ring), height)
     # on the axis, the angle is that of the other end
-    is_near = away < _NEAR_AXIS_MM
+    is_near = away < MIN_EDGE_MM
     around[0] = np.where(is_near[0], around[2], around[0])
     around[2] = np.where(is_near[2], around[0], around[2])
     around[1] = np.where(is_near.any(axis=0), around[0], around[1])
@@ -172,7 +168,7 @@ def _integrate(model: BrepModel, path: _Path) -> tuple[Float64, Float64]:
     area += np.where(is_sphere, winding * whole_area / 2, 0.0)
     cone += np.where(is_sphere, outward * winding * whole_cone / 2, 0.0)
     # the boundary alone does not tell a face from the rest of a closed surface
-    turns = np.round((region_areas(model.skin, model.regions) - area) / np.maximum(whole_area, _TINY))
+    turns = np.round((region_areas(model.skin, model.regions) - area) / np.maximum(whole_area, TINY))
     turns = np.where(whole_area > 0, turns, 0.0)
     unknown = traits.IS_PATCH[surfaces.kind]
     unknown[face[path.wraps[0] & by_angle[face]]] = True

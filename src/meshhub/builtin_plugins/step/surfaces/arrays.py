@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
+TINY = 1e-300
+"""Least divisor, so that degenerate triangles, edges and systems do not divide by zero."""
+
 
 def lengths(vectors: NDArray[np.floating[Any]]) -> NDArray[Any]:
     """Return the (n,) lengths of (n, 3) vectors."""

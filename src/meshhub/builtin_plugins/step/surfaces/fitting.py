@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.surfaces import traits
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.kinds import PROFILES, TRIALS
 from meshhub.builtin_plugins.step.surfaces.profiles import ProfilePoints
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
@@ -48,9 +48,6 @@ at least as large."""
 
 _MIN_TIP_DISTANCE_RATIO = 1e-3
 """Distance from the axis, as a share of the size of the group, up to which a point counts as the tip of a cone."""
-
-_TINY = 1e-300
-"""Smallest divisor, for groups of one point and points on an axis."""
 
 DEPTH_RATIO = 0.05
 """Distance that points may have from a surface, as a share of the depth of its facets; points on chords are far beyond
@@ -100,7 +97,7 @@ def fit_surfaces(
         (g,) surfaces, and the (g,) largest distance of a point in millimeters; infinite for dropped groups.
     """
     low, high = group_boxes(samples)
-    middle, size = (low + high) / 2, np.maximum(lengths(high - low), _TINY)
+    middle, size = (low + high) / 2, np.maximum(lengths(high - low), TINY)
     limits = FitLimits(limits.allowed / size, limits.share, limits.floor / size)
     zero = np.zeros(samples.groups)
     axis = np.tile([0.0, 0.0, 1.0], (samples.groups, 1))
@@ -235,7 +232,7 @@ def _take_step(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> _Step
     distance = hypotenuses(beside_u, beside_v)
     off, by_distance, by_height = PROFILES[kind](ProfilePoints(height, distance, surfaces.radius, surfaces.second))
     # at the tip of a cone the direction away from the axis is undefined; there the point only fixes the height
-    inverse = block.mask / np.maximum(distance, _TINY)
+    inverse = block.mask / np.maximum(distance, TINY)
     is_tip = distance <= _MIN_TIP_DISTANCE_RATIO
     has_tips = traits.HAS_SLOPE[kind] and bool(is_tip.any())
     if has_tips:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import (
     Block,
     axis_coordinates,
@@ -20,9 +21,6 @@ from meshhub.model.scene import Float64
 
 _RIDGE_RATIO = 1e-10
 """Part of the trace that is added to a diagonal, so that parallel normals do not make the system singular."""
-
-_TINY = 1e-300
-"""Smallest ridge, for groups without normals."""
 
 
 def estimate_sphere(block: Block) -> SurfaceArray:
@@ -97,7 +95,7 @@ def _axes_of_revolution(block: Block, kind: SurfaceKind) -> SurfaceArray:
     moment = np.cross(block.center, block.normal, axis=0)
     sums = sum_products([*(moment * root), *(block.normal * root)]).transpose(2, 0, 1)
     a, b, c = sums[:, :3, :3], sums[:, :3, 3:], sums[:, 3:, 3:]
-    c = c + np.eye(3) * (_RIDGE_RATIO * np.trace(c, axis1=1, axis2=2)[:, None, None] + _TINY)
+    c = c + np.eye(3) * (_RIDGE_RATIO * np.trace(c, axis1=1, axis2=2)[:, None, None] + TINY)
     inner = np.linalg.solve(np.nan_to_num(c), np.nan_to_num(b.transpose(0, 2, 1)))
     axis = _smallest_directions((a - b @ inner).transpose(1, 2, 0))
     axis_moment = -np.einsum("ijk,ik->ij", inner, axis)

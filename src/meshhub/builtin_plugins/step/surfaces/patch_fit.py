@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline, insert
 from scipy.sparse import csr_matrix, diags_array, eye_array, hstack, kron, vstack
 from scipy.sparse.linalg import spsolve
 
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.patches import DEGREE, Patch
 from meshhub.model.scene import Float64
 
@@ -64,9 +64,6 @@ _CORRECTION_SPANS = 0.5
 
 _BORDER_STEPS = 4
 """Newton steps to the nearest point of a border."""
-
-_TINY = 1e-300
-"""Smallest divisor, so that a border without a length does not divide by zero."""
 
 _SLIDING_WEIGHT = 0.1
 """Weight of a distance along the patch over that of one across it; points may slide along, as parameters follow."""
@@ -226,7 +223,7 @@ class _Fit:
                 place, *slopes = patch.derive(along, 1)
                 slope = slopes[axis]
                 step = np.einsum("ij,ij->i", place - self._points[rows], slope)
-                along[:, axis] -= step / np.maximum(np.einsum("ij,ij->i", slope, slope), _TINY)
+                along[:, axis] -= step / np.maximum(np.einsum("ij,ij->i", slope, slope), TINY)
                 along[:, axis] = along[:, axis] % 1.0 if self._is_closed else np.clip(along[:, axis], 0.0, 1.0)
             parameters[rows] = along
         return parameters

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.spatial import cKDTree
 
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, normalize
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -50,9 +50,6 @@ _AXIS_STEP = 2.0
 
 _CHUNK_COUNT = 1 << 16
 """Points at once; bounds the memory."""
-
-_TINY = 1e-300
-"""Smallest divisor, so that a degenerate point does not divide by zero."""
 
 
 class PatchPoints(NamedTuple):
@@ -265,7 +262,7 @@ class PatchPool:
         u_only, v_only = (_leads_out(parameters[:, k], slope) for k, slope in ((1, v), (0, u)))
         u_only, v_only = u_only & ~v_only, v_only & ~u_only & ~self.is_closed[owner]
         uv = np.where(u_only | v_only, 0.0, uv)
-        determinant = np.maximum(uu * vv - uv**2, _TINY)
+        determinant = np.maximum(uu * vv - uv**2, TINY)
         return np.stack([(vv * u - uv * v) / determinant, (uu * v - uv * u) / determinant], axis=1)
 
     def relate(self, owner: IntIndex, points: Float64) -> PatchPoints:
@@ -309,7 +306,7 @@ def _principal_curvatures(
     """
     e, f, g = (np.einsum("ij,ij->i", a, b) for a, b in ((u, u), (u, v), (v, v)))
     uu, uv, vv = (-np.einsum("ij,ij->i", derivative, normal) for derivative in second)
-    determinant = np.maximum(e * g - f**2, _TINY)
+    determinant = np.maximum(e * g - f**2, TINY)
     mean = (e * vv - 2 * f * uv + g * uu) / (2 * determinant)
     spread = np.sqrt(np.maximum(mean**2 - (uu * vv - uv**2) / determinant, 0.0))
     return mean + spread, mean - spread

@@ -9,10 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY
 from meshhub.model.scene import Float64
-
-_TINY = 1e-300
-"""Smallest divisor, so that a point in a center does not divide by zero."""
 
 
 class ProfilePoints(NamedTuple):
@@ -54,7 +52,7 @@ def measure_cone(points: ProfilePoints) -> ProfileDistances:
 def measure_sphere(points: ProfilePoints) -> ProfileDistances:
     """Return the distances from spheres."""
     from_center = np.sqrt(points.distance**2 + points.height**2)
-    size = np.maximum(from_center, _TINY)
+    size = np.maximum(from_center, TINY)
     return from_center - points.radius, points.distance / size, points.height / size
 
 
@@ -63,5 +61,5 @@ def measure_torus(points: ProfilePoints) -> ProfileDistances:
     height, distance, radius, second = points
     from_ring = distance - radius
     tube = np.sqrt(from_ring**2 + height**2)
-    size = np.maximum(tube, _TINY)
+    size = np.maximum(tube, TINY)
     return tube - second, from_ring / size, height / size

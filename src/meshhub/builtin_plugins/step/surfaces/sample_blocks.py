@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths, perpendicular
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths, perpendicular
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray
 from meshhub.model.scene import Float64
 
@@ -26,9 +26,6 @@ _MAX_BLOCK_POINTS = 1 << 15
 
 _RIDGE_RATIO = 1e-13
 """Part of the trace that is added to a diagonal, so that singular systems have a solution."""
-
-_TINY = 1e-300
-"""Smallest pivot, so that a system of zeros does not divide by zero."""
 
 Groups = NDArray[np.intp]
 
@@ -211,7 +208,7 @@ def solve_symmetric(matrix: Float64, right: Float64) -> Float64:
     """
     size = len(matrix)
     trace = np.einsum("iij->j", matrix)
-    ridge = np.where(trace > 0, _RIDGE_RATIO * trace, 1.0) + _TINY
+    ridge = np.where(trace > 0, _RIDGE_RATIO * trace, 1.0) + TINY
     matrix, right = matrix.copy(), right.copy()
     for row in range(size):
         matrix[row, row] = np.maximum(matrix[row, row] + ridge, ridge)

@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.surfaces import traits
-from meshhub.builtin_plugins.step.surfaces.arrays import lengths
+from meshhub.builtin_plugins.step.surfaces.arrays import TINY, lengths
 from meshhub.builtin_plugins.step.surfaces.kinds import PROFILES
 from meshhub.builtin_plugins.step.surfaces.patches import Patch, PatchPoints, PatchPool, relate_points
 from meshhub.builtin_plugins.step.surfaces.profiles import ProfilePoints
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
 from meshhub.model.scene import Float64
-
-_TINY = 1e-300
-"""Smallest divisor, so that a point on an axis does not divide by zero."""
 
 MAX_NEWTON_STEPS = 12
 """Newton steps that move a point onto its surfaces; they converge quadratically, except where surfaces touch."""
@@ -41,7 +38,7 @@ def cylindrical(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float
     height = np.einsum("ij,ij->i", offset, surfaces.axis)
     across = offset - height[:, None] * surfaces.axis
     distance = lengths(across)
-    return height, distance, across / np.maximum(distance, _TINY)[:, None]
+    return height, distance, across / np.maximum(distance, TINY)[:, None]
 
 
 def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
@@ -120,9 +117,9 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
     height, distance, _ = cylindrical(surfaces, points)
     kind = surfaces.kind
     from_ring = distance - surfaces.radius
-    tube = np.maximum(np.sqrt(from_ring**2 + height**2), _TINY)
-    from_center = np.maximum(np.sqrt(distance**2 + height**2), _TINY)
-    around = 1 / np.maximum(distance, _TINY)
+    tube = np.maximum(np.sqrt(from_ring**2 + height**2), TINY)
+    from_center = np.maximum(np.sqrt(distance**2 + height**2), TINY)
+    around = 1 / np.maximum(distance, TINY)
     kinds = [
         kind == SurfaceKind.CYLINDER,
         kind == SurfaceKind.SPHERE,
