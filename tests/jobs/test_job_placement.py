@@ -13,7 +13,7 @@ from meshhub import Registry
 from meshhub.service.jobs.job import Job, JobFile, Outcome, WorkerNode
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.store import LEASE_S
-from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, estimate_demand
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, estimate_memory
 from meshhub.service.sharing import LONG_S
 from postgres_schemas import URL, temporary_schema
 
@@ -25,10 +25,6 @@ pytestmark = [
 GIB = 1 << 30
 DECLARATIONS = Registry(entry_points=False).declarations
 DONE = Outcome(error_code="unreadable_file", error="no model")
-
-
-def estimate_memory(name: str, size: int) -> int:
-    return estimate_demand([JobFile(name, size)], DECLARATIONS).memory_bytes
 
 
 @pytest.fixture
@@ -117,8 +113,8 @@ def test_a_worker_that_drains_returns_its_placements_at_once(store: PostgresJobS
 
 def test_a_job_does_not_start_where_its_memory_is_not_free(store: PostgresJobStore) -> None:
     store.announce(WorkerNode("small", 4, 1 * GIB))
-    step = submit(store, memory_bytes=estimate_memory("a.step", 200 << 20))
-    small = submit(store, memory_bytes=estimate_memory("a.stl", 1000))
+    step = submit(store, memory_bytes=estimate_memory([JobFile("a.step", 200 << 20)], DECLARATIONS))
+    small = submit(store, memory_bytes=estimate_memory([JobFile("a.stl", 1000)], DECLARATIONS))
     assert place(store) == {small.id: "small"}
     store.announce(WorkerNode("large", 4, 8 * GIB))
     assert place(store) == {step.id: "large"}
@@ -128,25 +124,6 @@ def test_a_job_does_not_start_where_its_memory_is_not_free(store: PostgresJobSto
     assert place(store) == {second.id: "large"}
 
 
-def test_a_job_does_not_start_where_its_cores_are_not_free(store: PostgresJobStore) -> None:
-    store.announce(WorkerNode("a", 3, 8 * GIB))
-    first, second = submit(store, cores=2), submit(store, cores=2)
-    small = submit(store)
-    assert place(store) == {first.id: "a", small.id: "a"}
-    run(store, small.id, "a")
-    assert place(store) == {}
-    run(store, first.id, "a")
-    assert place(store) == {second.id: "a"}
-
-
-def test_a_job_with_more_cores_than_a_worker_takes_the_whole_worker(store: PostgresJobStore) -> None:
-    store.announce(WorkerNode("a", 2, 8 * GIB))
-    large, small = submit(store, cores=16), submit(store)
-    assert place(store) == {large.id: "a"}
-    run(store, large.id, "a")
-    assert place(store) == {small.id: "a"}
-
-
 def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: PostgresJobStore) -> None:
     store.announce(WorkerNode("a", 9, 2 * DEFAULT_MEMORY_BYTES))
     for number in range(3):
@@ -154,17 +131,14 @@ def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: Postgres
     assert len(place(store)) == 2
 
 
-@pytest.mark.parametrize("needs", [{"memory_bytes": 4 * GIB}, {"cores": 4}])
-def test_small_jobs_do_not_keep_a_large_one_from_its_place(
-    store: PostgresJobStore, clock: Clock, needs: dict[str, int]
-) -> None:
+def test_small_jobs_do_not_keep_a_large_one_from_its_place(store: PostgresJobStore, clock: Clock) -> None:
     running: list[Job] = []
     large = ""
     for step in range(12):
         for _ in range(3):
             submit(store, "key:mh_b", memory_bytes=1 * GIB)
         if step == 2:
-            large = submit(store, "key:mh_c", **needs).id
+            large = submit(store, "key:mh_c", memory_bytes=4 * GIB).id
         store.announce(WorkerNode("a", 4, 4 * GIB))
         placed = place(store)
         if large in placed:

@@ -1,4 +1,4 @@
-"""Memory and cores that jobs need, which the formats of their files declare."""
+"""Memory that jobs need, which the formats of their files declare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from meshhub import Format, Reader, Registry, hookimpl
 from meshhub.model.chain import Request
 from meshhub.service.jobs.job import JobFile
-from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_demand
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_memory
 
 pytestmark = pytest.mark.once
 
@@ -21,9 +21,7 @@ class Heavy:
 
     @hookimpl
     def meshhub_readers(self) -> list[Reader]:
-        format_ = Format(
-            id="heavy", label="Heavy", extensions=(".hvy",), memory_base_bytes=3 << 30, memory_ratio=1.5, cores=4
-        )
+        format_ = Format(id="heavy", label="Heavy", extensions=(".hvy",), memory_base_bytes=3 << 30, memory_ratio=1.5)
         return [Reader(format=format_, run="toys:read")]
 
 
@@ -33,12 +31,10 @@ DECLARATIONS = Registry([Heavy()], entry_points=False).declarations
 @pytest.mark.parametrize("name", ["a.stl", "a.STEP", "a.stp", "a.zip", "a.unknown", "a"])
 def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str) -> None:
     sizes = [0, 1 << 20, 50 << 20, 100 << 30]
-    demands = [estimate_demand([JobFile("b.stl", 10), JobFile(name, size)], DECLARATIONS) for size in sizes]
-    needed = [demand.memory_bytes for demand in demands]
+    needed = [estimate_memory([JobFile("b.stl", 10), JobFile(name, size)], DECLARATIONS) for size in sizes]
     assert needed == sorted(needed)
     assert needed[1] < needed[2]
     assert needed[-1] == MAX_MEMORY_BYTES
-    assert {demand.cores for demand in demands} == {1}
 
 
 @pytest.mark.parametrize(
@@ -51,34 +47,34 @@ def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str
     ],
 )
 def test_the_format_declares_the_memory(name: str, expected: int) -> None:
-    assert estimate_demand([JobFile(name, 1000)], DECLARATIONS).memory_bytes == expected
+    assert estimate_memory([JobFile(name, 1000)], DECLARATIONS) == expected
 
 
 def test_an_archive_needs_the_memory_of_the_heaviest_format_for_its_size() -> None:
     declarations = Registry(entry_points=False).declarations
     for size in (1000, 50 << 20):
-        archive = estimate_demand([JobFile("a.zip", size)], declarations)
+        archive = estimate_memory([JobFile("a.zip", size)], declarations)
         files = [
-            estimate_demand([JobFile(f"a{format_.extensions[0]}", size)], declarations)
+            estimate_memory([JobFile(f"a{format_.extensions[0]}", size)], declarations)
             for format_ in declarations.formats.values()
         ]
-        assert archive.memory_bytes == max(demand.memory_bytes for demand in files)
+        assert archive == max(files)
 
 
 def test_files_that_are_combined_are_in_memory_together() -> None:
     files = [JobFile("a.hvy", 1000), JobFile("b.stl", 3000)]
-    combined = estimate_demand(files, DECLARATIONS, are_combined=True)
-    assert combined == estimate_demand([JobFile("a.hvy", 4000)], DECLARATIONS)
-    assert combined.memory_bytes > estimate_demand(files, DECLARATIONS).memory_bytes
+    combined = estimate_memory(files, DECLARATIONS, are_combined=True)
+    assert combined == estimate_memory([JobFile("a.hvy", 4000)], DECLARATIONS)
+    assert combined > estimate_memory(files, DECLARATIONS)
     large = [JobFile("b.stl", 100 << 30)] * 2
-    assert estimate_demand(large, DECLARATIONS, are_combined=True)[0] == MAX_MEMORY_BYTES
-    assert estimate_demand(large, DECLARATIONS, max_memory_bytes=20 << 30)[0] == 20 << 30
+    assert estimate_memory(large, DECLARATIONS, are_combined=True) == MAX_MEMORY_BYTES
+    assert estimate_memory(large, DECLARATIONS, max_memory_bytes=20 << 30) == 20 << 30
 
 
 def test_a_job_needs_what_its_most_demanding_file_needs() -> None:
-    demand = estimate_demand([JobFile("a.stl", 9), JobFile("b.hvy", 1), JobFile("c.ply", 9)], DECLARATIONS)
-    assert demand == ((3 << 30) + 1, 4)
-    assert estimate_demand([], DECLARATIONS) == (DEFAULT_MEMORY_BYTES, 1)
+    needed = estimate_memory([JobFile("a.stl", 9), JobFile("b.hvy", 1), JobFile("c.ply", 9)], DECLARATIONS)
+    assert needed == (3 << 30) + 1
+    assert estimate_memory([], DECLARATIONS) == DEFAULT_MEMORY_BYTES
 
 
 def test_the_guide_of_clusters_states_what_formats_declare() -> None:
@@ -101,9 +97,9 @@ def test_what_runs_raises_the_demand() -> None:
     }
     file = JobFile("a.stl", 20 << 20)
     demands = {
-        name: estimate_demand([file], registry.declarations, memory_factor=request.memory_factor).memory_bytes
+        name: estimate_memory([file], registry.declarations, memory_factor=request.memory_factor)
         for name, request in requests.items()
     }
-    assert demands["convert"] == estimate_demand([file], registry.declarations).memory_bytes
+    assert demands["convert"] == estimate_memory([file], registry.declarations)
     assert demands["convert"] < demands["repair"] < demands["check"]
     assert demands["convert"] <= demands["one check"] < demands["check"]

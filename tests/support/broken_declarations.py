@@ -227,7 +227,6 @@ CASES: Mapping[str, Case] = {
             lambda: read_format(memory_ratio=-1),
             "format.memory_ratio must be a number of at least 0, got -1",
         ),
-        ("cores-none", lambda: read_format(cores=0), "format.cores must be a whole number of at least 1, got 0"),
         ("label-number", lambda: read_format(label=3), "format.label: Expected `str`, got `int`"),
         ("label-surrogate", lambda: read_format(label="\ud800"), "format.label must be text that UTF-8 can hold, got"),
         ("surface-list", lambda: reader(color_by_surface=["a"]), "color_by_surface: Expected `object`, got `array`"),

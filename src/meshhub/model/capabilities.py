@@ -193,9 +193,6 @@ class Format(Struct, frozen=True, kw_only=True):
     memory_ratio: Annotated[float, Meta(title="a number of at least 0", ge=0)] = 25.0
     """Further bytes of memory for each byte of the file; leave room for repair and reduction."""
 
-    cores: Annotated[int, Meta(title="a whole number of at least 1", ge=1)] = 1
-    """Processor cores that a conversion of the format uses; each core takes a slot of a cluster."""
-
 
 MemoryFactor = Annotated[float, Meta(title="a number of at least 1", ge=1)]
 

@@ -77,10 +77,10 @@ class SlotLimits(Struct, frozen=True, kw_only=True):
         """Maximum number of slots in use. Only one class can need its reserve, as the other has all other slots."""
         return self.shared + 1 + self.overlap + self.reserved
 
-    def can_start(self, use: SlotUse, cores: int = 1) -> bool:
-        """Return whether a caller may take a slot, or several for a conversion on several cores."""
-        if use.total + cores <= self.shared:
+    def can_start(self, use: SlotUse) -> bool:
+        """Return whether a caller may take a slot."""
+        if use.total < self.shared:
             return True
-        if use.own or cores > 1:
+        if use.own:
             return False
         return use.total - min(use.long, self.overlap) <= self.shared or use.own_class < self.reserved

@@ -32,7 +32,7 @@ from meshhub.model.verdict import Result, Verdict
 from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
 from meshhub.service.jobs.job import JobFile
-from meshhub.service.jobs.weights import estimate_demand
+from meshhub.service.jobs.weights import estimate_memory
 
 log = logging.getLogger("meshhub.http")
 
@@ -152,13 +152,13 @@ class Conversions:
     def _slot(self, execution: Execution, file: InputFile) -> AbstractAsyncContextManager[None]:
         if execution.holds_slot:
             return nullcontext()
-        demand = estimate_demand(
+        memory_bytes = estimate_memory(
             [JobFile(file.name, file.path.stat().st_size)],
             self._registry.declarations,
             memory_factor=execution.request_of(file).memory_factor,
             max_memory_bytes=self._resources.conversion_memory_bytes,
         )
-        return self._resources.slot(execution.ticket, execution.deadline, demand.memory_bytes)
+        return self._resources.slot(execution.ticket, execution.deadline, memory_bytes)
 
     async def _convert_in_batch(self, execution: Execution, file: InputFile, folder: Path) -> FileResult:
         try:

@@ -39,7 +39,7 @@ from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
 from meshhub.service.jobs.description import JobDescription, JobList
 from meshhub.service.jobs.job import JOB_KINDS, Job, JobFile, JobKind, JobRequest, NewJob, new_id
-from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_demand
+from meshhub.service.jobs.weights import MAX_MEMORY_BYTES, estimate_memory
 
 _CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
@@ -71,7 +71,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
             await _check_webhook(state, request, webhook_url)
         report, memory_factor = _check_form(state, form, purpose, request)
         files, limits = tuple(JobFile(upload.name, upload.size) for upload in form.files), caller.plan.limits
-        demand = estimate_demand(
+        memory_bytes = estimate_memory(
             files,
             state.registry.declarations,
             are_combined=purpose.combines,
@@ -95,8 +95,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
             weight=limits.job_weight or 1,
             retention_s=limits.job_retention_seconds,
             max_unfinished=limits.max_unfinished_jobs,
-            memory_bytes=demand.memory_bytes,
-            cores=demand.cores,
+            memory_bytes=memory_bytes,
             idempotency_key=idempotency_key,
             webhook_url=webhook_url,
         )

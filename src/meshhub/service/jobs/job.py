@@ -114,9 +114,6 @@ class NewJob(Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     """Memory that the job needs; None: that of a small job."""
 
-    cores: int | None = None
-    """Slots that the job needs; None: one."""
-
 
 class JobProgress(Struct, frozen=True):
     """Progress of a running job."""

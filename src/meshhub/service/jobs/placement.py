@@ -20,11 +20,11 @@ from sqlalchemy.dialects import postgresql
 from meshhub.service.jobs.job import Placement, WorkerNode
 from meshhub.service.jobs.store import LEASE_S
 from meshhub.service.jobs.tables import CALLERS, JOBS, WORKERS
-from meshhub.service.jobs.weights import DEFAULT_CORES, DEFAULT_MEMORY_BYTES
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES
 from meshhub.service.sharing import LONG_S, SlotLimits, SlotUse, has_key
 
 _MAX_WAIT_S = 10.0
-"""Seconds after which a job that needs many cores or much memory keeps a worker for itself."""
+"""Seconds after which a job that needs much memory keeps a worker for itself."""
 
 _MAX_PLACED_COUNT = 200
 """Maximum jobs that one placement considers; bounds the duration of its transaction."""
@@ -32,7 +32,6 @@ _MAX_PLACED_COUNT = 200
 _FORGET_S = 60.0
 """Seconds from the end of its lease until the row of a worker is deleted."""
 
-_CORES = sql.func.coalesce(JOBS.c.cores, DEFAULT_CORES)
 _MEMORY = sql.func.coalesce(JOBS.c.memory_bytes, DEFAULT_MEMORY_BYTES)
 
 
@@ -61,17 +60,17 @@ class _Room:
         """Return whether a job may start, if its memory is free.
 
         Args:
-            job: Row of the job. A job that needs more cores than the worker has slots takes all slots.
+            job: Row of the job.
             own: Slots of its caller on all workers.
         """
         if self.is_kept and own:
             return False
-        total, cores = self.held.total(), self.count_slots(job)
+        total = self.held.total()
         if not self.long:
             # a slot will be free soon, and the weights of the callers decide who gets it
-            return total + cores <= self.limits.shared
+            return total < self.limits.shared
         use = SlotUse(total=total, own=own, own_class=self.held[has_key(job.caller)], long=self.long)
-        return self.limits.can_start(use, cores)
+        return self.limits.can_start(use)
 
     def has_memory(self, job: Any, own: int) -> bool:
         """Return whether the memory of a job is free; a caller with slots must leave some for a small job of others."""
@@ -79,13 +78,9 @@ class _Room:
         memory_bytes = int(job.memory)
         return self.memory_bytes >= min(memory_bytes + reserve, max(memory_bytes, self.total_memory_bytes))
 
-    def count_slots(self, job: Any) -> int:
-        """Return the slots that a job takes here."""
-        return min(int(job.cores), self.limits.shared)
-
     def add(self, job: Any) -> None:
         """Count a job that is placed here."""
-        self.held[has_key(job.caller)] += self.count_slots(job)
+        self.held[has_key(job.caller)] += 1
         self.memory_bytes -= job.memory
 
 
@@ -135,11 +130,11 @@ def place_jobs(connection: sql.Connection, now: float) -> list[Placement]:
         )
         if room is not None:
             room.add(job)
-            own[job.caller] += room.count_slots(job)
+            own[job.caller] += 1
             chosen[job.number] = room
             placements.append(Placement(job.id, room.worker))
             turns.charge(job)
-        elif not open_rooms and job.cores == 1:
+        elif not open_rooms:
             turns.drop(job.caller)
     for worker in {room.worker for room in chosen.values()}:
         numbers = [number for number, room in chosen.items() if room.worker == worker]
@@ -161,17 +156,17 @@ def _measure_rooms(connection: sql.Connection, now: float) -> tuple[list[_Room],
     own = Counter[str]()
     is_long = sql.and_(JOBS.c.state == "running", JOBS.c.started <= now - LONG_S)
     for job in connection.execute(
-        sql.select(
-            JOBS.c.worker, JOBS.c.caller, _CORES.label("cores"), _MEMORY.label("memory"), is_long.label("is_long")
-        ).where(JOBS.c.state.in_(("queued", "running")), JOBS.c.worker.is_not(None))
+        sql.select(JOBS.c.worker, JOBS.c.caller, _MEMORY.label("memory"), is_long.label("is_long")).where(
+            JOBS.c.state.in_(("queued", "running")), JOBS.c.worker.is_not(None)
+        )
     ):
         room = rooms.get(job.worker)
         if room is None:
             # its lease is about to expire
             continue
         room.add(job)
-        room.long += room.count_slots(job) if job.is_long else 0
-        own[job.caller] += room.count_slots(job)
+        room.long += bool(job.is_long)
+        own[job.caller] += 1
     return list(rooms.values()), own
 
 
@@ -181,10 +176,7 @@ def _keep_room(rooms: list[_Room], first: Iterable[Any], now: float) -> None:
     Only callers without a slot may start jobs there, if no other worker is free.
     """
     waiting = [
-        job
-        for job in first
-        if now - job.created > _MAX_WAIT_S
-        and not any(room.has_memory(job, 0) and (job.cores == 1 or room.has_slot(job, 0)) for room in rooms)
+        job for job in first if now - job.created > _MAX_WAIT_S and not any(room.has_memory(job, 0) for room in rooms)
     ]
     for job in sorted(waiting, key=lambda job: job.number):
         large = [room for room in rooms if room.total_memory_bytes >= job.memory]
@@ -203,7 +195,7 @@ class _Turns:
         self._jobs: dict[str, deque[Any]] = {}
         self._order: list[tuple[float, int, str]] = []
         first = (
-            sql.select(JOBS.c.number, JOBS.c.id, JOBS.c.created, _CORES.label("cores"), _MEMORY.label("memory"))
+            sql.select(JOBS.c.number, JOBS.c.id, JOBS.c.created, _MEMORY.label("memory"))
             .where(JOBS.c.caller == CALLERS.c.caller, JOBS.c.state == "queued", JOBS.c.placed.is_(None))
             .order_by(JOBS.c.number)
             .limit(count)

@@ -36,7 +36,6 @@ JOBS = sql.Table(
     sql.Column("progress", sql.Text),
     sql.Column("outcome", sql.Text),
     sql.Column("memory_bytes", sql.BigInteger),
-    sql.Column("cores", sql.Integer),
     # when a queued job was assigned to `worker`
     sql.Column("placed", sql.Double),
     sql.UniqueConstraint("caller", "idempotency_key"),
