@@ -1,5 +1,6 @@
 """The endpoints, in the order of the OpenAPI document. A module has the handlers with their descriptions."""
 
+# why this way: docs/decisions/0060-addresses.md
 from __future__ import annotations
 
 import importlib
