@@ -83,7 +83,7 @@ EXPLAINING_NOTES = {
     "cut_not_closed", "union_not_closed", "no_cavity", "no_room_for_drain", "stays_solid", "self_intersections_left",
     "inner_walls_left", "not_closed", "not_manifold", "target_faces_missed", "size_changed", "strays_removed",
     "parts_below_cut", "shells_below_cut", "no_flat_base", "open_section", "walls_stay_thin", "second_stage",
-    "sheet_thickened", "reduction_stopped", "several_beds", "plane_misses_model", "offset_vanished",
+    "sheet_thickened", "reduction_stopped", "several_beds", "plane_misses_model", "offset_vanished", "bodies_united",
 }  # fmt: skip
 """Notes that name a difference between a result and what its operation promises."""
 

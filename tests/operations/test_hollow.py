@@ -65,6 +65,13 @@ def test_the_wall_has_its_thickness_everywhere(name: str) -> None:
     assert np.percentile(walls, 95) <= 2 * 1.03
 
 
+@pytest.mark.parametrize("name", ["sphere", "bracket"])
+def test_a_cavity_of_moved_faces_has_no_more_faces_than_the_outside(name: str) -> None:
+    outside = mesh_of(SHAPES[name]())
+    cavity = cavity_of(hollow(scene_of(outside), 2).meshes[0], outside)
+    assert len(cavity.faces) <= len(outside.faces)
+
+
 def test_the_cavity_of_a_cube_is_a_cube() -> None:
     with collecting("hollow") as remarks:
         result = hollow(scene_of(brick(20, 20, 20)), 2)
@@ -195,7 +202,15 @@ def test_an_open_mesh_is_rejected_with_advice() -> None:
 
 def test_a_wall_too_fine_for_the_model_is_rejected() -> None:
     with pytest.raises(ModelTooComplex, match="hollow_wall_mm"):
-        hollow(scene_of(sphere(500, 64)), 0.2)
+        # moved faces of a rib thinner than two walls meet, so that only the grid remains
+        rib = Manifold.cube((0.3, 600, 650)).translate((300, 0, 0))
+        hollow(scene_of(mesh_of(Manifold.cube((600, 600, 600)) + rib)), 0.2)
+
+
+def test_a_fine_wall_of_a_large_sphere_has_its_thickness() -> None:
+    outside = sphere(500, 64)
+    walls = measure_walls(cavity_of(hollow(scene_of(outside), 0.2).meshes[0], outside), outside)
+    assert walls.min() >= 0.2 * 0.97 and walls.max() <= 0.2 * 1.03
 
 
 def test_a_hollow_file_is_closed_in_other_programs(tmp_path: Path) -> None:

@@ -87,6 +87,14 @@ def test_colors_materials_and_instances_are_kept() -> None:
     assert is_left.any() and not grown.face_material[is_left].any()
 
 
+def test_a_surface_of_hundred_million_square_offsets_keeps_its_materials() -> None:
+    mesh = replace(brick(600, 600, 300), face_material=np.arange(12) // 6)
+    grown = run(replace(scene_of(mesh), materials=(Material("red"), Material("blue"))), OffsetOptions(offset_mm=0.05))
+    assert bounds(grown)[1].tolist() == pytest.approx([600.05, 600.05, 300.05], abs=1e-3)
+    assert grown.meshes[0].face_material is not None
+    assert np.bincount(grown.meshes[0].face_material).tolist() == [6, 6]
+
+
 def notes_of(mesh: Mesh, distance: float, move: np.ndarray | None = None) -> tuple[trimesh.Trimesh, list[Note]]:
     scene = Scene((mesh,), (Part(0, np.eye(4) if move is None else move),))
     with collecting("offset") as remarks:

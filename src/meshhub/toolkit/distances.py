@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from meshhub.model.scene import Float64, Int32
-from meshhub.toolkit.geometry import IntIndex, corner_extremes
+from meshhub.toolkit.geometry import IntIndex, area, corner_extremes
 from meshhub.toolkit.threads import MAX_THREADS
 
 _NEAREST_SAMPLES = 3
@@ -14,6 +14,9 @@ _NEAREST_SAMPLES = 3
 
 _MAX_SAMPLES_PER_EDGE = 2000
 """Maximum number of parts of an edge; bounds the samples of one face."""
+
+_LIMITED_SAMPLES = 100_000
+"""Samples of a large surface, beside one for each face; each takes 200 bytes."""
 
 _BATCH = 100_000
 """Points that are measured together; bounds the memory."""
@@ -43,6 +46,11 @@ class SurfaceDistance:
         self.corners = vertices[faces]
         points, self.face = sample_surface(self.corners, spacing)
         self._tree = cKDTree(points)
+
+    @classmethod
+    def limited(cls, vertices: Float64, faces: Int32, spacing: float) -> SurfaceDistance:
+        """Take samples farther apart where the surface is so large that they would fill the memory."""
+        return cls(vertices, faces, max(float(np.sqrt(area(vertices, faces) / _LIMITED_SAMPLES)), spacing))
 
     def nearest(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> tuple[Float64, IntIndex]:
         """Return the nearest points of the surface (q, 3) for points (q, 3), and their faces (q,).

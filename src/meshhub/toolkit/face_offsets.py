@@ -30,6 +30,9 @@ ROUNDS = ((0.01, 0.3, 4_000), (0.04, 0.1, 12_000))
 offset; maximum number of swept volumes, of which 6,800 take 11 s of a core. The second round runs where the first one
 does not suffice."""
 
+MAX_WALL_ERROR_RATIO = 0.03
+"""Maximum error of a vertex, as a share of the offset, where the distance is that of a wall."""
+
 FINISH_RATIO = 0.01
 """Distance by which the new surface may be simplified, as a share of the offset."""
 
@@ -102,8 +105,7 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
         ConversionFailed: No closed surface was found at the distance.
         ModelTooComplex: Too many places of the surface turn around or collide.
     """
-    solid = to_solid(vertices, faces)
-    nearness = SurfaceDistance(vertices, faces, max(float(np.sqrt(area(vertices, faces) / 100_000)), abs(distance) / 3))
+    solid, nearness = to_solid(vertices, faces), SurfaceDistance.limited(vertices, faces, abs(distance) / 3)
     results: list[MovedFaces] = []
     for ratio, error_ratio, max_sweeps in ROUNDS:
         moves = Moves.find(*_arrays(solid.simplify(ratio * abs(distance))), distance, error_ratio)
@@ -136,6 +138,30 @@ def move_faces(vertices: Float64, faces: Int32, distance: float, option: str) ->
         f"no reliable surface was found at the distance of '{{{option}}}'; change it slightly, or use {{repair}}",
         options=(option, "repair"),
     )
+
+
+def move_all_faces(vertices: Float64, faces: Int32, distance: float) -> tuple[Float64, Int32] | None:
+    """Return a closed surface with all faces moved along their normals, if none of them turns around or meets another.
+
+    Args:
+        vertices: (n, 3) positions, in millimeters.
+        faces: (m, 3) indices into `vertices`, closed and outward.
+        distance: Millimeters, not 0; positive to grow and negative to shrink.
+    Returns:
+        Vertices and outward faces, whose vertices are within 3 % of the distance from the moved planes of their faces;
+        None for another surface, which takes a sixth of the time of `move_faces` to find out.
+    """
+    ratio = ROUNDS[0][0]
+    simple = _arrays(to_solid(vertices, faces).simplify(ratio * abs(distance)))
+    moves = Moves.find(*simple, distance, MAX_WALL_ERROR_RATIO)
+    still = moves.is_wide | np.isin(np.arange(len(moves.points)), moves.faces[moves.is_turned])
+    if still.any() or find_still(moves, abs(distance)).any():
+        return None
+    nearness = SurfaceDistance.limited(vertices, faces, abs(distance) / 3)
+    result = _finish(sweep(moves, still, [], [], distance), nearness, distance)
+    if len(result.faces) == 0 or len(result.uneven) or not _is_plausible((vertices, faces), result, nearness, distance):
+        return None
+    return result.vertices, result.faces
 
 
 def _arrays(solid: Manifold) -> tuple[Float64, Int32]:

@@ -53,7 +53,7 @@ def run(scene: Scene, options: OffsetOptions) -> Scene:
             _report(place, mesh, parts, distance)
         if len(uneven):
             _report_uneven(uneven, mesh, parts)
-        return _with_look(mesh, vertices, triangles, abs(distance))
+        return _with_look(mesh, vertices, triangles, distance)
 
     result = reshaped(scene, change)
     did(volume_before_mm3=float(volumes[0]), volume_mm3=float(volumes[1]))
@@ -136,10 +136,11 @@ def _locate(place: Float64, parts: list[Part]) -> tuple[float, float, float]:
     return x, y, z
 
 
-def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, spacing: float) -> Mesh:
+def _with_look(mesh: Mesh, vertices: Float64, faces: Int32, distance: float) -> Mesh:
     """Return a new surface with the vertex colors and materials of the nearest faces of a mesh."""
-    nearest = SurfaceDistance(mesh.vertices, mesh.faces, spacing)
     colors = material = None
+    if mesh.colors is not None or mesh.face_material is not None:
+        nearest = SurfaceDistance.limited(mesh.vertices, mesh.faces, abs(distance))
     if mesh.colors is not None:
         corners = mesh.faces[nearest.nearest(vertices)[1]]
         gaps = np.linalg.norm(mesh.vertices[corners] - vertices[:, None], axis=2)
