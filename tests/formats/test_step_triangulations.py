@@ -10,6 +10,8 @@ import manifold3d
 import numpy as np
 import pytest
 
+from cad_parts import occ
+from cad_parts.triangles import triangulate_occ
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.model.notes import Remarks, collecting
@@ -95,3 +97,31 @@ def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:
     # the distance includes the noise that was smoothed
     assert 2 * noise < remarks.figures["hausdorff_mm"] < 6 * noise
     assert [note.code for note in remarks.notes] == ["noise_smoothed"]
+
+
+def rounded_box(radius: float) -> Mesh:
+    """Return a box with a fillet along every edge, with edges of at most 2 mm."""
+    from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
+    from OCP.TopAbs import TopAbs_EDGE
+    from OCP.TopoDS import TopoDS
+
+    box = occ.box(0, 0, 0, 10, 18, 14)
+    fillet = BRepFilletAPI_MakeFillet(box)
+    for edge in occ.list_shapes(box, TopAbs_EDGE):
+        fillet.Add(radius, TopoDS.Edge(edge))
+    triangles = triangulate_occ(fillet.Shape(), 0.02, 0.3)
+    points, index = np.unique(triangles.reshape(-1, 3).astype(np.float32), axis=0, return_inverse=True)
+    return mesh_of(Solid(manifold3d.Mesh(points, index.reshape(-1, 3).astype(np.uint32))).refine_to_length(2))
+
+
+def test_corners_of_fillets_are_spheres_of_their_radius(tmp_path: Path) -> None:
+    noise, radius = 0.02, 3.0
+    mesh = rounded_box(radius)
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, noise, mesh.vertices.shape)
+    remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    surfaces = count_surfaces(remarks)
+    assert (surfaces["planes"], surfaces["cylinders"], surfaces["spheres"]) == (6, 12, 8)
+    text = (tmp_path / "model.step").read_text()
+    radii = re.findall(r"(?:CYLINDRICAL|SPHERICAL)_SURFACE\('',#\d+,([0-9.]+)\)", text)
+    assert [float(text) for text in radii] == pytest.approx([radius] * 20, abs=2 * noise)
+    assert remarks.figures["valid_solids"] == 1

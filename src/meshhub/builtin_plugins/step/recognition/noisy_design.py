@@ -43,17 +43,11 @@ _MAX_ROUNDED_RATIO = 0.1
 _STEP = 1e-6
 """Step of numeric derivatives, millimeters or radians."""
 
-_WEIGHT = 1e4
-"""Weight of relations over that of the fits."""
+_AXIS_WEIGHT = 1e6
+"""Information on the length of an axis; a turn by 2°, which also changes the number along the axis, costs nothing."""
 
-_AXIS_WEIGHT = 1e16
-"""Information on the length of an axis: it is 1 within 1e-8."""
-
-_ROUNDS = 2
+_ROUNDS = 4
 """Newton steps."""
-
-_POLISHING_ROUNDS = 2
-"""Newton steps for the relations alone, which the fits leave violated by up to 1e-5 mm."""
 
 _RANK_RATIO = 1e-8
 """Singular value over the largest one, below which relations say the same."""
@@ -162,30 +156,21 @@ class Relations:
 
     def solve(self) -> SurfaceArray:
         """Return the surfaces with all relations."""
-        count = len(self.surfaces)
+        count, size = len(self.surfaces), self.start.size
+        # in units of the uncertainty of each surface, the smallest change is the most likely one
+        unit = np.linalg.inv(np.linalg.cholesky(self.matrices)).transpose(0, 2, 1)
         numbers = self.numbers
-        half = np.linalg.cholesky(self.matrices).transpose(0, 2, 1)
-        size = count * _COLUMNS
-        block = np.zeros((size, size))
-        for number in range(count):
-            place = slice(number * _COLUMNS, (number + 1) * _COLUMNS)
-            block[place, place] = half[number]
-        for _ in range(_ROUNDS):
-            rows, values = self._linearize(numbers)
-            weight = _WEIGHT / float(self.sigma.min()) * 30
-            matrix = np.concatenate([block, weight * rows])
-            right = np.concatenate([block @ (self.start - numbers).ravel(), -weight * values])
-            normal = matrix.T @ matrix
-            normal += np.eye(size) * 1e-13 * np.trace(normal) / size
-            numbers = numbers + np.linalg.solve(normal, matrix.T @ right).reshape(numbers.shape)
-            numbers[:, 3:6] = normalize(numbers[:, 3:6])
-        for _ in range(_POLISHING_ROUNDS if self.chosen else 0):
+        for _ in range(_ROUNDS if self.chosen else 0):
             rows, values = self._linearize(numbers)
             # axes keep their lengths, or levers would be shortened instead of moved
             lengths = np.zeros((count, *numbers.shape))
             lengths[np.arange(count), np.arange(count), 3:6] = numbers[:, 3:6]
-            rows, values = np.concatenate([rows, lengths.reshape(count, -1)]), np.append(values, np.zeros(count))
-            numbers = numbers - np.linalg.lstsq(rows, values, _RANK_RATIO)[0].reshape(numbers.shape)
+            rows, values = np.concatenate([rows, lengths.reshape(count, size)]), np.append(values, np.zeros(count))
+            right = rows @ (numbers - self.start).ravel() - values
+            scaled = np.einsum("rsi,sij->rsj", rows.reshape(len(rows), count, _COLUMNS), unit).reshape(len(rows), size)
+            weight = 1 / np.maximum(np.linalg.norm(scaled, axis=1), 1e-300)
+            change = np.linalg.lstsq(scaled * weight[:, None], right * weight, _RANK_RATIO)[0]
+            numbers = self.start + np.einsum("sij,sj->si", unit, change.reshape(numbers.shape))
             numbers[:, 3:6] = normalize(numbers[:, 3:6])
         self.numbers = numbers
         return _unpack(self.surfaces, numbers)

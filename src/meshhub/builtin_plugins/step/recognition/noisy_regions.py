@@ -35,11 +35,17 @@ _MAX_ROUNDS = 10
 _MIN_FACES = 6
 """Faces of a region."""
 
+_MIN_FINAL_FACES = 24
+"""Faces of a region that larger noise does not change."""
+
 _SEED_RINGS = (8, 4, 2)
 """Rings of faces around a seed that the first surface is fitted to; the wider ones first, because noise tilts less."""
 
 _MAX_FAILURES = 20
 """Seeds without a region after which the rest stays as it is."""
+
+_MAX_ROUGH_FAILURES = 4
+"""The same for seeds that a quadric does not fit to; mostly they are beside an edge."""
 
 _MIN_NOISE_RATIO = 20.0
 """Noise over rounding, from which a mesh is noisy as a whole."""
@@ -52,6 +58,9 @@ _WIDER_RATIO = 1.3
 
 _CHORD_RATIOS = (0.002, 0.006, 0.02)
 """Distances of vertices from their surfaces over the median edge, in a mesh made from the chords of another one."""
+
+_MIN_CHORD_RATIO = 2.0
+"""These distances over the noise, below which they are noise."""
 
 _MAX_FREE_RATIO = 0.02
 """Share of free faces that are left alone."""
@@ -121,13 +130,26 @@ class _Growth:
         tilt = np.radians(15) + np.arctan(3 * sigma / np.maximum(height, 1e-300))
         self.sigma, self.min_cosine = sigma, np.where(tilt < np.radians(70), np.cos(tilt), -1.0)
 
+    def release_small(self) -> None:
+        """Free the faces of small regions: with less noise, pieces of one surface are explained by several."""
+        size = np.bincount(self.region[self.region >= 0], minlength=1)
+        self.region[(self.region >= 0) & (size[self.region] < _MIN_FINAL_FACES)] = -1
+
     def grow_all(self, roughness: Roughness, base: int) -> list[SurfaceArray]:
-        """Grow regions until seeds fail; number them from `base`."""
-        surfaces: list[SurfaceArray] = []
+        """Grow regions until seeds fail, first from places that a quadric fits; number them from `base`."""
         flatness = roughness.flat[self.skin.faces].max(axis=1)
-        tried = roughness.local[self.skin.faces].max(axis=1) > 2.5 * self.sigma
+        is_rough = roughness.local[self.skin.faces].max(axis=1) > 2.5 * self.sigma
+        surfaces = self._grow_from(is_rough, flatness, base, _MAX_FAILURES)
+        if (self.region < 0).mean() < _MAX_FREE_RATIO:
+            return surfaces
+        # a quadric does not fit to a hole that is a few edges wide
+        return surfaces + self._grow_from(~is_rough, flatness, base + len(surfaces), _MAX_ROUGH_FAILURES)
+
+    def _grow_from(self, tried: Mask, flatness: Float64, base: int, max_failures: int) -> list[SurfaceArray]:
+        """Grow regions from the faces that were not tried, the flattest first."""
+        surfaces: list[SurfaceArray] = []
         failures = 0
-        while failures < _MAX_FAILURES:
+        while failures < max_failures:
             is_free = self.region < 0
             seeds = np.flatnonzero(is_free & ~tried)
             if len(seeds) == 0:
@@ -250,6 +272,7 @@ def grow_regions(skin: Skin, roughness: Roughness) -> NoisyRegions:
     sigmas: list[float] = []
     for sigma in _list_scales(skin, roughness):
         growth.set_noise(sigma)
+        growth.release_small()
         found = growth.grow_all(roughness, len(surfaces))
         surfaces += found
         sigmas += [sigma] * len(found)
@@ -267,8 +290,10 @@ def _list_scales(skin: Skin, roughness: Roughness) -> list[float]:
     """
     noise = estimate_noise(roughness.local)
     floor = 2 * ROUNDING_RATIO * float(np.abs(skin.points).max())
+    edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
+    chords = [ratio * edge for ratio in _CHORD_RATIOS]
     if noise > _MIN_NOISE_RATIO * floor:
         largest = _MAX_NOISE_RATIO * float(lengths(np.ptp(skin.points, axis=0)[None])[0])
-        return [noise, _WIDER_RATIO * noise] if noise < largest else []
-    edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
-    return [floor, *(ratio * edge for ratio in _CHORD_RATIOS)]
+        wider = [chord for chord in chords if chord > _MIN_CHORD_RATIO * noise]
+        return [noise, _WIDER_RATIO * noise, *wider] if noise < largest else []
+    return [floor, *chords]

@@ -73,7 +73,7 @@ _MAX_CORRELATION = 0.5
 _SIMPLER: dict[SurfaceKind, tuple[SurfaceKind, ...]] = {
     SurfaceKind.PLANE: (),
     SurfaceKind.CYLINDER: (SurfaceKind.PLANE,),
-    SurfaceKind.SPHERE: (SurfaceKind.PLANE,),
+    SurfaceKind.SPHERE: (SurfaceKind.PLANE, SurfaceKind.CYLINDER),
     SurfaceKind.CONE: (SurfaceKind.PLANE, SurfaceKind.CYLINDER),
     SurfaceKind.TORUS: (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.SPHERE, SurfaceKind.CONE),
 }
@@ -93,6 +93,9 @@ _MAX_MERGED_RATIO = 1.5
 
 _MAX_ISLAND_RATIO = 0.1
 """Area of a component of a region over the largest one, up to which noise separated it."""
+
+_MAX_SIMPLER_NOISE_RATIO = 0.5
+"""The same over the noise; two rings of points around a hole are on a sphere, and on a cone."""
 
 _MAX_GAP_ROUNDS = 4
 """Rings of free faces that join the regions around them."""
@@ -236,7 +239,9 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             if len(own) < _MIN_POINTS:
                 continue
             faces = np.flatnonzero(regions.region == number)
-            surface = _fit_simplest(skin, SurfaceKind(int(surfaces.kind[number])), faces, own)
+            surface = _fit_simplest(
+                skin, SurfaceKind(int(surfaces.kind[number])), faces, own, float(regions.sigma[number])
+            )
             off = np.abs(distances(surface.take(np.zeros(len(own), np.intp)), skin.points[own]))
             if np.isfinite(off).all() and np.median(off) < 2 * sigma[number]:
                 surfaces = surfaces.replace_rows(np.array([number]), surface)
@@ -347,12 +352,13 @@ def _fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     return regions._replace(region=region)
 
 
-def _fit_simplest(skin: Skin, kind: SurfaceKind, faces: IntIndex, point: IntIndex) -> SurfaceArray:
+def _fit_simplest(skin: Skin, kind: SurfaceKind, faces: IntIndex, point: IntIndex, sigma: float) -> SurfaceArray:
     """Fit a surface of one kind to points, or of a simpler kind that fits as well."""
     directions = faces, normalize(skin.cross[faces])
     result = fit_surface(skin, kind, directions, point)
     nothing = np.zeros(len(point), np.intp)
     allowed = _MAX_SIMPLER_RATIO * float(lengths(distances(result.take(nothing), skin.points[point])[None])[0])
+    allowed = max(allowed, _MAX_SIMPLER_NOISE_RATIO * sigma * len(point) ** 0.5)
     for simpler in _SIMPLER[kind]:
         surface = fit_surface(skin, simpler, directions, point)
         if float(lengths(distances(surface.take(nothing), skin.points[point])[None])[0]) <= allowed:
