@@ -65,7 +65,15 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
     return done.stdout.decode().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+def ask(*words: str) -> list[str]:
+    """Return what the program answers the script of bash, for the last word."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("_MESHHUB_COMPLETE", "bash_complete")
+        patch.setenv("COMP_WORDS", " ".join(("meshhub", *words)))
+        patch.setenv("COMP_CWORD", str(len(words)))
+        return meshhub_cli().stdout.decode().split()
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -91,15 +99,10 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
     ],
     ids=lambda value: " ".join(value),
 )
-def test_commands_options_and_values_are_completed(
-    tmp_path: Path, shell: str, words: list[str], offered: list[str]
-) -> None:
-    found = [word for word in complete(tmp_path, shell, *words) if word]
-    # fish has an order of its own
-    assert (sorted(found) if shell == "fish" else found) == (sorted(offered) if shell == "fish" else offered)
+def test_commands_options_and_values_are_completed(words: list[str], offered: list[str]) -> None:
+    assert ask(*words) == [f"plain,{word}" for word in offered]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     "words",
     [
@@ -113,6 +116,28 @@ def test_commands_options_and_values_are_completed(
     ],
     ids=" ".join,
 )
+def test_files_are_completed_by_the_shell(words: list[str]) -> None:
+    assert [answer.partition(",")[0] for answer in ask(*words)] == ["file"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["keys", "cr"], ["create"]),
+        (["nonsense", "x"], []),
+        (["convert", "a.stl", "--to", "g"], ["glb", "gltf"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_the_shell_offers_the_answers(tmp_path: Path, shell: str, words: list[str], offered: list[str]) -> None:
+    found = [word for word in complete(tmp_path, shell, *words) if word]
+    # fish has an order of its own
+    assert (sorted(found) if shell == "fish" else found) == (sorted(offered) if shell == "fish" else offered)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("words", [["convert", "a.s"], ["convert", "--output", "a.s"]], ids=" ".join)
 def test_the_shell_completes_files(tmp_path: Path, shell: str, words: list[str]) -> None:
     write_stl(tmp_path / "a.stl")
     offered = [word for word in complete(tmp_path, shell, *words) if word]

@@ -87,6 +87,12 @@ DEPENDENT = ("stl", "obj", "ply", "glb", "gltf", "3mf", "repair")
 """Formats and operations that depend on the Python version or on optional packages."""
 
 
+@pytest.mark.large
+def load_for_random_bytes(contract: ReaderContract) -> None:
+    """Run the test of random bytes for a reader whose library is loaded for each file."""
+    ReaderContract.test_random_bytes_give_a_scene_or_a_coded_error(contract)
+
+
 def build_contracts() -> dict[str, type]:
     """Return a test class for each built-in reader, writer and operation, by name."""
     classes: dict[str, type] = {}
@@ -101,6 +107,8 @@ def build_contracts() -> dict[str, type]:
         samples = SAMPLES.get(format_id, ())
         # a reader with a dependency uses native code, which may crash its process
         attributes = {"brick": write_trimesh_brick(reader), "samples": samples, "may_crash": bool(reader.needs)}
+        if reader.needs:
+            attributes["test_random_bytes_give_a_scene_or_a_coded_error"] = load_for_random_bytes
         add(ReaderContract, format_id, format_id=format_id, **attributes)
     for writer in DECLARATIONS.writers:
         format_id = writer.capability.format.id

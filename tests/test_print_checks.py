@@ -142,8 +142,7 @@ def test_a_round_gap_and_a_round_wall_on_a_large_model_are_as_wide_as_they_are(
     assert wall.severity == "warning"
 
 
-@pytest.mark.parametrize("segments", [24, 200])
-@pytest.mark.parametrize("radius", [0.1, 0.15, 0.2])
+@pytest.mark.parametrize(("radius", "segments"), [(0.1, 24), (0.1, 200), (0.15, 24), (0.2, 24)])
 def test_a_pin_is_as_thick_as_it_is(registry: Registry, radius: float, segments: int) -> None:
     pin = Manifold.cylinder(12, radius, radius, segments).translate((10, 10, 5)) + block(20, 20, 5.1)
     finding = find(registry.check(scene(pin), checks="walls"), "thin_walls")
@@ -677,13 +676,13 @@ def test_a_sheet_gets_a_thickness_by_its_remedy(registry: Registry) -> None:
     assert not after.findings
 
 
-@pytest.mark.parametrize(("bend", "has_same_edges", "turn_deg"), [(0, True, 0), (0, False, 25), (0.004, True, 25)])
+@pytest.mark.parametrize(("bend", "has_same_edges", "turn_deg"), [(0, True, 0), (0, False, 25), (0.01, True, 25)])
 def test_a_closed_surface_without_volume_is_a_sheet(
     registry: Registry, bend: float, has_same_edges: bool, turn_deg: float, tmp_path: Path
 ) -> None:
-    x, y = (side.ravel() * 10.0 for side in np.meshgrid(np.arange(6), np.arange(6)))
+    x, y = (side.ravel() * 4.0 for side in np.meshgrid(np.arange(6), np.arange(6)))
     cosine, sine = np.cos(np.deg2rad(turn_deg)), np.sin(np.deg2rad(turn_deg))
-    points = np.stack([x, y, bend * (x - 20) ** 2], axis=1) @ [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]
+    points = np.stack([x, y, bend * (x - 8) ** 2], axis=1) @ [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]]
     grid = np.arange(36).reshape(6, 6)
     a, b, c, d = (corner.ravel() for corner in (grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]))
     front = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
@@ -696,11 +695,12 @@ def test_a_closed_surface_without_volume_is_a_sheet(
     assert sheet is not None
     assert volume is not None
     assert (verdict.verdict, sheet.severity) == ("will_not_print", "error")
-    for remedy in (sheet.remedy, volume.remedy, {"thicken_mm": 0.9}):
+    assert sheet.remedy == volume.remedy
+    for remedy in (sheet.remedy, {"thicken_mm": 0.9}):
         after = registry.check(file, checks="mesh,walls,estimate,overlaps", **remedy)  # type: ignore[arg-type]
         assert not after.findings
         assert after.estimate is not None
-        assert after.estimate.volume_mm3 == pytest.approx(2500 * 0.9, rel=0.1)
+        assert after.estimate.volume_mm3 == pytest.approx(400 * 0.9, rel=0.1)
 
 
 def test_a_rolled_sheet_has_no_finding_but_that_it_is_a_sheet(registry: Registry) -> None:

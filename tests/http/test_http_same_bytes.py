@@ -19,16 +19,13 @@ from meshhub.registry import Registry
 pytestmark = pytest.mark.once
 
 BRACKET = Path(__file__).parent.parent.parent / "examples" / "bracket.stl"
-OPERATIONS: tuple[dict[str, str | int | float | bool], ...] = (
-    {},
-    {
-        "repair": True,
-        "optimize_target_faces": 300,
-        "target_height_mm": 40,
-        "flatten_base_mm": 1.5,
-        "place_on_bed": True,
-    },
-)
+OPERATIONS: dict[str, str | int | float | bool] = {
+    "repair": True,
+    "optimize_target_faces": 300,
+    "target_height_mm": 40,
+    "flatten_base_mm": 1.5,
+    "place_on_bed": True,
+}
 
 COMMAND_LINE_CODE = """
 import json, sys
@@ -70,18 +67,22 @@ def build_colored_pyramid() -> bytes:
     return header.encode() + vertices + b"".join(struct.pack("<B3i", 3, *face) for face in faces)
 
 
-@pytest.mark.parametrize("options", OPERATIONS, ids=["plain", "every-operation"])
+# operations do not depend on the target
+@pytest.mark.parametrize(
+    ("options", "targets"), [({}, MESH_TARGETS), (OPERATIONS, ("3mf",))], ids=["plain", "operations"]
+)
 def test_command_line_python_and_http_give_the_same_bytes(
     service: Running,
     registry: Registry,
     tmp_path: Path,
     model: Path,
     options: dict[str, str | int | float | bool],
+    targets: tuple[str, ...],
 ) -> None:
     flags: list[str] = []
     for name, value in options.items():
         flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in MESH_TARGETS]
+    commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in targets]
     result = subprocess.run(
         [sys.executable, "-c", COMMAND_LINE_CODE],
         input=json.dumps(commands).encode(),
@@ -93,7 +94,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
     assert result.returncode == 0, result.stderr.decode()
 
     fields = {name: "true" if value is True else str(value) for name, value in options.items()}
-    for target in MESH_TARGETS:
+    for target in targets:
         python_file = tmp_path / f"python.{target}"
         registry.convert(model, python_file, **options)
         answer = service.convert(model.read_bytes(), model.name, target, **fields)
