@@ -79,6 +79,8 @@ def forbid_side_effects(caller: str) -> Iterator[None]:
     working_folder, temporary_folder, output = Path.cwd(), tempfile.tempdir, io.StringIO()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # the import of a compiled library, by whichever call is the first to need it
+        warnings.filterwarnings("ignore", ".* size changed, may indicate binary incompatibility", RuntimeWarning)
         os.chdir(folder)
         tempfile.tempdir = folder
         try:
