@@ -168,6 +168,7 @@ def test_the_app_ends_at_once_with_a_signal(programs: Programs) -> None:
     assert process.wait(MAX_WAIT_S) == 0
 
 
+@pytest.mark.large
 def test_a_second_start_opens_its_files_in_the_first(programs: Programs, tmp_path: Path) -> None:
     process = programs.start("--no-browser")
     address = programs.read_address(process)
@@ -224,6 +225,7 @@ def test_a_file_in_place_of_the_state_folder_is_named(programs: Programs) -> Non
     assert f"{path} must be a folder" in process.communicate()[1].decode()
 
 
+@pytest.mark.large
 def test_the_app_starts_again_after_it_was_killed(programs: Programs) -> None:
     process = programs.start("--no-browser")
     old = programs.read_address(process)

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import tomllib
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +41,9 @@ The js is code of a page of another origin, py are signatures, and yaml is for o
 
 FILES = {"docs/tutorial/first-plugin.md", "docs/how-to/write-a-plugin.md", "docs/how-to/frameworks.md"}
 """Pages whose blocks are the files that tests/test_docs_plugins.py and tests/guides write and run."""
+
+LARGE = {"docs/how-to/check-a-model.md", "docs/how-to/convert-many-files.md"}
+"""Pages whose blocks take more than ten seconds."""
 
 SERVICE = "http://127.0.0.1:8000/"
 """Address of the service in commands; tests/http/test_http_docs.py runs pages that use it."""
@@ -154,7 +158,11 @@ def test_pages_of_files_have_files_only() -> None:
                 assert re.match(r"# \S+\.\w+\n", block.text), page
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in FILES and code(page, "python")])
+def as_params(pages: Iterable[str]) -> list[object]:
+    return [pytest.param(page, marks=pytest.mark.large) if page in LARGE else page for page in pages]
+
+
+@pytest.mark.parametrize("page", as_params(page for page in PAGES if page not in FILES and code(page, "python")))
 def test_python_blocks_run(folder: Path, page: str) -> None:
     # without the extra `http`, the other blocks of the page run
     has_service = find_spec("litestar") is not None
@@ -171,7 +179,7 @@ def without_service(page: str) -> bool:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("page", [page for page in PAGES if without_service(page)])
+@pytest.mark.parametrize("page", as_params(page for page in PAGES if without_service(page)))
 def test_commands_run(folder: Path, page: str) -> None:
     if "reduce-colors" in " ".join(commands(page)):
         pytest.importorskip("PIL", reason="textures need the extra textures")

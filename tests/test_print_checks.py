@@ -51,7 +51,7 @@ def figures(verdict: Verdict, check: str) -> dict[str, object]:
     return dict(next(report for report in verdict.checks if report.step == check).figures)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     thickness=st.floats(0.1, 0.55),
     turn=st.tuples(*[st.floats(0, 180)] * 3),
@@ -219,7 +219,7 @@ def test_their_remedy_fixes_thin_walls(registry: Registry) -> None:
     assert find(registry.check(scene(part), checks="walls", **finding.remedy), "thin_walls") is None  # type: ignore[arg-type]
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(width=st.floats(0.05, 0.14), turn=st.floats(0, 180))
 def test_a_gap_between_parts_is_as_wide_as_it_is(registry: Registry, width: float, turn: float) -> None:
     parts = [block(10, 10, 10).rotate((0, 0, turn)), block(10, 10, 10, (10 + width, 0, 0)).rotate((0, 0, turn))]
@@ -430,6 +430,7 @@ def test_cups_and_cavities_matter_for_resin_alone(registry: Registry) -> None:
     assert registry.check(scene(cup, hollow.translate((30, 0, 0))), checks="cups").findings == ()
 
 
+@pytest.mark.large
 def test_their_remedy_opens_suction_cups(registry: Registry) -> None:
     cup, hollow = block(20, 20, 20) - block(16, 16, 20, (2, 2, 2)), block(20, 20, 20) - block(16, 16, 16, (2, 2, 2))
     ball = Manifold.sphere(12, 48) - Manifold.sphere(10, 48)

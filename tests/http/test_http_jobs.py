@@ -567,6 +567,7 @@ def start_server(tmp_path: Path) -> Iterator[Callable[[], tuple[Any, httpx.Clien
         process.wait()
 
 
+@pytest.mark.large
 def test_jobs_survive_the_kill_of_the_server(
     start_server: Callable[[], tuple[Any, httpx.Client]], tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_bodies_that_overlap_get_one_empty_cavity() -> None:
     assert [note.code for note in remarks.notes] == ["bodies_united"]
 
 
+@pytest.mark.large
 def test_bodies_that_overlap_are_hollowed_as_one_beside_a_cavity() -> None:
     first = Manifold.cube((40, 40, 40)) - Manifold.cube((10, 10, 10)).translate((4, 4, 4))
     second = Manifold.cube((40, 40, 40)).translate((30, 10, 5))
