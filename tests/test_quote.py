@@ -296,7 +296,7 @@ def test_the_command_prints_the_summands(cube: Path) -> None:
     rates = str(cube.parent / "rates.toml")
     run = CliRunner().invoke(root, ["quote", str(cube), "--rates", rates, "--quantity", "12"])
     assert run.exit_code == 0, run.output
-    for words in ("8 cm³", "20 × 20 × 20 mm", "g of pla", "± 12 %", "machine time", "12 pieces", "each"):
+    for words in ("8 cm³", "20 × 20 × 20 mm", "g of pla", "± 13 %", "machine time", "12 pieces", "each"):
         assert words in run.output
     run = CliRunner().invoke(root, ["quote", str(cube)])
     assert run.exit_code == 0
