@@ -136,7 +136,7 @@ def _follow(loop: Loop, lower: list[Loop], upper: list[Loop], height: float, nam
             return _turn(loop, below.radius, above.radius, height)
     elif any(_is_same(loop, other) for other in lower) and any(_is_same(loop, other) for other in upper):
         return loop
-    raise _reject(name, "a profile that is not round changes along the axis")
+    raise _reject(name, "an outline that is not round changes along the axis, as at a dimple in a side")
 
 
 def _find_same(circle: Circle, others: list[Loop]) -> Circle | None:
@@ -184,7 +184,8 @@ def _find_reach(height: float, radius: float) -> float:
 def _reject(name: str, reason: str) -> ConversionFailed:
     label = f"{name!r} " if name else "the part "
     return ConversionFailed(
-        f"{label}is not a stack of profiles along one axis: {reason}; choose STEP", error_code="not_prismatic"
+        f"{label}is not a stack of profiles along one axis: {reason}; leave this out, or choose STEP",
+        error_code="not_prismatic",
     )
 
 
@@ -221,13 +222,21 @@ def _find_axis(normals: list[Float64], radial: list[Float64], others: Counter[st
     if others:
         raise _reject(name, "it has " + ", ".join(f"{count} {kind}" for kind, count in sorted(others.items())))
     candidates = [np.array(axis, np.float64) for axis in ((0, 0, 1), (0, 1, 0), (1, 0, 0))]
+    fewest: tuple[float, tuple[int, int]] = math.inf, (0, 0)
     for axis in [*candidates, *radial[:1], *normals[:50]]:
         planes = np.abs(np.array(normals) @ axis) if normals else np.empty(0)
         cylinders = np.abs(np.array(radial) @ axis) if radial else np.empty(0)
         along = planes > math.sqrt(1 - _MAX_TILT**2)
-        if ((planes < _MAX_TILT) | along).all() and (cylinders > math.sqrt(1 - _MAX_TILT**2)).all():
+        oblique = int(((planes >= _MAX_TILT) & ~along).sum()), int((cylinders <= math.sqrt(1 - _MAX_TILT**2)).sum())
+        if not any(oblique):
             return axis / np.linalg.norm(axis)
-    raise _reject(name, "some faces are neither along nor across the axis of the others")
+        fewest = min(fewest, (sum(oblique), oblique))
+    flat, turned = fewest[1]
+    reasons = [
+        f"{flat} flat faces are oblique, as chamfers of outlines and drafts are" * (flat > 0),
+        f"{turned} round faces lie across, as side holes and fillets along outlines do" * (turned > 0),
+    ]
+    raise _reject(name, reasons[0] or reasons[1])
 
 
 def _find_across(axis: Float64) -> Float64:
@@ -309,7 +318,7 @@ def _cut(solid: Any, height: float, axis: Float64, across: Float64, up: Float64,
 
     edges = list(explore(section.Shape(), TopAbs_EDGE))
     if len(edges) > _MAX_EDGES_COUNT:
-        raise _reject(name, f"a profile has {len(edges)} edges")
+        raise _reject(name, f"a profile has {len(edges)} edges, as engraved letters have")
     for edge in edges:
         curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
         first, last = curve.FirstParameter(), curve.LastParameter()
@@ -317,7 +326,7 @@ def _cut(solid: Any, height: float, axis: Float64, across: Float64, up: Float64,
         if curve.GetType() == GeomAbs_Line:
             pieces.append((begin, None, end))
         elif curve.GetType() not in (GeomAbs_Circle, GeomAbs_Ellipse):
-            raise _reject(name, "a profile has a curve other than an arc")
+            raise _reject(name, "a profile has a curve other than an arc, as letters have")
         elif abs(last - first) > 2 * math.pi - 1e-6:
             # an ellipse is the cut of a cylinder whose axis is a little off; the part is compared with the mesh
             thirds = [flat(curve.Value(first + (last - first) * k / 3)) for k in range(3)]
