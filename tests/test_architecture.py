@@ -34,7 +34,7 @@ PACKAGES = (
 LAYERS = {
     "http": (
         "context translating errors headers loops admission intake responses metrics conversions jobs local_app "
-        "slicers state description endpoints openapi server"
+        "sending slicers state description endpoints openapi server"
     ).split(),
     "builtin_plugins/step": (
         "surfaces facets recognition solids part21 reading kernel draft beginnings report writer"

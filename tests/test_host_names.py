@@ -40,6 +40,7 @@ EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
     "http/intake/explanation_requests.py": ("an example in an error", {".stl"}),
     "http/intake/uploads.py": ("an example in an error", {".stl"}),
     "http/description/forms.py": ("a type of JSON Schema", {"boolean"}),
+    "http/endpoints/printers.py": ("a type of JSON Schema", {"boolean"}),
     "model/options.py": ("a type of JSON Schema", {"boolean"}),
     "model/scene.py": ("how a texture repeats", {"mirror"}),
     "pipeline/execute.py": ("the format of previews", {"glb"}),

@@ -88,6 +88,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "save_failed": ErrorCode(
         409, None, "`meshhub app` cannot write the result into the folder of its input.", is_rare=True
     ),
+    "output_exists": ErrorCode(
+        409, 6, "The output file exists; `--force`, or `replace` for a printer, overwrites it.", is_rare=True
+    ),
     "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted.", is_rare=True),
     "file_too_large": ErrorCode(
         413, None, "A file, or the whole request, exceeds a limit of the plan.", values=("name", "bytes", "limit_bytes")
@@ -171,6 +174,12 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "internal_error": ErrorCode(
         500, 70, "Fault of meshhub, not of the request; report the `request_id` to the operator."
     ),
+    "output_failed": ErrorCode(
+        502,
+        6,
+        "The output cannot be written; the message has the reason, such as a printer that is off or busy.",
+        is_rare=True,
+    ),
     "server_busy": ErrorCode(
         503, 5, "No worker, disk space or database is available; try again after `Retry-After` seconds.", 5
     ),
@@ -187,8 +196,6 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "missing_dependency": ErrorCode(
         None, 7, "A package is not installed; the message names the command that installs it."
     ),
-    "output_exists": ErrorCode(None, 6, "The output file exists; `--force` overwrites it."),
-    "output_failed": ErrorCode(None, 6, "The output cannot be written; the message has the reason."),
 }
 """Every error code of meshhub, by HTTP status. Plug-ins may use their own codes."""
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -45,13 +46,16 @@ from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.hooks import Hooks, raise_objections
 from meshhub.pipeline.inputs import Input, Inputs
 from meshhub.pipeline.loading import Plugins
+from meshhub.pipeline.network_printers import list_printers
 from meshhub.pipeline.opening import open_model, open_models
 from meshhub.pipeline.outputs import Output, check_picture_name, open_output, place_first_bed, target_format
 from meshhub.pipeline.plugin_index import PluginIndex
 from meshhub.pipeline.program_scenes import decode
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
+from meshhub.pipeline.storages import send
 
 if TYPE_CHECKING:
+    from meshhub.model.capabilities import NetworkPrinter
     from meshhub.model.quote import Quote
     from meshhub.model.scene import Scene
     from meshhub.pipeline.rates import RateCard
@@ -190,6 +194,28 @@ class Registry(PluginIndex):
         is_one_file = options.get("input_format") is not None
         with open_model(source, self.declarations, self._hooks, is_one_file=is_one_file) as model:
             yield model
+
+    def printers(self, caller: Caller = LOCAL) -> list[NetworkPrinter]:
+        """Return the printers of all storages that the caller may use, with their states.
+
+        Raises:
+            MeshhubError, OSError: A storage cannot list its printers; those that do not respond are listed.
+        """
+        return list_printers(self.declarations.storages, caller)
+
+    def send(self, file: str | os.PathLike[str], address: str, *, overwrite: bool = False) -> None:
+        """Put a file at an address of a storage as it is, such as G-code on a printer.
+
+        Args:
+            file: Path of the file.
+            address: Address, such as "moonraker://voron/part.gcode".
+            overwrite: Whether a file at the address is replaced.
+        Raises:
+            RequestError: No storage opens the address, or it names no file.
+            OutputExists: The file exists, and `overwrite` is false.
+            MeshhubError, OSError: The storage cannot store the file.
+        """
+        send(Path(file), address, self.declarations.storages, overwrite=overwrite)
 
     def convert(
         self,

@@ -13,6 +13,7 @@ from meshhub.model.plans import Caller, Objection
 from meshhub.model.recipes import Recipe
 from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
+from meshhub.pipeline.network_printers import find_storages
 from meshhub.registry import Registry
 from meshhub.toolkit.printers import PRINTERS
 
@@ -244,6 +245,9 @@ class Supported(TypedDict):
     printers: list[PrinterSupport]
     """Known printers."""
 
+    sends: list[str]
+    """Extensions of the files that the caller may send to printers on the network, which `/printers` lists."""
+
     plugins: list[PluginSupport]
     """Loaded plug-ins."""
 
@@ -290,6 +294,13 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH, rates
             {"id": key, "name": known.name, "volume_mm": list(known.volume_mm), "filaments": known.filaments}
             for key, known in PRINTERS.items()
         ],
+        "sends": sorted(
+            {
+                extension
+                for storage in find_storages(declarations.storages, caller).values()
+                for extension in storage.prints
+            }
+        ),
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
             for plugin in registry.plugins

@@ -115,6 +115,8 @@ ELSEWHERE = {
     "invalid_solid": "the STEP writer's own tests need an invalid solid",
     "app_token_required": "test_http_app",
     "save_failed": "test_http_app",
+    "output_exists": "test_http_printers",
+    "output_failed": "test_http_printers",
     "plan_required": "test_http_jobs",
     "job_not_found": "test_http_jobs",
     "job_not_finished": "test_http_jobs",

@@ -20,14 +20,20 @@ MODEL = Path(__file__).parents[2] / "examples" / "bracket-clean.stl"
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve with the plug-in that slices."""
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the printers."""
+    return tmp_path_factory.mktemp("bench")
+
+
+@pytest.fixture(scope="module")
+def address(bench: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve with the plug-in that slices and has printers."""
     folder = tmp_path_factory.mktemp("slicing")
     distributions.install(folder / "site", "meshhub-slicing", slicing="slicing_plugin")
     path = os.pathsep.join(
         [str(folder / "site"), str(Path(slicing_plugin.__file__).parent), os.environ.get("PYTHONPATH", "")]
     )
-    with serving(folder, PYTHONPATH=path) as url:
+    with serving(folder, PYTHONPATH=path, BENCH=str(bench), BENCH_FOR="everybody") as url:
         yield url
 
 
@@ -72,3 +78,25 @@ def test_the_step_states_what_is_missing(visit: Visit) -> None:
     page.get_by_text("set “Printer of the layers”").wait_for()
     step.uncheck(force=True)
     assert page.get_by_role("radio", name="3MF").is_checked()
+
+
+def test_a_result_goes_to_a_printer_and_is_printed_once(visit: Visit, bench: Path) -> None:
+    page = slice_model(visit)
+    printers = page.get_by_role("combobox", name="Send to a printer")
+    assert printers.locator("option").all_inner_texts() == ["left · ready", "busy · printing", "off · off is off"]
+    printers.select_option("busy · printing")
+    page.get_by_role("button", name="Send and print").click()
+    page.get_by_text("busy is printing, so nothing was sent").wait_for()
+    printers.select_option("left · ready")
+    page.get_by_role("button", name="Send and print").dblclick()
+    page.get_by_text("left prints bracket-clean.layers.").first.wait_for()
+    assert page.get_by_role("button", name="Send and print").is_disabled()
+    assert (bench / "left" / "starts").read_text() == "bracket-clean.layers\n"
+    # another slice has the same name
+    page.get_by_label("Printer of the layers").select_option("K1")
+    convert(page, "Slice")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_text("The printer already has a file of this name.").wait_for()
+    page.get_by_role("button", name="Replace it", exact=True).click()
+    page.get_by_text("bracket-clean.layers is on left.").first.wait_for()
+    assert (bench / "left" / "starts").read_text() == "bracket-clean.layers\n"

@@ -1,13 +1,37 @@
-"""Small format that the page offers beside the operations: three layers, and what they take to print."""
+"""Small format that the page offers beside the operations, and printers for it, which are folders.
+
+The folder of each printer is in that of the variable BENCH; `busy` prints, and `off` does not respond.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, BinaryIO
 
 import numpy as np
 from msgspec import Meta, Struct
 
-from meshhub import Format, InvalidOption, Part, Reader, Scene, Source, Target, Writer, did, hookimpl
+from meshhub import (
+    Caller,
+    Format,
+    InvalidOption,
+    NetworkPrinter,
+    OutputExists,
+    Part,
+    Reader,
+    Scene,
+    Source,
+    Storage,
+    Target,
+    UnreadableFile,
+    Writer,
+    did,
+    hookimpl,
+)
 from meshhub.model.scene import Mesh
 
 MESHHUB_API = "1.0"
@@ -36,6 +60,59 @@ def meshhub_readers() -> list[Reader]:
 @hookimpl
 def meshhub_writers() -> list[Writer]:
     return [Writer(format=LAYERS, run="slicing_plugin:write_layers", options=LayersOptions, action="Slice")]
+
+
+@hookimpl
+def meshhub_storages() -> list[Storage]:
+    return [
+        Storage(
+            scheme="bench",
+            run="slicing_plugin:BenchFile",
+            printers="slicing_plugin:list_printers",
+            prints=(".layers",),
+            start_query="?print=true",
+            requires="bench",
+        )
+    ]
+
+
+@hookimpl
+def meshhub_grants(caller: Caller) -> list[str]:
+    return ["bench"] if caller.id or os.environ.get("BENCH_FOR") == "everybody" else []
+
+
+def list_printers(scheme: str) -> list[NetworkPrinter]:
+    states = {"left": "ready", "busy": "printing", "off": ""}
+    return [
+        NetworkPrinter(address=f"{scheme}://{name}", name=name, state=state, error="" if state else "off is off")
+        for name, state in states.items()
+    ]
+
+
+class BenchFile:
+    """File on a printer; the file `starts` lists what was printed."""
+
+    def __init__(self, address: str) -> None:
+        place, _, query = address.partition("://")[2].partition("?")
+        self.printer, _, self.name = place.partition("/")
+        self.start = query == "print=true"
+        self.folder = Path(os.environ["BENCH"], self.printer)
+
+    def fetch(self, file: BinaryIO) -> None:
+        raise UnreadableFile("files are not read from printers")
+
+    def store(self, files: Sequence[Path], *, overwrite: bool) -> None:
+        if self.printer == "off":
+            raise OSError(errno.EHOSTUNREACH, "off cannot be reached; switch it on")
+        if self.printer == "busy" and self.start:
+            raise OSError(errno.EBUSY, "busy is printing, so nothing was sent")
+        self.folder.mkdir(exist_ok=True)
+        if (self.folder / self.name).exists() and not overwrite:
+            raise OutputExists(f"{self.name} already exists on {self.printer}")
+        shutil.copy(files[0], self.folder / self.name)
+        if self.start:
+            with (self.folder / "starts").open("a") as starts:
+                starts.write(f"{self.name}\n")
 
 
 def write_layers(scene: Scene, target: Target, options: LayersOptions) -> None:

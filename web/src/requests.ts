@@ -45,6 +45,8 @@ function credentials(): Record<string, string> {
 
 interface Call {
   body?: FormData | File;
+  /** Text by which the service recognizes a repetition, so that it does nothing twice. */
+  idempotencyKey?: string;
   signal?: AbortSignal | undefined;
   onUpload?: ((share: number) => void) | undefined;
 }
@@ -113,13 +115,14 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
 }
 
 /** Send a request. XMLHttpRequest reports the progress of uploads, which fetch does not. */
-function sendOnce(method: string, path: string, { body, signal, onUpload }: Call): Promise<Answer> {
+function sendOnce(method: string, path: string, { body, idempotencyKey, signal, onUpload }: Call): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open(method, new URL(path, base));
     request.responseType = "arraybuffer";
     for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
     request.setRequestHeader("Accept", "application/json, */*");
+    if (idempotencyKey) request.setRequestHeader("Idempotency-Key", idempotencyKey);
     request.setRequestHeader("Accept-Language", language.peek());
     request.upload.onprogress = ({ loaded, total }) => onUpload?.(loaded / total);
     request.onerror = () => reject(new ApiError("", OFFLINE));

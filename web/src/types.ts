@@ -72,8 +72,20 @@ export interface Supported {
   recipes: Record<string, Recipe>;
   /** Absent on an older server. */
   printers?: Printer[];
+  /** Extensions of files that the caller may send to printers; absent on an older server. */
+  sends?: string[];
   /** Null for a service without a rate card; absent on a server without `/quote`. */
   rates?: Rates | null;
+}
+
+/** Printer on the network, to which the service sends files. */
+export interface NetworkPrinter {
+  address: string;
+  name: string;
+  /** "" if it is not known. */
+  state: string;
+  /** Why the state is not known. */
+  error: string;
 }
 
 export interface Printer {

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from meshhub_printers import EXTENSIONS
 from meshhub_printers.files import open_printer
 from meshhub_printers.hosts import FILE_VARIABLE
-from meshhub_printers.listing import main
 from printer_services import KEY, Printer, serving
 
-from meshhub import InvalidOption, OutputExists, Registry, RequestError, UnreadableFile
+from meshhub import Caller, InvalidOption, OutputExists, Plan, Registry, RequestError, UnreadableFile
+from meshhub.cli import main
+from meshhub.supported import supported
 
 IDLE = {"octoprint": "Operational", "moonraker": "standby", "prusalink": "IDLE"}
 GCODE = b"G28\nG1 X1 E1\n"
@@ -32,6 +35,14 @@ def configure(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, url: str
     file.chmod(0o600)
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     return file
+
+
+def run(*arguments: str) -> int:
+    """Run the command line; return its status."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["meshhub", *arguments])
+        main()
+    return int(ended.value.code or 0)
 
 
 def store(printer: Printer, tmp_path: Path, name: str = "part.gcode", *, overwrite: bool = False) -> None:
@@ -105,7 +116,7 @@ def test_a_wrong_key_is_named_and_not_shown(printer: Printer, tmp_path: Path, mo
     file = configure(tmp_path, monkeypatch, printer.kind, printer.url, key="0badc0de")
     with pytest.raises(OSError, match="shop rejects the key; correct it in") as error:
         store(printer, tmp_path)
-    assert str(file) in str(error.value)
+    assert file.name in str(error.value)
     assert "0badc0de" not in str(error.value)
     assert uploads_of(printer) == []
 
@@ -115,7 +126,7 @@ def test_an_unreachable_printer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     configure(tmp_path, monkeypatch, "moonraker", url)
-    with pytest.raises(OSError, match=r"shop cannot be reached at .*; switch it on"):
+    with pytest.raises(OSError, match="shop cannot be reached; switch it on"):
         store(Printer("moonraker", ""), tmp_path)
 
 
@@ -187,23 +198,37 @@ def test_files_are_not_read_from_printers(printer: Printer, tmp_path: Path) -> N
 
 
 def test_the_list_has_states(printer: Printer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert f"{printer.kind}://shop  {IDLE[printer.kind].lower()}" in capsys.readouterr().out
-    assert main(["--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["state"] == IDLE[printer.kind].lower()
-    assert KEY not in json.dumps(row)
-    assert main(["--what"]) == 2
+    assert run("printers") == 0
+    assert f"{printer.kind}://shop" in (text := capsys.readouterr().out)
+    assert IDLE[printer.kind].lower() in text
+    assert run("printers", "--json") == 0
+    (row,) = json.loads(text := capsys.readouterr().out)
+    assert (row["address"], row["state"]) == (f"{printer.kind}://shop", IDLE[printer.kind].lower())
+    # neither the key nor the host
+    assert KEY not in text and "127.0.0.1" not in text
 
 
 def test_the_list_names_printers_that_are_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure(tmp_path, monkeypatch, "prusalink", "http://127.0.0.1:1")
-    assert main([]) == 1
-    assert "cannot be reached" in capsys.readouterr().out
+    assert run("printers", "--json") == 1
+    assert (
+        json.loads(text := capsys.readouterr().out)[0]["error"]
+        == "shop cannot be reached; switch it on, or check its url"
+    )
+    assert "127.0.0.1" not in text
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "none"))
-    assert main([]) == 2
+    assert run("printers") == 0
+    assert "no plug-in knows a printer" in capsys.readouterr().err
+
+
+def test_plans_need_the_entitlement(printer: Printer) -> None:
+    registry = Registry()
+    assert registry.printers(Caller(plan=registry.plans["pro"])) == []
+    farm = Caller(plan=Plan(id="farm", label="Farm", grants=frozenset({"printers"})))
+    assert [each.name for each in registry.printers(farm)] == ["shop"]
+    assert supported(registry, farm)["sends"] == sorted(EXTENSIONS)
 
 
 def test_a_conversion_goes_to_the_printer(printer: Printer) -> None:
@@ -226,10 +251,10 @@ def test_a_conversion_goes_to_the_printer(printer: Printer) -> None:
 def test_a_file_is_sent(printer: Printer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "ready.gcode"
     address = f"{printer.kind}://shop/ready.gcode?print=true"
-    assert main(["send", str(file), address]) == 2
+    assert run("printers", "send", str(file), address) == 2
     file.write_bytes(GCODE)
-    assert main(["send", str(file), address]) == 0
+    assert run("printers", "send", str(file), address) == 0
     assert printer.starts == ["ready.gcode"]
-    assert main(["send", str(file), address]) == 1
+    assert run("printers", "send", str(file), address) == 6
     assert "already exists on shop" in capsys.readouterr().err
     assert printer.starts == ["ready.gcode"]

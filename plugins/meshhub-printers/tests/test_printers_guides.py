@@ -39,7 +39,7 @@ def voron(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Printer]:
 
 def list_blocks(guide: str) -> list[str]:
     text = (GUIDES / guide).read_text(encoding="utf-8")
-    return re.findall(r"```(?:console|sh)\n(.*?)```", text, re.DOTALL)
+    return re.findall(r"```(?:console|text)\n(.*?)```", text, re.DOTALL)
 
 
 def run(script: str, folder: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_folder_to_the_printer(voron: Printer, tmp_path: Path) -> None:
 
 
 def test_a_farm_sends_to_a_printer_that_is_idle(voron: Printer, tmp_path: Path) -> None:
-    (script,) = [block for block in list_blocks("small-farm.md") if "meshhub-printers --json" in block]
+    (script,) = [block for block in list_blocks("small-farm.md") if "meshhub printers --json" in block]
     (tmp_path / "result.gcode").write_text("G28\nG1 X1 E1\n")
     run(script.replace("$1", "result.gcode"), tmp_path)
     assert voron.starts == ["result.gcode"]

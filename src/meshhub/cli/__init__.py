@@ -34,6 +34,10 @@ _COMMANDS = {
     "options": ("meshhub.cli.options:options", "Explain the options of a topic, such as an operation or a format."),
     "plugin": ("meshhub.cli.plugin:plugin", "Write plug-ins."),
     "plugins": ("meshhub.cli.listings:plugins", "List the loaded plug-ins and their faults, or disable some."),
+    "printers": (
+        "meshhub.cli.printers:printers",
+        "List the printers on the network with their states, or send a file to one.",
+    ),
     "quote": ("meshhub.cli.quote:quote", "Estimate weight, support and time of prints, and their price."),
     "recipes": ("meshhub.cli.listings:recipes", "List the recipes, which are named lists of options."),
     "render": ("meshhub.cli.render:render", "Draw a picture of a model as PNG, without a display."),

@@ -20,6 +20,7 @@ from meshhub.http.jobs.service import Jobs
 from meshhub.http.local_app import LocalApp
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses.page_files import PageFile
+from meshhub.http.sending import SentFiles
 from meshhub.model.plans import Plan
 from meshhub.pipeline.rates import RateCard
 from meshhub.registry import Registry
@@ -47,6 +48,7 @@ class ServiceState:
     conversions: Conversions
     cache: ResultCache | None
     jobs: Jobs
+    sent_files: SentFiles
     probe: Probe
     metrics: Metrics
     plans: Mapping[str, Plan]

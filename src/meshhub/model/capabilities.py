@@ -339,13 +339,42 @@ class Writer(Capability, frozen=True, kw_only=True):
 class Storage(Capability, frozen=True, kw_only=True):
     """Storage of files at addresses with a scheme, such as s3://bucket/key: `run(address: str) -> StoredFile`.
 
-    Python calls and the command line use it for the addresses that a person names. The HTTP service never does.
+    Python calls and the command line use it for the addresses that a person names. The HTTP service sends files to the
+    printers of a storage, for callers with the entitlement `requires`, and opens no other address.
     """
 
     scheme: Annotated[
         str, Meta(title="a scheme of two or more of a-z, 0-9, '+', '.' and '-'", pattern=rf"^{SCHEME}\Z", max_length=64)
     ]
     """Scheme in lower case, without "://"."""
+
+    printers: Reference | None = None
+    """Code as "package.module:function" of `printers(scheme: str) -> list[NetworkPrinter]`.
+
+    It asks the printers for their states. None: the storage has no printers.
+    """
+
+    prints: tuple[Extension, ...] = ()
+    """Extensions of the files that the printers take."""
+
+    start_query: str = ""
+    """End of the address of a file that is printed as soon as it is stored, such as "?print=true"."""
+
+
+class NetworkPrinter(Struct, frozen=True, kw_only=True):
+    """Printer to which a storage sends files."""
+
+    address: str
+    """Scheme and name, such as "octoprint://ender"; its files are at octoprint://ender/part.gcode."""
+
+    name: str
+    """Name for people."""
+
+    state: str = ""
+    """State, such as "ready" or "printing"; "" if it is not known."""
+
+    error: str = ""
+    """Reason why the state is not known, without hosts, paths and keys, because callers of the service read it."""
 
 
 class StoredFile(Protocol):

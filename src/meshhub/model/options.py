@@ -44,7 +44,8 @@ Value = bool | int | float | str | None
 INTERFACE_NAMES = frozenset(
     "file files archive companions target report output output_dir force json jobs timeout "
     "source to caller cancel progress on_result overwrite options "
-    "name watch dry_run skip_existing quiet verbose file_options sources help kind webhook_url rates".split()
+    "name watch dry_run skip_existing quiet verbose file_options sources help kind webhook_url rates "
+    "printer start replace".split()
 )
 """Field names of the interfaces and keywords of `Registry`, which are not options."""
 

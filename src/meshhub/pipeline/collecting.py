@@ -169,7 +169,8 @@ class _Collector:
     def _add_storage(self, plugin: Plugin, storage: Storage) -> None:
         if storage.scheme in self._storages:
             raise InvalidDeclaration(f"it is already declared by {self._storages[storage.scheme].plugin!r}")
-        _check_module(plugin, storage.run)
+        for reference in filter(None, (storage.run, storage.printers)):
+            _check_module(plugin, reference)
         self._storages[storage.scheme] = declare(plugin.name, plugin.origin, storage)
 
     def _add_recipe(self, recipe: Recipe, fields: Mapping[str, OptionField]) -> None:

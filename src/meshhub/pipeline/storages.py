@@ -121,6 +121,12 @@ def stored(address: str, storages: Storages, replacing: Replacing) -> Iterator[T
                 place.store(files, overwrite=True)
 
 
+def send(file: Path, address: str, storages: Storages, *, overwrite: bool) -> None:
+    """Put a file at an address as it is. Raises as `stored`."""
+    with _blaming(address, storages):
+        _open_stored(address, storages).store([file], overwrite=overwrite)
+
+
 def _check_stored(address: str, place: StoredFile, replacing: Replacing) -> None:
     """Raise OutputExists unless the file at an address is a result of meshhub."""
     import tempfile

@@ -33,7 +33,7 @@ export class PageError extends Error {
 }
 
 /** Codes of errors that have many reasons; that of an option is clear if its value is known. */
-const VAGUE_CODES = new Set(["invalid_option", "conversion_failed"]);
+const VAGUE_CODES = new Set(["invalid_option", "conversion_failed", "output_failed"]);
 
 export function toFailure(error: unknown): Failure {
   if (error instanceof PageError) return toNotice(error.message, tOptional(`advice_${error.code}`) ?? "", error.code);

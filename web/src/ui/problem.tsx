@@ -14,7 +14,7 @@ const KEY_CODES = new Set([
   "invalid_api_key",
 ]);
 
-export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: () => void }) {
+export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: (() => void) | undefined }) {
   return (
     <div class="card bad" role="alert">
       <p class="card-title">

@@ -25,6 +25,7 @@ import { CHANGE_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
 import { LayerSlider, PrintTable } from "./print-result";
+import { SendTo } from "./send-to";
 import { changeView, hasWebGl, viewer, viewOptions } from "./view-state";
 
 export function Result({ item, output }: { item: Item; output: Output }) {
@@ -46,6 +47,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
+      <SendTo file={output.file} />
       <Slicers item={item} output={output} />
       {/* The address of the app ends with it. */}
       {!isApp && (

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import parse_qsl, unquote
 
-from meshhub import OutputExists, RequestError, UnreadableFile
-from meshhub_printers.hosts import find_host
+from meshhub import NetworkPrinter, OutputExists, RequestError, UnreadableFile
+from meshhub_printers import EXTENSIONS
+from meshhub_printers.hosts import Host, find_file, find_host, read_hosts
 from meshhub_printers.services import IDLE, SERVICES, PrinterError, Service
 
-EXTENSIONS = (".gcode", ".gco", ".g", ".bgcode", ".bgc", ".gcode.3mf")
-"""Files that printers print."""
+MAX_PARALLEL_COUNT = 16
+"""Printers that are asked at once."""
 
 MAX_PATH_LENGTH = 200
 """Characters of a path, which all three services take."""
@@ -89,3 +91,20 @@ def open_printer(address: str) -> PrinterFile:
         raise RequestError(f"printers print G-code, not {Path(path).suffix or 'a file without an extension'}; {_FORM}")
     kind = scheme.lower()
     return PrinterFile(SERVICES[kind](find_host(kind, name), name), path, start=start == "true")
+
+
+def list_printers(scheme: str) -> list[NetworkPrinter]:
+    """Return the printers of one kind with their states. Raises InvalidOption for an invalid configuration file."""
+    hosts = read_hosts() if find_file().exists() else {}
+    named = [(name, host) for name, host in hosts.items() if host.kind == scheme]
+    with ThreadPoolExecutor(MAX_PARALLEL_COUNT) as pool:
+        return list(pool.map(lambda item: _ask(*item), named))
+
+
+def _ask(name: str, host: Host) -> NetworkPrinter:
+    state = error = ""
+    try:
+        state = SERVICES[host.kind](host, name).read_state()
+    except PrinterError as problem:
+        error = str(problem.strerror)
+    return NetworkPrinter(address=f"{host.kind}://{name}", name=name, state=state, error=error)

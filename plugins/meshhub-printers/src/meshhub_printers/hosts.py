@@ -46,6 +46,8 @@ def find_file() -> Path:
 def read_hosts() -> dict[str, Host]:
     """Return the printers by name.
 
+    Messages have no folders and hosts, because callers of the service read them, too.
+
     Raises:
         InvalidOption: The file is missing or invalid, or others can read it.
     """
@@ -58,16 +60,16 @@ def read_hosts() -> dict[str, Host]:
     except FileNotFoundError:
         raise InvalidOption(f"no printers: {file} does not exist; write kind, url and key of each there") from None
     except OSError as error:
-        raise InvalidOption(f"{file} cannot be read: {error.strerror}") from None
+        raise InvalidOption(f"{file.name} cannot be read: {error.strerror}") from None
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidOption(f"{file} has keys, and others can read it; run: chmod 600 {file}")
+        raise InvalidOption(f"{file.name} has keys, and others can read it; run: chmod 600 {file.name}")
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[str, Host])
     except ValueError as error:
         # the message has no value, because a value may be a key
-        raise InvalidOption(f"{file} is invalid: {str(error)[:100]}") from None
+        raise InvalidOption(f"{file.name} is invalid: {str(error)[:100]}") from None
 
 
 def find_host(kind: str, name: str) -> Host:
@@ -75,7 +77,7 @@ def find_host(kind: str, name: str) -> Host:
     hosts = read_hosts()
     if name not in hosts:
         known = ", ".join(hosts) or "none"
-        raise InvalidOption(f"no printer {name[:30]!r} in {find_file()}; there are: {known[:60]}")
+        raise InvalidOption(f"no printer {name[:30]!r} in {find_file().name}; there are: {known[:60]}")
     if hosts[name].kind != kind:
         raise InvalidOption(
             f"printer {name[:30]!r} is of kind {hosts[name].kind}; write {hosts[name].kind}://{name[:30]}"

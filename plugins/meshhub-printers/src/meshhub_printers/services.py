@@ -90,7 +90,7 @@ class Service(ABC):
         if status < 300:
             return
         if status in (401, 403):
-            raise PrinterError(errno.EACCES, f"{self.name} rejects the key; correct it in {find_file()}")
+            raise PrinterError(errno.EACCES, f"{self.name} rejects the key; correct it in {find_file().name}")
         if status in (413, 507):
             raise PrinterError(errno.ENOSPC, f"{self.name} has no room for the file; delete files there")
         if status == httpx.codes.CONFLICT:
@@ -109,7 +109,7 @@ class Service(ABC):
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout):
             raise PrinterError(
-                errno.EHOSTUNREACH, f"{self.name} cannot be reached at {self.host.url}; switch it on, or check its url"
+                errno.EHOSTUNREACH, f"{self.name} cannot be reached; switch it on, or check its url"
             ) from None
         except httpx.HTTPError as error:
             remedy = "look at the printer before you send it again" if is_upload else "try again"

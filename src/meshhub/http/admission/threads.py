@@ -32,6 +32,9 @@ _JOB_COUNT = 4
 _LOOKUP_COUNT = 4
 """Threads for the key database; if it hangs, callers without a key are still served."""
 
+_PRINTER_COUNT = 8
+"""Threads for printers on the network, of which each may take a minute to respond."""
+
 _QUERY_COUNT = 4
 """Threads for requests to a server with jobs, which uploads to a store of files must not delay."""
 
@@ -52,6 +55,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(conversion_count + _SHORT_COUNT + limited_count, "meshhub")
         self._lookup_pool = ThreadPoolExecutor(_LOOKUP_COUNT, "meshhub-keys")
         self._query_pool = ThreadPoolExecutor(_QUERY_COUNT, "meshhub-queries")
+        self._printer_pool = ThreadPoolExecutor(_PRINTER_COUNT, "meshhub-printers")
 
     async def run(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
         """Run a function in a thread. A canceled call waits for its end, so that nothing runs unobserved."""
@@ -74,6 +78,10 @@ class Threads:
             return await self.run(function, *arguments)
         finally:
             self._entitlement_slots.release(slot)
+
+    async def run_printer(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
+        """Run a function that waits for printers on the network."""
+        return await _start(self._printer_pool, function, *arguments, **keywords)
 
     async def run_archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that packs or unpacks an archive."""
@@ -111,7 +119,7 @@ class Threads:
 
     def close(self) -> None:
         """Wait for the running functions, and end the threads."""
-        for pool in (self._pool, self._lookup_pool, self._query_pool):
+        for pool in (self._pool, self._lookup_pool, self._query_pool, self._printer_pool):
             pool.shutdown(wait=True, cancel_futures=True)
 
 

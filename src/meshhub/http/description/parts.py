@@ -41,6 +41,17 @@ LANGUAGE_PARAMETERS: tuple[Json, ...] = (
 )
 
 
+IDEMPOTENCY_PARAMETER: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "A repetition of the request with the same text has the outcome of the first one; 1 to 255 "
+    "printable ASCII characters.",
+    "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
+}
+"""Parameter of the endpoints that accept the header."""
+
+
 def read_example(module: str) -> Json:
     """Return the example of a response, which is in a JSON file beside the module of its endpoint."""
     package, _, name = module.rpartition(".")

@@ -23,11 +23,19 @@ from meshhub.http.description.forms import (
     describe_form,
     list_media_types,
 )
-from meshhub.http.description.parts import CONVERT_CODES, Json, describe_files, describe_json, read_example
+from meshhub.http.description.parts import (
+    CONVERT_CODES,
+    IDEMPOTENCY_PARAMETER,
+    Json,
+    describe_files,
+    describe_json,
+    read_example,
+)
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.headers import CONVERTED, DISPOSITION, ETAG, FAILED, LANGUAGE, LOCATION, RANGE, REPORT
 from meshhub.http.intake.conversion_requests import InputFile, parse_form
+from meshhub.http.intake.idempotency import read_idempotency_key
 from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form
@@ -50,7 +58,6 @@ _MAX_LISTED_COUNT = 100
 _MAX_LIMIT_DIGITS = 9
 """Maximum digits of a number of jobs; Python rejects thousands of digits."""
 
-_IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 
 
@@ -58,9 +65,7 @@ _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNO
 async def submit_job(request: AnyRequest) -> Response[bytes]:
     """Submit a job: the form of /convert, /convert-many, /convert-batch, /combine, /inspect or /check."""
     state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
-    idempotency_key = request.headers.get("idempotency-key")
-    if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise ServiceError("Idempotency-Key must have 1 to 255 printable ASCII characters")
+    idempotency_key = read_idempotency_key(request)
     await state.jobs.check_capacity(caller, context.identity, is_repetition=idempotency_key is not None)
     async with Reception(request, state.resources, "any") as reception:
         form = await reception.receive(state.registry)
@@ -340,16 +345,7 @@ _SUBMIT_JOB = Endpoint(
         "too_many_jobs",
     ),
     headers=(LOCATION, LANGUAGE),
-    parameters=(
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "required": False,
-            "description": "A repetition of the request with the same text returns the same job; 1 to 255 printable "
-            "ASCII characters.",
-            "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
-        },
-    ),
+    parameters=(IDEMPOTENCY_PARAMETER,),
 )  # fmt: skip
 
 _LIST_JOBS = Endpoint(

@@ -39,6 +39,7 @@ from meshhub.http.metrics import Metrics
 from meshhub.http.openapi import document, list_form_paths
 from meshhub.http.responses import page_files
 from meshhub.http.responses.page_files import PageFile, load_page, page_headers
+from meshhub.http.sending import SentFiles
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.model.chain import Request
@@ -178,6 +179,7 @@ def _create_state(
         conversions=conversions,
         cache=cache,
         jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys), service_metrics),
+        sent_files=SentFiles(),
         probe=Probe(registry, resources),
         metrics=service_metrics,
         plans=plans,
