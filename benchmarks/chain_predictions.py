@@ -398,9 +398,10 @@ WALL_MM = 1.5
 """Wall of hollow bodies in mm."""
 
 
-def _hollow(prediction: Prediction, _: PartFigures, __: ReadSource) -> Prediction:
-    """The outside stays, and at least the wall; a body smaller than its wall stays solid."""
-    return prediction.change(volume=(0.0, prediction.volume[1]), wall=WALL_MM)
+def _hollow(prediction: Prediction, figures: PartFigures, _: ReadSource) -> Prediction:
+    """The outside stays, and at least the wall, except around old cavities; a body as thin as its wall stays solid."""
+    wall = 0.0 if figures.cavity_volume else WALL_MM
+    return prediction.change(volume=(0.0, prediction.volume[1]), wall=wall)
 
 
 FLATTEN_MM = 0.5
