@@ -149,6 +149,15 @@ def test_mirrored_and_instanced_parts() -> None:
     assert colors[0] == colors[1] > 60
 
 
+def test_the_sides_of_a_black_part_differ() -> None:
+    mesh = replace(brick(20, 20, 20), face_material=np.zeros(12, np.int32))
+    scene = Scene((mesh,), (Part(0),), (Material(base_color=(0, 0, 0, 1)),))
+    picture = draw(scene, view="iso", size="160x160", edges="none")
+    shades, counts = np.unique(picture[drawn(picture)][:, 0], return_counts=True)
+    sides = shades[counts > 1000]
+    assert len(sides) == 3 and np.diff(sides).min() >= 3
+
+
 def test_colors_of_vertices_faces_and_textures() -> None:
     corners = np.array([(0, 0, 0), (10, 0, 0), (10, 0, 10), (0, 0, 10)], float)
     faces = np.array([(0, 1, 2), (0, 2, 3)], np.int32)

@@ -26,7 +26,7 @@ _NEIGHBOR = 1.5
 """Distance in cells that includes the eight neighbors of a cell."""
 
 MIN_ISLAND_RATIO = 1.0
-"""Area from which an island counts, per square of a line: slicers print nothing smaller."""
+"""Area from which an island counts, per square of a line: PrusaSlicer 2.5 prints columns of 0.45 x 0.45 mm."""
 
 MAX_SPANS = 8
 """Spans of a region that are measured; the region around a pillar has several."""

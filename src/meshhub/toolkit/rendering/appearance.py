@@ -18,6 +18,9 @@ from meshhub.toolkit.rendering.triangles import PlacedTriangles
 UNCOLORED = np.array([178, 187, 198, 255], np.uint8)
 """Color of faces without a color: a light, cool gray."""
 
+DARKEST = 56.0
+"""Largest of red, green and blue that a lit material has at least, of 255: of a darker one, only the outline shows."""
+
 PART_PALETTE = np.array(
     [
         (86, 142, 196), (231, 149, 76), (104, 173, 110), (199, 98, 96), (146, 122, 186), (158, 128, 103),
@@ -144,7 +147,10 @@ def _paint_part(
     for number in np.flatnonzero(np.bincount(material[material >= 0])).tolist():
         chosen = material == number
         description = scene.materials[number]
-        corner_color[chosen] = np.rint(np.array(description.base_color) * 255).astype(np.uint8)
+        color = np.rint(np.array(description.base_color) * 255)
+        if not description.unlit and description.base_color_image is None and mesh.colors is None:
+            color[:3] += max(0.0, DARKEST - color[:3].max())
+        corner_color[chosen] = color.astype(np.uint8)
         appearance.is_unlit[rows][chosen] = description.unlit
         if mesh.uv is not None:
             texture[chosen] = textures.find(description)
