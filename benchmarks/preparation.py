@@ -1,4 +1,4 @@
-"""Preparation as multiples of a plain conversion: `python benchmarks/preparation.py [JOB …] [--faces N …]`.
+"""Preparation as multiples of a plain conversion: `python benchmarks/preparation.py [JOB …]`.
 
 Each job is a command in a process of its own, on the closed wavy sphere of `speed.py` as binary STL. A round runs all
 jobs one after the other, beginning with `meshhub convert` to STL; the ratio is the processor time of a job, over all of
@@ -23,8 +23,6 @@ from pathlib import Path
 from speed import write_sphere
 
 FACES = (10_000, 100_000, 1_000_000)
-
-ROUND_COUNT = 3
 
 PLAIN = "convert"
 
@@ -116,7 +114,8 @@ def list_commands(source: Path, folder: Path, few: int) -> dict[str, list[str]]:
     """Return the command of each job and of each installed peer."""
     target, picture = folder / "result.stl", folder / "result.png"
     names = {"source": source, "target": target, "picture": picture, "few": few}
-    commands = {job: [sys.executable, "-m", "meshhub", *text.format(**names).split()] for job, text in COMMANDS.items()}
+    program = [sys.executable, "-m", "meshhub"]
+    commands = {job: [*program, *text.format(**names).split(), "--timeout", "0"] for job, text in COMMANDS.items()}
     for peer, (package, code) in PEERS.items():
         if importlib.util.find_spec(package) is not None:
             commands[peer] = [sys.executable, "-c", code, str(source), str(target), str(few)]
@@ -129,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", nargs="*", help="jobs and peers, by the beginning of their name; default: all")
     parser.add_argument("--faces", type=int, nargs="+", default=FACES)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
     rows = []
@@ -139,7 +139,7 @@ def main() -> None:
             commands = list_commands(source, folder, max(1000, faces // 20))
             chosen = [job for job in commands if not arguments.jobs or job.startswith((PLAIN, *arguments.jobs))]
             rounds: dict[str, list[tuple[float, float]]] = {job: [] for job in chosen}
-            for _ in range(ROUND_COUNT):
+            for _ in range(arguments.rounds):
                 for job in chosen:
                     for result in folder.glob("result.*"):
                         result.unlink()
