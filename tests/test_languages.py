@@ -105,7 +105,7 @@ def test_every_stage_has_a_translation() -> None:
                 "--repair behebt es, oder eine Korrektur im Programm,",
                 "bei 9,205 / 3,315 / 0 (3);",
                 "Abhilfe: meshhub convert",
-                "braucht 17,5 g pla; etwa 2 h 17 min (± 12 %)",
+                "braucht 17,5 g pla; etwa 2 h 17 min (± 13 %)",
             ),
         ),
         (
@@ -131,7 +131,7 @@ def test_every_stage_has_a_translation() -> None:
                 "16 arêtes sont ouvertes ; les trancheurs ferment le trou à leur gré, ou omettent la pièce ; utilisez",
                 "  erreur : 16",
                 "remède : meshhub convert",
-                "demande 17,5 g de pla ; environ 2 h 17 min (± 12 %)",
+                "demande 17,5 g de pla ; environ 2 h 17 min (± 13 %)",
             ),
         ),
         ("fr_FR", ("explain", str(EXAMPLE), "out.3mf", "--repair"), ("STL en mm, Z vers le haut", "étape Réparer")),
