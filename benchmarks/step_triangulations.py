@@ -169,8 +169,9 @@ def is_found(face: dict[str, Any], returned: list[dict[str, Any]], room: float) 
             continue
         if max(np.abs(low - other["low"]).max(), np.abs(high - other["high"]).max()) > reach:
             continue
+        # the axis of a cone may have either direction, and its angle either sign
         names = ("second",) if face["kind"] == "Cone" else ("radius", "second")
-        best = min(best, max(abs(face[name] - other[name]) for name in names))
+        best = min(best, max(abs(abs(face[name]) - abs(other[name])) for name in names))
     return best <= room, best
 
 
@@ -249,7 +250,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    tasks = [(number, kind) for number in range(options.parts) for kind in options.meshes]
+    tasks = [(number, kind) for kind in options.meshes for number in range(options.parts)]
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         rows = []
         for row in pool.map(run, tasks):

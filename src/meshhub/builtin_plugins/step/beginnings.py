@@ -27,7 +27,7 @@ _MAX_SINGLE_RATIO = 0.2
 _MIN_IRREGULAR_COUNT = 300
 """Triangles of a mesh from which its noise can be estimated."""
 
-_MAX_IRREGULAR_COUNT = 20_000
+_MAX_IRREGULAR_COUNT = 30_000
 """Triangles of a mesh up to which a second attempt takes seconds, although no region is found."""
 
 _MIN_GAIN_RATIO = 3.0
