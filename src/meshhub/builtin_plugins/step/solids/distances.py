@@ -26,13 +26,9 @@ from meshhub.builtin_plugins.step.surfaces.surfaces import distances, gradients,
 from meshhub.model.scene import Float64
 from meshhub.toolkit.distances import SurfaceDistance, closest_points
 from meshhub.toolkit.geometry import IntIndex
-from meshhub.toolkit.topology import following
 
 MEASURING_ERROR_RATIO = 0.04
 """Share by which a measured distance may differ from what OpenCASCADE's triangles of the faces show."""
-
-_MIN_SMOOTH_COSINE = 0.93
-"""Cosine of the angle between surfaces up to which the farther one is as far, but for the measuring error."""
 
 _FRACTIONS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 """Places on an edge of a triangle that are measured."""
@@ -200,16 +196,16 @@ def _measure_borders(model: BrepModel) -> _Borders:
     gap = lengths(move)
     # a face that extends beyond the edge of the mesh covers the points there up to its surface
     mesh_gap = gap.copy()
-    off, normal = np.full((2, len(place)), np.inf), np.zeros((2, len(place), 3))
-    for number, side in enumerate((half, model.skin.twin[half])):
+    for side in (half, model.skin.twin[half]):
         inner = np.flatnonzero(side >= 0)
-        surfaces = model.regions.surfaces.take(model.regions.region[side[inner] // 3])
-        off[number, inner], normal[number, inner] = gradients(surfaces, place[inner])
-        is_covered = np.einsum("ij,ij->i", move[inner], _conormals(model, side[inner])) > 0
-        mesh_gap[inner[is_covered]] = np.minimum(mesh_gap, np.abs(off[number]))[inner[is_covered]]
-    # where the surfaces touch, one of the faces covers each point beside their edge
-    is_smooth = np.abs(np.einsum("ij,ij->i", *normal)) > _MIN_SMOOTH_COSINE
-    mesh_gap[is_smooth] = np.minimum(mesh_gap, np.abs(off).max(axis=0) * (1 + MEASURING_ERROR_RATIO))[is_smooth]
+        region = model.regions.region[side[inner] // 3]
+        off, normal = gradients(model.regions.surfaces.take(region), place[inner])
+        # the mesh itself may be turned by noise: triangles beside the edge of a fillet are thin
+        normal *= np.where(model.regions.outward[region], 1.0, -1.0)[:, None]
+        along = points[model.skin.end[side[inner]]] - points[model.skin.begin[side[inner]]]
+        is_covered = np.einsum("ij,ij->i", move[inner], np.cross(along, normal)) > 0
+        covered = inner[is_covered]
+        mesh_gap[covered] = np.minimum(mesh_gap[covered], np.abs(off[is_covered]))
     return _Borders(edge, mesh_gap, _measure_to_mesh(model, foot, gap))
 
 
@@ -246,14 +242,6 @@ def _project_onto_edges(model: BrepModel, segments: EdgeSegments, edge: IntIndex
         surface = SurfaceDistance(lines, np.arange(len(lines), dtype=np.int32).reshape(-1, 3), spacing)
         foot[on_spline] = surface.nearest(points[on_spline])[0]
     return foot
-
-
-def _conormals(model: BrepModel, half: IntIndex) -> Float64:
-    """Return directions (n, 3) in the planes of triangles, away from them across their half-edges."""
-    points = model.mesh_points
-    begin, end = points[model.skin.begin[half]], points[model.skin.end[half]]
-    across: Float64 = np.cross(end - begin, np.cross(end - begin, points[model.skin.end[following(half)]] - begin))
-    return across
 
 
 def _measure_to_mesh(model: BrepModel, points: Float64, limits: Float64) -> Float64:
