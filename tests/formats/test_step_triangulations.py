@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cad_parts import occ
 from cad_parts.triangles import triangulate_occ
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.writer import write
+from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
 from meshhub.model.source import Target
@@ -125,3 +127,12 @@ def test_corners_of_fillets_are_spheres_of_their_radius(tmp_path: Path) -> None:
     radii = re.findall(r"(?:CYLINDRICAL|SPHERICAL)_SURFACE\('',#\d+,([0-9.]+)\)", text)
     assert [float(text) for text in radii] == pytest.approx([radius] * 20, abs=2 * noise)
     assert remarks.figures["valid_solids"] == 1
+
+
+def test_a_second_attempt_leaves_time_before_the_deadline(tmp_path: Path) -> None:
+    mesh = mesh_of(bossed_plate().refine_to_length(2))
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.05, mesh.vertices.shape)
+    with bounded_by(time.monotonic()):
+        remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    assert "noise_smoothed" not in [note.code for note in remarks.notes]
+    assert remarks.figures["cylinders"] == 0

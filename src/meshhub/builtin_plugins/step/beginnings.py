@@ -3,6 +3,7 @@
 # why this way: docs/decisions/0058-noisy-meshes.md
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from meshhub.builtin_plugins.step.recognition.recognize import make_segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.regular_mesh import regularize
 from meshhub.builtin_plugins.step.solids.distances import measure_distances
+from meshhub.model.deadline import seconds_left
 from meshhub.model.scene import Float64
 
 _MAX_SINGLE_COUNT = 2
@@ -38,6 +40,9 @@ _MAX_NOISE_RATIO = 6.0
 
 _MAX_CHORD_RATIO = 1.5
 """Distance of a chord of the mesh from its surface over the largest one after its points were evenly spread."""
+
+_MIN_LEFT_RATIO = 3.0
+"""Seconds until the deadline over those of the first attempt, from which there is time for a second one."""
 
 
 class DraftedSkin(NamedTuple):
@@ -69,11 +74,14 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
         options: Kinds of surfaces to recognize, and their tolerance.
         is_strict: Whether surfaces that CAD programs may reject become flat, because no kernel checks them.
     """
-    tolerance = options.step_tolerance_mm
+    tolerance, begin = options.step_tolerance_mm, time.monotonic()
     drafting = Drafting(list_candidates(skin, options), is_strict, tolerance)
     draft = drafting.draft()
     first = DraftedSkin(drafting, draft, None, 0.0, None)
     if options.step_surfaces == "planar" or not _is_faceted(draft.model.regions):
+        return first
+    left = seconds_left()
+    if left is not None and left < _MIN_LEFT_RATIO * (time.monotonic() - begin):
         return first
     regular = regularize(skin)
     if regular is None:
