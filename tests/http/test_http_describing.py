@@ -226,7 +226,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/quote": ["quote"],
         "/render": ["render"],
         "/preview": ["preview"],
-        "/printers": ["list_printers", "send_file"],
+        "/printers": ["send_file", "list_printers"],
         "/jobs": ["submit_job", "list_jobs"],
         "/jobs/{job_id}": ["show_job", "cancel_job"],
         "/jobs/{job_id}/events": ["follow_job"],

@@ -46,7 +46,9 @@ def printers(ctx: click.Context, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @verbosity
 def send(file: Path, address: str, *, force: bool) -> None:
-    """Send a file as it is to an address, such as moonraker://voron/part.gcode?print=true.
+    """Send a file as it is to a printer.
+
+    An address is moonraker://voron/part.gcode?print=true, for example, which also starts the print.
 
     \b
     meshhub printers send part.gcode octoprint://ender/part.gcode

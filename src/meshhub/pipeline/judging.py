@@ -1,5 +1,6 @@
 """Run the checks of a chain on a scene, several of them at the same time where they allow it."""
 
+# why they are no faster: docs/decisions/0059-speed-of-preparation.md
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
@@ -33,6 +32,9 @@ def list_printers(storages: Storages, caller: Caller) -> list[NetworkPrinter]:
     usable = find_storages(storages, caller)
     if not usable:
         return []
+    # no other command needs threads
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(len(usable)) as pool:
         lists = pool.map(lambda item: load(item[1].printers or "")(item[0]), usable.items())
         return [printer for printers in lists for printer in printers]

@@ -1,5 +1,6 @@
 """Creases of a noisy mesh: edges where two surfaces meet at an angle that noise does not cause."""
 
+# why this way: docs/decisions/0061-limits-of-noisy-meshes.md
 from __future__ import annotations
 
 from dataclasses import replace
