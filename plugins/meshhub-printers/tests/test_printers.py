@@ -113,10 +113,10 @@ def test_a_print_that_does_not_start_is_reported(printer: Printer, tmp_path: Pat
 
 
 def test_a_wrong_key_is_named_and_not_shown(printer: Printer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = configure(tmp_path, monkeypatch, printer.kind, printer.url, key="0badc0de")
+    configure(tmp_path, monkeypatch, printer.kind, printer.url, key="0badc0de")
     with pytest.raises(OSError, match="shop rejects the key; correct it in") as error:
         store(printer, tmp_path)
-    assert file.name in str(error.value)
+    assert "$MESHHUB_PRINTER_HOSTS" in str(error.value)
     assert "0badc0de" not in str(error.value)
     assert uploads_of(printer) == []
 
@@ -171,7 +171,21 @@ def test_a_file_that_others_can_read_is_rejected(tmp_path: Path, monkeypatch: py
         with pytest.raises(InvalidOption, match="others can read it; run: chmod 600"):
             open_printer("moonraker://shop/a.gcode")
     file.unlink()
-    with pytest.raises(InvalidOption, match="does not exist"):
+    with pytest.raises(InvalidOption, match=r"\"\$MESHHUB_PRINTER_HOSTS\" does not exist"):
+        open_printer("moonraker://shop/a.gcode")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder of settings is elsewhere there")
+def test_messages_name_the_file_without_the_folders_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    with pytest.raises(InvalidOption, match=r"no printers: ~/\.config/meshhub/network-printers\.toml does not exist"):
+        open_printer("moonraker://shop/a.gcode")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/of-this-machine")
+    with pytest.raises(InvalidOption, match=r"no printers: network-printers\.toml does not exist"):
         open_printer("moonraker://shop/a.gcode")
 
 
@@ -220,7 +234,7 @@ def test_the_list_names_printers_that_are_off(
     assert "127.0.0.1" not in text
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "none"))
     assert run("printers") == 0
-    assert "no plug-in knows a printer" in capsys.readouterr().err
+    assert "no printers; install a plug-in" in capsys.readouterr().err
 
 
 def test_plans_need_the_entitlement(printer: Printer) -> None:

@@ -36,7 +36,9 @@ def printers(ctx: click.Context, as_json: bool) -> None:
     elif listed:
         terminal.table(headings("printer", "state"), [(each.address, each.state or each.error) for each in listed])
     else:
-        terminal.inform(tr("no plug-in knows a printer"))
+        terminal.inform(
+            tr("no printers; install a plug-in for them, such as meshhub-printers, and name them in its configuration")
+        )
     ctx.exit(BATCH_FAILED if any(printer.error for printer in listed) else 0)
 
 

@@ -43,33 +43,39 @@ def find_file() -> Path:
     return Path(os.environ.get(FILE_VARIABLE) or platformdirs.user_config_path("meshhub") / "network-printers.toml")
 
 
-def read_hosts() -> dict[str, Host]:
-    """Return the printers by name.
+def describe_file() -> str:
+    """Return the path as its owner writes it in a shell, without folders that callers of a service must not see."""
+    if os.environ.get(FILE_VARIABLE):
+        return f'"${FILE_VARIABLE}"'
+    file = find_file()
+    return f"~/{file.relative_to(Path.home())}" if file.is_relative_to(Path.home()) else file.name
 
-    Messages have no folders and hosts, because callers of the service read them, too.
+
+def read_hosts() -> dict[str, Host]:
+    """Return the printers by name. Messages have no folders and hosts, because callers of the service read them, too.
 
     Raises:
         InvalidOption: The file is missing or invalid, or others can read it.
     """
-    file = find_file()
+    file = describe_file()
     try:
         # the mode of the file that is open, and not of one that replaced it
-        with file.open("rb") as stream:
+        with find_file().open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise InvalidOption(f"no printers: {file} does not exist; write kind, url and key of each there") from None
     except OSError as error:
-        raise InvalidOption(f"{file.name} cannot be read: {error.strerror}") from None
+        raise InvalidOption(f"{file} cannot be read: {error.strerror}") from None
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidOption(f"{file.name} has keys, and others can read it; run: chmod 600 {file.name}")
+        raise InvalidOption(f"{file} has keys, and others can read it; run: chmod 600 {file}")
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[str, Host])
     except ValueError as error:
         # the message has no value, because a value may be a key
-        raise InvalidOption(f"{file.name} is invalid: {str(error)[:100]}") from None
+        raise InvalidOption(f"{file} is invalid: {str(error)[:100]}") from None
 
 
 def find_host(kind: str, name: str) -> Host:
@@ -77,7 +83,7 @@ def find_host(kind: str, name: str) -> Host:
     hosts = read_hosts()
     if name not in hosts:
         known = ", ".join(hosts) or "none"
-        raise InvalidOption(f"no printer {name[:30]!r} in {find_file().name}; there are: {known[:60]}")
+        raise InvalidOption(f"no printer {name[:30]!r} in {describe_file()}; there are: {known[:60]}")
     if hosts[name].kind != kind:
         raise InvalidOption(
             f"printer {name[:30]!r} is of kind {hosts[name].kind}; write {hosts[name].kind}://{name[:30]}"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from meshhub_printers.hosts import Host, find_file
+from meshhub_printers.hosts import Host, describe_file
 
 CONNECT_TIMEOUT_S = 5.0
 """Seconds to connect; printers are in the same network."""
@@ -90,7 +90,7 @@ class Service(ABC):
         if status < 300:
             return
         if status in (401, 403):
-            raise PrinterError(errno.EACCES, f"{self.name} rejects the key; correct it in {find_file().name}")
+            raise PrinterError(errno.EACCES, f"{self.name} rejects the key; correct it in {describe_file()}")
         if status in (413, 507):
             raise PrinterError(errno.ENOSPC, f"{self.name} has no room for the file; delete files there")
         if status == httpx.codes.CONFLICT:
