@@ -196,7 +196,7 @@ def convert(number: int, kind: str) -> dict[str, Any]:
         row["fault"], solid = truth.find_fault(back, figures)
         row["hausdorff"] = figures.get("hausdorff_mm", 0.0)
         row["faces"] = figures["faces"]
-        # the facets of a file that has more are no true faces, and take minutes to describe
+        # a file with more faces consists of facets, which take minutes to describe
         returned = truth.list_faces(solid) if figures["faces"] <= MAX_FACES_RATIO * len(faces) else []
     found: Counter[str] = Counter()
     row["errors"] = []

@@ -3,7 +3,7 @@
 import type { PreviewFacts, Report } from "./types";
 import type { Section } from "./viewer/options";
 
-/** Return the upper sides of the layers in millimeters, ascending; empty for a model that is no toolpath. */
+/** Return the heights of the tops of the layers in millimeters, ascending; empty unless the model is a toolpath. */
 export function layersOf(facts: PreviewFacts | null | undefined): number[] {
   const heights = facts?.inspection.figures?.["layers_mm"];
   return Array.isArray(heights) ? heights.filter((height) => typeof height === "number") : [];
@@ -33,7 +33,7 @@ export interface PrintFigures {
   tools: [number: number, grams: number][];
 }
 
-/** Return what the writer of a print reports; null for a result that is no print. */
+/** Return the figures of a print, as its writer reports them; null if the result is not a print. */
 export function findPrint(report: Report | null): PrintFigures | null {
   const figures = report?.steps?.find(({ kind }) => kind === "write")?.figures ?? {};
   if (typeof figures["seconds"] !== "number" || typeof figures["layers"] !== "number") return null;

@@ -81,7 +81,7 @@ def find_kinds(marks: Marks, line: Index) -> Index:
 
 
 def list_layers(marks: Marks, line: Index, z: Float64) -> Float64:
-    """Return the upper sides of the layers of printed lines, in the order of printing, in millimeters.
+    """Return the heights of the tops of the layers of printed lines, in the order of printing, in millimeters.
 
     Layers are those that comments begin, otherwise different heights.
 

@@ -131,7 +131,7 @@ def _read_plate(
 ) -> list[tuple[str, Color, Mesh]]:
     """Report the facts of a plate; return the name, the color and the mesh of each group of lines.
 
-    Add the upper sides of its layers in millimeters to `tops`.
+    Add the heights of the tops of its layers in millimeters to `tops`.
     """
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
