@@ -63,6 +63,9 @@ def outdated() -> list[str]:
 
 
 if __name__ == "__main__":
-    for name, page in PAGES.items():
+    changed = outdated()
+    for name in changed:
         (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(page(), encoding="utf-8")
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+    if any(name.startswith("../web/") for name in changed):
+        print("texts of the page changed: build it, as web/README.md says")

@@ -95,9 +95,18 @@ test("every defect of the reference has a text and advice", () => {
   }
 });
 
+test("every finding of the built-in checks has a title", () => {
+  const text = readFileSync(new URL("../../src/meshhub/builtin_plugins/print/findings.toml", import.meta.url), "utf-8");
+  const codes = [...text.matchAll(/^codes = \[(.+)\]$/gm)].flatMap(([, list = ""]) =>
+    [...list.matchAll(/"(\w+)"/g)].map(([, code = ""]) => code),
+  );
+  expect(codes.length).toBeGreaterThan(20);
+  expect(codes.filter((code) => !(code in en.texts))).toEqual([]);
+});
+
 test("every error that reaches the page has a text", () => {
   // The command line alone has these.
-  const others = new Set(["canceled", "missing_dependency", "output_exists", "output_failed"]);
+  const others = new Set(["canceled", "missing_dependency"]);
   expect(listCodes("errors").filter((code) => !(code in en.errors) && !others.has(code))).toEqual([]);
 });
 

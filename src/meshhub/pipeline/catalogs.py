@@ -28,7 +28,7 @@ FOLDER = "translations"
 """Folder of the catalogs of a package."""
 
 MAX_BYTES = 262_144
-"""Maximum bytes of a catalog; the largest built-in one has 23,000."""
+"""Maximum bytes of a catalog; many times those of the largest built-in one."""
 
 MAX_REQUESTED_CHARS = 1000
 """Maximum characters of a requested language that are read; more than a header of a browser has."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FILE_NAME = "printers.toml"
 
 MAX_BYTES = 1 << 20
-"""Maximum bytes of a file; the built-in one has 7,000."""
+"""Maximum bytes of a file; many times those of the built-in one."""
 
 ROUNDING_RATIO = 1e-6
 """Excess over a side, relative to it, that counts as rounding."""
