@@ -46,7 +46,7 @@ class Crossings(NamedTuple):
         return Crossings(self.first[mask], self.second[mask], self.points[mask])
 
 
-def find_crossings(corners: Float64, depth: float) -> Crossings:
+def find_crossings(corners: Float64, depth: float, chosen: NDArray[np.bool_] | None = None) -> Crossings:
     """Find the pairs of faces that cross: an edge of one goes through the inside of the other.
 
     Faces that only touch, share an edge or lie in one plane do not cross.
@@ -54,6 +54,7 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     Args:
         corners: (m, 3, 3) corners of the faces, in any length unit.
         depth: An edge must reach this far to both sides of a face, and pass its edges at this distance.
+        chosen: (m,) faces of which each pair must have one; by default, all.
     """
     if len(corners) < 2:
         return Crossings(np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
@@ -65,7 +66,11 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     numbers = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
     normals = unit_vectors(face_normals(corners.reshape(-1, 3), numbers))
     faces = _Faces(corners, normals, np.einsum("ij,ij->i", normals, corners[:, 0]))
-    boxes = pair_boxes(np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c))
+    boxes = pair_boxes(
+        np.minimum(np.minimum(a, b), c),
+        np.maximum(np.maximum(a, b), c),
+        None if chosen is None else chosen[order],
+    )
     pairs = [_choose_crossing(faces, first, second, depth) for first, second in boxes]
     first, second, points = (np.concatenate(column) for column in zip(*pairs, strict=True))
     lower, upper = np.sort(order[np.stack([first, second])], axis=0)
@@ -73,7 +78,9 @@ def find_crossings(corners: Float64, depth: float) -> Crossings:
     return Crossings(lower[ascending], upper[ascending], points[ascending])
 
 
-def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+def pair_boxes(
+    low: Float64, high: Float64, chosen: NDArray[np.bool_] | None = None
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     """Yield the pairs of boxes that overlap, in batches; at least one batch, which may be empty.
 
     Boxes that only touch do not overlap, nor do two flat boxes in one plane: nothing crosses there, and most faces of a
@@ -82,8 +89,10 @@ def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32],
     Args:
         low: (m, 3) low corners of the boxes. Boxes that are close in space should be close in this order.
         high: (m, 3) high corners.
+        chosen: (m,) boxes of which each pair must have one; by default, all.
     """
     levels = build_tree(low, high)
+    counted = [] if chosen is None else _find_chosen_nodes(chosen, levels)
     start = np.zeros(1, np.int32)
     stack = [(0, start, start)]
     while stack:
@@ -91,7 +100,11 @@ def pair_boxes(low: Float64, high: Float64) -> Iterator[tuple[NDArray[np.int32],
         if len(a) > CHUNK_PAIRS:
             stack += [(level, a[i : i + CHUNK_PAIRS], b[i : i + CHUNK_PAIRS]) for i in range(0, len(a), CHUNK_PAIRS)]
         elif level < len(levels):
-            stack.append((level + 1, *_divide(*levels[level], a, b)))
+            a, b = _divide(*levels[level], a, b)
+            if counted:
+                is_kept = counted[level][a] | counted[level][b]
+                a, b = a[is_kept], b[is_kept]
+            stack.append((level + 1, a, b))
         else:
             is_pair = a != b
             yield a[is_pair], b[is_pair]
@@ -121,6 +134,18 @@ def build_tree(low: Float64, high: Float64) -> list[tuple[NDArray[np.float32], N
         a, b = levels[-1]
         levels.append((np.minimum(a[:, ::2], a[:, 1::2]), np.maximum(b[:, ::2], b[:, 1::2])))
     return levels[::-1]
+
+
+def _find_chosen_nodes(
+    chosen: NDArray[np.bool_], levels: list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+) -> list[NDArray[np.bool_]]:
+    """Return for each level of a tree which nodes have a chosen leaf."""
+    leaves = np.zeros(levels[-1][0].shape[1], np.bool_)
+    leaves[: len(chosen)] = chosen
+    result = [leaves]
+    while len(result) < len(levels):
+        result.append(result[-1][::2] | result[-1][1::2])
+    return result[::-1]
 
 
 def _round_outward(values: Float64, direction: float) -> NDArray[np.float32]:

@@ -199,18 +199,21 @@ def find_still(moves: Moves, size: float) -> Mask:
     """Return which vertices must stay, so that the others move without crossings."""
     still = moves.is_wide.copy()
     still[moves.faces[moves.is_turned]] = True
+    is_new = np.ones(len(moves.faces), np.bool_)
     for _ in range(MAX_STILL_ROUNDS):
         targets, cluster = keep_still(moves, still)
         proper = np.flatnonzero(_is_proper(cluster[moves.faces]))
         steps = targets - moves.points
         skewed = targets + steps * (np.linalg.norm(SKEW) + unit_vectors(steps) @ SKEW)[:, None]
-        crossed = find_crossings(skewed[moves.faces[proper]], CROSSING_RATIO * size)
+        crossed = find_crossings(skewed[moves.faces[proper]], CROSSING_RATIO * size, is_new[proper])
         faces = np.concatenate([crossed.first, crossed.second])
         grown = still.copy()
         grown[moves.faces[proper[faces]]] = True
         grown[moves.faces[moves.find_turned(targets, cluster, size)]] = True
         if np.array_equal(grown, still):
             break
+        # all others were compared, where they are
+        is_new = (grown != still)[moves.faces].any(axis=1)
         still = grown
     return still
 
