@@ -134,7 +134,7 @@ def test_every_stage_has_a_translation() -> None:
                 "demande 17,5 g de pla ; environ 2 h 17 min (± 13 %)",
             ),
         ),
-        ("fr_FR", ("explain", str(EXAMPLE), "out.3mf", "--repair"), ("STL en mm, Z vers le haut", "étape Réparer")),
+        ("fr_FR", ("explain", str(EXAMPLE), "out.3mf", "--repair"), ("STL en mm, Z vers le haut", "phase Réparer")),
         ("fr_FR", ("inspect", "missing.stl"), ("erreur : Le fichier est illisible : missing.stl",)),
         (
             "es_ES",

@@ -741,7 +741,7 @@ def test_german_is_a_second_language(browser: Any, address: str) -> None:
     assert page.evaluate("document.documentElement.lang") == "de"
     pick(page, EXAMPLES / "bracket-clean.stl", button="Dateien wählen")
     page.get_by_label("Rezept").select_option("3D-Druck")
-    page.get_by_text("Ein gültiges, geschlossenes Modell auf dem Druckbett.").wait_for()
+    page.get_by_text("Ein gültiges, geschlossenes Netz auf dem Druckbett.").wait_for()
     page.get_by_role("listitem").get_by_text("Auf das Bett stellen").wait_for()
     page.get_by_text("Weitere Optionen").click()
     page.get_by_label("Art der 3MF-Datei").select_option("BambuStudio")
