@@ -442,7 +442,7 @@ export const en = {
     feature_metadata: "title and other descriptions",
     largestHole: ["({size} mm wide)", "(the largest {size} mm wide)"],
     figure_holes_closed: ["hole closed", "holes closed"],
-    figure_holes_filled: ["hole closed", "holes closed"],
+    figure_holes_filled: ["hole filled", "holes filled"],
     figure_faces_flipped: ["face flipped", "faces flipped"],
     figure_fragments_removed: ["stray fragment removed", "stray fragments removed"],
     figure_faces_added: ["face added", "faces added"],
