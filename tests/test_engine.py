@@ -540,6 +540,32 @@ def test_a_fork_while_another_thread_forks_a_worker_does_not_deadlock(tmp_path: 
 
 
 @forks
+def test_forks_do_not_deadlock_with_an_executor_that_is_imported_after_the_engine(tmp_path: Path) -> None:
+    """Each fork also takes a lock of `concurrent.futures`; one thread forks a worker per task while the other forks."""
+    script = write_script(
+        tmp_path,
+        f"{CONVERT}"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method='fork'))\n"
+        "import concurrent.futures.thread\n"
+        "outcomes = set()\n"
+        "def convert_often():\n"
+        "    for _ in range(30):\n"
+        "        outcomes.add(convert())\n"
+        "thread = threading.Thread(target=convert_often, daemon=True)\n"
+        "thread.start()\n"
+        "for _ in range(300):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "thread.join()\n"
+        "print(outcomes)\n"
+        "registry.close()\n",
+    )
+    assert run_script(script) == ["{'plain'}"]
+
+
+@forks
 def test_a_forked_child_does_not_close_a_descriptor_that_was_just_reused(tmp_path: Path) -> None:
     """A descriptor is free before Python records that its pipe is closed; the child's own pipe may reuse it."""
     script = write_script(

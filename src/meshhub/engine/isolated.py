@@ -374,9 +374,6 @@ if hasattr(os, "register_at_fork"):
 def _create_thread() -> ThreadPoolExecutor:
     """Return a thread that removes folders; one thread is kept, because a thread for each task would take half a
     millisecond more.
-
-    The import is late, because it sets up a lock that each fork takes: a program that forks workers could deadlock with
-    it.
     """
     from concurrent.futures import ThreadPoolExecutor
 

@@ -16,7 +16,7 @@ from meshhub.engine.start_environment import SINGLE_THREADED, block_interrupt, s
 from meshhub.engine.task_slots import shutdown_error
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError
-from meshhub.pipeline.fork_lock import IMPORTING, ForkLock
+from meshhub.pipeline.fork_lock import IMPORTING, ForkLock, precede_executors
 
 PRELOAD: Mapping[bool, tuple[str, ...]] = {
     False: ("meshhub.engine.preload",),
@@ -47,6 +47,8 @@ class Starter:
             log: How each process logs to standard error; None for no log.
         """
         self.method = method if method == "fork" and hasattr(os, "fork") else _choose_method(method)
+        if self.method == "fork":
+            precede_executors()
         self._limits = limits
         self._log = log
         self._is_closed = self._is_starting = False

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 
 class ForkLock:
@@ -20,8 +21,9 @@ class ForkLock:
         """Create a lock that lives as long as the process.
 
         Args:
-            order: A fork acquires all locks in ascending order. A thread that holds a lock may fork or acquire a lock
-                of a higher order, but never one of a lower order, because two threads could then wait for each other.
+            order: A fork acquires all locks in ascending order. A thread that holds a lock may acquire one of a
+                higher order, but never one of a lower order, because two threads could then wait for each other; for
+                the same reason, it may fork only with the lock of the lowest order.
         """
         self._lock = threading.RLock()
         self._order = order
@@ -62,5 +64,22 @@ def _renew_all() -> None:
 IMPORTING = ForkLock(3)
 """Lock for imports in a conversion, because Python's own lock of a module would stay locked in a forked child. """
 
-if hasattr(os, "register_at_fork"):
+
+@cache
+def precede_executors() -> None:
+    """Let a fork acquire these locks before that of `concurrent.futures`; call this before a thread forks with a lock.
+
+    A fork acquires first what was registered last. If the executors are imported after this module, a thread that forks
+    holds their lock and waits for these, and a thread that forks with one of these waits for theirs.
+    """
+    import concurrent.futures.thread  # noqa: F401
+
+    _register()
+
+
+def _register() -> None:
     os.register_at_fork(before=_acquire_all, after_in_parent=_release_all, after_in_child=_renew_all)
+
+
+if hasattr(os, "register_at_fork"):
+    _register()
