@@ -234,6 +234,7 @@ def test_bambu_studio_gets_a_plate_for_each_bed(tmp_path: Path) -> None:
         for transform in re.findall(r"<item [^>]*transform=\"([^\"]*)\"", model)
     ]
     assert len(places) == 3
+    assert [part.plate for part in Registry(entry_points=False).read(tmp_path / "out.3mf").parts] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("options", [{}, {"arrange_plate": 2}])

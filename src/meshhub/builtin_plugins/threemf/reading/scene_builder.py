@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
@@ -105,9 +106,14 @@ class SceneBuilder:
             steps_count += self._step_counts[key]
             _check_counts(parts_count, steps_count)
             placed.append((item, key))
+        plates: dict[int, int] = {}
+        instances = Counter[int]()
+        for item in self.root.items:
+            plates[id(item)] = self._project.find_plate(item.object, instances[item.object])
+            instances[item.object] += 1
         parts: list[Part] = []
         for item, key in placed:
-            parts.extend(self._expand(item, key))
+            parts.extend(self._expand(item, key, plates[id(item)]))
         if not parts_count:
             self._unread.reject()
             if not placed or self._has_skipped or self._project.has_skipped:
@@ -236,7 +242,7 @@ class SceneBuilder:
 
     # -- expansion --
 
-    def _expand(self, item: ObjectPlacement, top: _Key) -> Iterator[Part]:
+    def _expand(self, item: ObjectPlacement, top: _Key, plate: int) -> Iterator[Part]:
         """Yield the parts below a build item, depth first in the order of the file."""
         stack: list[_Visit] = []
         if self._part_counts.get(top):
@@ -247,7 +253,8 @@ class SceneBuilder:
             components = model_object.components
             if model_object.has_surface:
                 self._filaments.record_part(self._project.get_filament(top[1], key, filament))
-                yield Part(self._add_mesh(key, model_object), matrix, placement_name or model_object.name, path)
+                part_name = placement_name or model_object.name
+                yield Part(self._add_mesh(key, model_object), matrix, part_name, path, plate=plate)
             document = self._load_document(key[0])
             name = model_object.name or placement_name
             for component in reversed(components):

@@ -95,12 +95,14 @@ class _Settings:
 
     filaments: filament of an object from 1
     plates:    plates with objects
+    plate_of:  number of the plate, from 0, of an instance of an object: its id and the number of the instance
     changes:   layers at which the color changes, or the print pauses or runs G-code
     """
 
     volumes: dict[int, list[_Volume]] = field(default_factory=dict)
     filaments: dict[int, int] = field(default_factory=dict)
     plates: int = 0
+    plate_of: dict[tuple[int, int], int] = field(default_factory=dict)
     changes: int = 0
 
 
@@ -172,6 +174,10 @@ class SlicerProject:
         )
         return next((filament for filament in candidates if 1 <= filament <= MAX_FILAMENT), 1)
 
+    def find_plate(self, placed: int, instance: int) -> int:
+        """Return the number of the plate, from 0, of an instance of an object of the document."""
+        return self._settings.plate_of.get((placed, instance), 0)
+
     def count_paint(self, mesh: TriangleMesh) -> None:
         """Count the painted triangles of a mesh that becomes a part of the scene."""
         for kind, codes in mesh.paint.items():
@@ -210,7 +216,9 @@ class SlicerProject:
         if self._settings.plates > 1:
             note(
                 "plates_merged",
-                f"the project has {self._settings.plates} plates; they were read as one scene, side by side",
+                f"the project has {self._settings.plates} plates; they stand side by side in one scene, and "
+                "{each_bed} writes a file for each",
+                options=("each_bed",),
                 count=self._settings.plates,
             )
         if self._settings.changes:
@@ -344,14 +352,13 @@ def _keep_triangles(mesh: TriangleMesh, keep: NDArray[np.bool_]) -> None:
 
 
 def _read_volumes(data: bytes, settings: _Settings) -> None:
-    """Read the objects, volumes and plates of a project."""
+    """Read the objects and volumes of a project, then its plates."""
     ancestors: list[str] = []
     object_id = -1
     volume = _Volume()
-    is_plate_counted = False
 
     def start(_namespace: str, local: str, attributes: Attributes, _at: int) -> None:
-        nonlocal object_id, volume, is_plate_counted
+        nonlocal object_id, volume
         parent = ancestors[-1] if ancestors else ""
         ancestors.append(local)
         if local == "object":
@@ -361,11 +368,6 @@ def _read_volumes(data: bytes, settings: _Settings) -> None:
             part = _parse_id(attributes, "id") if local == "part" else -1
             volume = _Volume(span, part, attributes.get("subtype", ""))
             settings.volumes.setdefault(object_id, []).append(volume)
-        elif local == "plate":
-            is_plate_counted = False
-        elif local == "model_instance" and not is_plate_counted:
-            is_plate_counted = True
-            settings.plates += 1
         elif local == "metadata" and parent == "object" and attributes.get("key") == "extruder":
             settings.filaments[object_id] = _parse_id(attributes, "value")
         elif local == "metadata" and parent in ("volume", "part"):
@@ -373,6 +375,33 @@ def _read_volumes(data: bytes, settings: _Settings) -> None:
 
     def end() -> None:
         ancestors.pop()
+
+    _parse_settings(data, start, end)
+    _read_plates(data, settings)
+
+
+def _read_plates(data: bytes, settings: _Settings) -> None:
+    """Count the plates with objects, and read which instances are on each."""
+    ancestors: list[str] = []
+    is_counted = False
+    instance: dict[str, int] = {}
+
+    def start(_namespace: str, local: str, attributes: Attributes, _at: int) -> None:
+        nonlocal is_counted, instance
+        parent = ancestors[-1] if ancestors else ""
+        ancestors.append(local)
+        if local == "plate":
+            is_counted = False
+        elif local == "model_instance":
+            settings.plates += not is_counted
+            is_counted, instance = True, {}
+        elif local == "metadata" and parent == "model_instance":
+            instance[attributes.get("key", "")] = _parse_id(attributes, "value")
+
+    def end() -> None:
+        if ancestors.pop() == "model_instance":
+            place = instance.get("object_id", -1), instance.get("instance_id", 0)
+            settings.plate_of.setdefault(place, settings.plates - 1)
 
     _parse_settings(data, start, end)
 
