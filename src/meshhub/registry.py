@@ -236,7 +236,7 @@ class Registry(PluginIndex):
                 companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
                 A list of these becomes one scene, each file an object of its own.
             output: Path, address of a storage, binary file, or a `Target` in memory or in a folder. With `each_bed`, a
-                path "NAME.EXT" stands for the files "NAME-bed1.EXT", "NAME-bed2.EXT", ….
+                path "NAME.EXT" or address stands for the files "NAME-bed1.EXT", "NAME-bed2.EXT", ….
             target: Id or extension of the target format (default: the extension of the output).
             overwrite: Which existing output to replace: any (True), none (False), or only a result of meshhub or an
                 empty file (None). An input, its companions, and a file that has the name of a companion of the result

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import threading
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 
 import slicing_plugin
 from http_serving import Running, serving
+from meshhub import RequestError
+from models import brick, scene_of
 
 pytestmark = pytest.mark.once
 
@@ -86,6 +90,21 @@ def test_a_file_of_the_same_name_is_replaced_only_if_requested(
     assert (bench / "left" / "part.layers").read_bytes() == b"old"
     assert send(service, key, replace="true").status_code == 200
     assert (bench / "left" / "part.layers").read_bytes() == LAYERS
+
+
+def test_each_bed_becomes_a_file(service: Running, bench: Path) -> None:
+    plate = scene_of(brick(70, 60, 5))
+    beds: dict[str, Any] = {"copies": 2, "arrange_bed": "100x100", "layers_printer": "mk4"}
+    with pytest.raises(RequestError, match=r"2 files, one for each bed, and a printer starts one; omit \?print=true"):
+        service.registry.convert(plate, "bench://left/a.layers?print=true", options=beds)
+    assert list(bench.iterdir()) == []
+    service.registry.convert(plate, "bench://left/a.layers", options=beds)
+    assert sorted(file.name for file in (bench / "left").iterdir()) == ["a-bed2.layers", "a.layers"]
+    # in one response they are a ZIP
+    part = ("a.stl", service.registry.convert_bytes(plate, "stl"))
+    answer = service.post("/convert", {"file": part}, {"target": "layers", **beds})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["a.layers", "a-bed2.layers"]
 
 
 def test_repeated_requests_print_once(service: Running, key: dict[str, str], bench: Path) -> None:

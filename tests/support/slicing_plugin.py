@@ -33,6 +33,7 @@ from meshhub import (
     hookimpl,
 )
 from meshhub.model.scene import Mesh
+from meshhub.toolkit.objects import divide_beds
 
 MESHHUB_API = "1.0"
 
@@ -119,8 +120,9 @@ def write_layers(scene: Scene, target: Target, options: LayersOptions) -> None:
     if options.layers_printer is None:
         raise InvalidOption("layers are for one printer; set '{layers_printer}'", options=("layers_printer",))
     did(seconds=5400.0, layers=len(LAYERS_MM), filament_mm=4200.0, filament_g=12.5, cost=3.25, currency="EUR")
-    with target.open() as file:
-        file.write(b"; prepared by meshhub\n")
+    for number, _ in enumerate(divide_beds(scene)):
+        with (target.add_bed() if number else target).open() as file:
+            file.write(b"; prepared by meshhub\n")
 
 
 def read_layers(source: Source, options: object) -> Scene:

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,10 @@ _OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors for lack of disk space."""
 
 _FIRST_BED = "-bed1"
+
+_EXTENSION = re.compile(r"(?:\.gcode)?\.[^.]*\Z", re.IGNORECASE)
+"""Extension of a name; packages of G-code have two parts, and programs know them by both."""
+
 """End of the name of the file of the first bed, without the extension."""
 
 
@@ -272,10 +277,9 @@ def _list_spellings(reference: str) -> Iterator[str]:
 
 def name_bed(name: str, number: int) -> str:
     """Return the name of the file of a bed: "parts.stl" and "parts-bed1.stl" become "parts-bed2.stl"."""
-    stem, dot, extension = name.rpartition(".")
-    if not stem:
-        stem, dot, extension = name, "", ""
-    return f"{stem.removesuffix(_FIRST_BED)}-bed{number}{dot}{extension}"
+    match = _EXTENSION.search(name, 1)
+    stem, extension = (name[: match.start()], match[0]) if match else (name, "")
+    return f"{stem.removesuffix(_FIRST_BED)}-bed{number}{extension}"
 
 
 class Target:

@@ -14,7 +14,7 @@ from meshhub.model.source import Target, name_bed
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.existing_files import Replacing, find_descriptor
 from meshhub.pipeline.fork_lock import IMPORTING
-from meshhub.pipeline.storages import Storages, is_address, stored, without_query
+from meshhub.pipeline.storages import Storages, is_address, name_of, rename, stored, without_query
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
 """Path, address of a storage (text), binary file, or target in memory or in a folder."""
@@ -46,15 +46,9 @@ def check_picture_name(output: Output) -> None:
 
 
 def place_first_bed(output: Output) -> Output:
-    """Return the output of the first bed, if each bed gets a file of its own: that of a path is named NAME-bed1.
-
-    Raises:
-        UnsupportedTarget: The output is an address, which holds one file.
-    """
+    """Return the output of the first bed, if each bed gets a file of its own: that of a path is named NAME-bed1."""
     if is_address(output):
-        raise UnsupportedTarget(
-            "an address holds one file, and '{each_bed}' writes several; convert to a path", options=("each_bed",)
-        )
+        return rename(output, name_bed(name_of(output), 1))
     if not isinstance(output, str | os.PathLike):
         return output
     path = Path(output)

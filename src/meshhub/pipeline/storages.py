@@ -68,7 +68,7 @@ def fetched(address: str, storages: Storages) -> Iterator[Source]:
             stored.fetch(file)
         with _blaming(address, storages):
             companions = _fetch_companions(stored, path)
-        yield Source(_name_of(address), path=path, companions=companions)
+        yield Source(name_of(address), path=path, companions=companions)
 
 
 def _fetch_companions(stored: StoredFile, model: Path) -> dict[str, Path]:
@@ -95,7 +95,7 @@ def _fetch_companions(stored: StoredFile, model: Path) -> dict[str, Path]:
 
 @contextlib.contextmanager
 def stored(address: str, storages: Storages, replacing: Replacing) -> Iterator[Target]:
-    """Yield a local target; put it at the address when the block ends without an error.
+    """Yield a local target; put it at the address when the block ends without an error, further beds beside it.
 
     Raises:
         RequestError: No storage opens the address, or it names no file.
@@ -103,22 +103,40 @@ def stored(address: str, storages: Storages, replacing: Replacing) -> Iterator[T
         MeshhubError, OSError: The storage cannot store the file.
     """
     replacing.check_inputs(address)
+    # an address that cannot be opened is reported before the conversion
     with _blaming(address, storages):
-        place = _open_stored(address, storages)
+        _open_stored(address, storages)
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
-        target = Target(_name_of(address), folder=Path(folder))
+        target = Target(name_of(address), folder=Path(folder))
         yield target
-        files = [Path(folder, name) for name in target.names]
-        with _blaming(address, storages):
-            try:
-                place.store(files, overwrite=bool(replacing.overwrite))
-            except OutputExists:
-                if replacing.overwrite is not None:
-                    raise
-                _check_stored(address, place, replacing)
-                place.store(files, overwrite=True)
+        start = storages[_scheme_of(address)].capability.start_query
+        if target.beds and start and address.endswith(start):
+            raise RequestError(
+                f"the result has {len(target.files)} files, one for each bed, and a printer starts one; omit {start}"
+            )
+        for file in target.files:
+            files = [Path(folder, name) for name in file.names]
+            with _blaming(address, storages):
+                _store(rename(address, file.name), files, storages, replacing)
+
+
+def rename(address: str, name: str) -> str:
+    """Return the address of a file in the same folder."""
+    place = without_query(address)
+    return f"{place.rpartition('/')[0]}/{name}{address[len(place) :]}"
+
+
+def _store(address: str, files: list[Path], storages: Storages, replacing: Replacing) -> None:
+    place = _open_stored(address, storages)
+    try:
+        place.store(files, overwrite=bool(replacing.overwrite))
+    except OutputExists:
+        if replacing.overwrite is not None:
+            raise
+        _check_stored(address, place, replacing)
+        place.store(files, overwrite=True)
 
 
 def send(file: Path, address: str, storages: Storages, *, overwrite: bool) -> None:
@@ -148,7 +166,7 @@ def _open_stored(address: str, storages: Storages) -> StoredFile:
     if declared.missing:
         feature = f"opening {_scheme_of(address)}:// addresses"
         raise MissingDependency(describe_missing(feature, declared.missing, declared.remedy))
-    _name_of(address)
+    name_of(address)
     opened: StoredFile = load(declared.capability.run)(address)
     return opened
 
@@ -173,7 +191,7 @@ def _scheme_of(address: str) -> str:
     return address.partition(":")[0].lower()
 
 
-def _name_of(address: str) -> str:
+def name_of(address: str) -> str:
     """Return the last component of an address. Raises RequestError if it is not the name of a file."""
     name = without_query(address).partition("://")[2].rpartition("/")[2]
     if name in ("", ".", "..") or PurePosixPath(name).name != name or not name.isprintable():

@@ -136,7 +136,7 @@ def describe_binary(title: str) -> Json:
 
 def describe_converted(registry: Registry, description: str) -> Json:
     """Return the response with one converted model."""
-    text = f"{description}; with each_bed, a ZIP of the files of the beds."
+    text = f"{description}; a ZIP if each bed has a file."
     return describe_files(text, {"application/zip", *list_media_types(registry)})
 
 

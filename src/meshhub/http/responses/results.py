@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import zipfile
 from collections.abc import AsyncIterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,6 +37,8 @@ _CHUNK_BYTES = 1 << 20
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 """Earliest time that a ZIP can store; a constant, so that equal files give equal bytes."""
 
+_BED = re.compile(r"-bed\d+")
+
 _COMPRESSED_IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp"))
 """Extensions of companions that are compressed."""
 
@@ -50,11 +53,11 @@ class ModelFile(NamedTuple):
 
 
 async def prepare_model(threads: Threads, result: FileResult, registry: Registry) -> ModelFile:
-    """Return the file to send for a converted model; a ZIP if each bed has a file, even if there is only one."""
+    """Return the file to send for a converted model; a ZIP if there are several, or each bed was to have one."""
     report, target = result.report, result.target
     assert report is not None and target is not None and target.folder is not None
     target_format = registry.declarations.formats[report.target.format]
-    if _bed_of(target):
+    if target.beds or _bed_of(target):
         path = target.folder / "beds.zip"
         await threads.run_archive(pack_results, path, [result], target_format, False)
         return ModelFile(path, f"{result.file.stem}-beds.zip", "application/zip", {REPORT: file_header(report)})
@@ -68,7 +71,8 @@ async def prepare_model(threads: Threads, result: FileResult, registry: Registry
 
 def _bed_of(target: Target) -> str:
     """Return the end of the name of a bed's file, such as "-bed1"; "" for a model as one file."""
-    return PurePath(target.name).stem.removeprefix(MODEL_NAME)
+    match = _BED.match(target.name, len(MODEL_NAME))
+    return match[0] if match else ""
 
 
 async def model_response(threads: Threads, result: FileResult, registry: Registry) -> FileResponse:
