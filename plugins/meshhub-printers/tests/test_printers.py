@@ -1,4 +1,4 @@
-"""Uploads to stand-ins for the three services; `integration/` has real ones."""
+"""Uploads to stand-ins for the three services; `test_printers_real.py` has real ones."""
 
 from __future__ import annotations
 
@@ -196,6 +196,8 @@ def test_messages_name_the_file_without_the_folders_of_the_machine(
         '[shop]\nkind = "acme"\nurl = "http://a"',
         '[shop]\nkind = "moonraker"\nurl = "http://user:pw@host"',
         "x = 1",
+        '["a/b"]\nkind = "moonraker"\nurl = "http://a"',
+        '["left one"]\nkind = "moonraker"\nurl = "http://a"',
     ],
 )
 def test_a_damaged_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -22,6 +22,10 @@ MAX_BYTES = 1 << 20
 """Maximum bytes of the file; a printer has 150."""
 
 
+Name = Annotated[str, Meta(pattern=r"^[\w.-]{1,60}\Z")]
+"""Name of a printer, as addresses have it."""
+
+
 class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Printer on the network."""
 
@@ -72,7 +76,7 @@ def read_hosts() -> dict[str, Host]:
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
-        return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[str, Host])
+        return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[Name, Host])
     except ValueError as error:
         # the message has no value, because a value may be a key
         raise InvalidOption(f"{file} is invalid: {str(error)[:100]}") from None
