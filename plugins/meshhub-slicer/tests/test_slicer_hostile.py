@@ -59,6 +59,30 @@ def test_a_hostile_profile_runs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         assert word not in text
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (r"G28\nM\118 x\nM84", r"G28\nM84"),
+        (r"G28\rM118 x", r"G28\r"),
+        ("; a\\nG28\nM118 x", "; a\\nG28\n"),
+        ("{if true}M118 x{endif}", ""),
+        ("G28 M118 x", ""),
+        ('"G4 P1";"M118 x";"G4 P3"', '"G4 P1";"";"G4 P3"'),
+        ('"M118 x"', '""'),
+    ],
+)
+def test_hidden_commands_are_removed(code: str, expected: str) -> None:
+    assert keep_safe({"start_gcode": code}) == ({"start_gcode": expected}, ["start_gcode"])
+
+
+@needs_prusa
+def test_a_command_that_is_put_together_is_found_in_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / "bad.ini").write_text("start_gcode = G28\\nM1{1}8 x\n")
+    with pytest.raises(InvalidOption, match=r"its G-code has 'M118 x', a command for a host"):
+        Registry().write(BOX, Target("a"), target="gcode", slicer_printer="prusa-mk3s", slicer_profile="bad")
+
+
 @needs_prusa
 def test_a_hostile_project_runs_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "RAN"

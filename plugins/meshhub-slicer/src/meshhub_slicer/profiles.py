@@ -40,13 +40,20 @@ _HARMLESS = frozenset({"printer_model"})
 _CODE_KEY = re.compile(r".*_?gcode(_\w+)?", re.IGNORECASE)
 
 _HOST_COMMAND = re.compile(
-    r"^(?:N\d+\s*)?(?:[@!#/]|M\s*0*(?:2[0-3]|2[89]|3\d|98|112|118|540|55[0-4]|58[5-9]|928|99[79])(?!\d)|[MG]\s*[\[{]|\{\s*\"|"
-    r"(?:RUN_|SAVE_CONFIG|SHELL|SDCARD_|RESTART|FIRMWARE_RESTART|UPDATE_|ACTION_|RESPOND))|//\s*action:",
+    r"^(?:N\d+\s*)?[@!#/]|(?<![\w.])(?:M\s*0*(?:2[0-3]|2[89]|3\d|98|112|118|540|55[0-4]|58[5-9]|928|99[79])(?!\d)|"
+    r"[MG]\s*[\[{]|RUN_|SAVE_CONFIG|SHELL|SDCARD_|RESTART|FIRMWARE_RESTART|UPDATE_|ACTION_|RESPOND)|"
+    r"[}\]]\s*@|\{\s*\"|//\s*action:",
     re.IGNORECASE,
 )
 """Line of G-code that speaks to a host, to its files or its network, instead of the printer; also text that is put
 together when it is sliced, which could become such a line.
 """
+
+_BREAK = re.compile(r'(\\[nr]|[\r\n]|";")')
+"""End of a line: INI files write it as \\n, and lists of texts have one for each filament."""
+
+_OTHER_LINE = re.compile(rb"^(?!G[0-3] )[^;\s][^\n]*", re.MULTILINE)
+"""Line of G-code that does not move."""
 
 Profile = dict[str, Any]
 
@@ -100,11 +107,30 @@ def _clean(value: Any) -> tuple[Any, bool]:
         return [text for text, _ in cleaned], any(is_changed for _, is_changed in cleaned)
     if not isinstance(value, str):
         return "", True
-    # INI files write line breaks as \n
-    mark = "\\n" if "\\n" in value else "\n"
-    lines = value.split(mark)
-    kept = [line for line in lines if not _HOST_COMMAND.search(line.strip().strip('"'))]
-    return mark.join(kept), len(kept) < len(lines)
+    # quotes around texts of a list stay
+    quote = '"' if len(value) > 1 and value[0] == value[-1] == '"' else ""
+    pieces = _BREAK.split(value.removeprefix(quote).removesuffix(quote))
+    cleaned = ""
+    for line, end in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+        if not _is_for_host(line):
+            cleaned += line + end
+        elif end == '";"':
+            cleaned += end
+    return quote + cleaned + quote, len(cleaned) < sum(map(len, pieces))
+
+
+def _is_for_host(line: str) -> bool:
+    # PrusaSlicer drops single backslashes
+    code = line.replace("\\", "").strip().partition(";")[0]
+    return _HOST_COMMAND.search(code) is not None
+
+
+def check_code(text: bytes) -> None:
+    """Raise InvalidOption for sliced G-code with a line for a host, which the profile put together from parts."""
+    for match in _OTHER_LINE.finditer(text):
+        line = match[0].decode("utf-8", "replace")
+        if _is_for_host(line):
+            raise _reject(f"its G-code has {line.strip()[:40]!r}, a command for a host; remove it from the profile")
 
 
 def _find_files(name: str, endings: tuple[str, ...]) -> list[Path]:

@@ -17,6 +17,7 @@ from meshhub.service.settings import load
 from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub_slicer import SlicerOptions
 from meshhub_slicer.printing import Sliced
+from meshhub_slicer.profiles import check_code
 
 DEFAULT_DIAMETER_MM = 1.75
 """Diameter of most filament."""
@@ -49,10 +50,13 @@ def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
 
     Raises:
         ConversionFailed: The file prints nothing.
+        InvalidOption: The profile put a command for a host together.
     """
     for text, metadata in _read_plates(sliced.file):
         if _NO_NUMBER.search(text):
             raise ConversionFailed("the slicer wrote moves to infinity, a defect of it: try again, or update it")
+        if options.slicer_profile is not None:
+            check_code(text)
         facts = read_facts(text, metadata)
         lengths = _list_lengths(facts)
         if not sum(lengths):
