@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import re
+import shutil
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +22,15 @@ from http_serving import ASCII_STL, GENEROUS
 from meshhub.service.jobs.files import ORPHAN_AGE_S
 from meshhub.service.jobs.store import LEASE_S
 from meshhub.service.webhook_secrets import WebhookSecrets
+from models import brick, scene_of
 from waiting import wait_until
 from webhook_receivers import Receiver
 
 pytestmark = pytest.mark.once
 
 StartCluster = Callable[..., Cluster]
+
+FILAMENT = re.compile(rb"^; filament used \[mm\] = .*", re.MULTILINE)
 
 
 @pytest.fixture
@@ -80,6 +87,32 @@ def test_inputs_and_results_in_a_bucket(start_cluster: StartCluster, monkeypatch
         assert deleted.json()["state"] == "expired"
         assert cluster.running.get(url).status_code == 410
         assert cluster.count_files() == 0
+
+
+@pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="PrusaSlicer is not installed")
+def test_jobs_are_sliced_on_workers(start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("meshhub-gcode", "meshhub-slicer"):
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "plugins" / name / "src"))
+    plugins = tuple(map(importlib.import_module, ("meshhub_gcode", "slicer")))
+    options: dict[str, Any] = {"slicer_printer": "prusa-mk3s", "slicer_quality": "draft", "slicer_supports": "none"}
+    models = [brick(20, 10, 2), brick(10, 10, 4)]
+    with object_stores.object_server() as server:
+        for key, value in server.environment.items():
+            monkeypatch.setenv(key, value)
+        cluster = start_cluster(plugins=plugins, jobs_storage_url=f"{server.url}/cluster")
+        registry = cluster.running.registry
+        stl = [registry.convert_bytes(scene_of(model), "stl") for model in models]
+        fields = {"kind": "convert", "target": "gcode", **options}
+        jobs = [cluster.running.post("/jobs", {"file": ("a.stl", data)}, fields).json() for data in stl]
+        for _ in range(2):
+            cluster.start_worker()
+        for job, data in zip(jobs, stl, strict=True):
+            done = cluster.wait(job)
+            result = cluster.running.get(done["result"]["url"]).content
+            assert b"prepared by meshhub" in result
+            own = registry.convert_bytes(data, "gcode", input_format="stl", **options)
+            # seams of equal models differ between runs of PrusaSlicer
+            assert FILAMENT.findall(result) == FILAMENT.findall(own) != []
 
 
 def test_a_job_of_a_killed_worker_runs_again_on_another(start_cluster: StartCluster, tmp_path: Path) -> None:

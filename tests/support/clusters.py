@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -35,6 +36,7 @@ class Cluster:
     running: Running
     settings: dict[str, Any]
     folder: Path
+    plugins: tuple[ModuleType, ...] = ()
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -45,7 +47,11 @@ class Cluster:
         """Start a worker; it may not be ready yet."""
         script = Path(__file__).parent / "cluster_worker.py"
         chosen = {**self.settings, "workers": 1, "worker_memory_bytes": 32 << 30, **settings}
-        self.workers.append(subprocess.Popen([sys.executable, str(script), json.dumps(chosen)]))
+        names = [plugin.__name__ for plugin in self.plugins]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.workers.append(
+            subprocess.Popen([sys.executable, str(script), json.dumps(chosen), *names], env=environment)
+        )
         return self.workers[-1]
 
     def wait_for_workers(self, count: int) -> None:
@@ -91,11 +97,11 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, url: str, **settings: Any) -> Iterator[Cluster]:
-    """Start a server; its files are in a folder that the workers share."""
+def cluster(folder: Path, url: str, plugins: tuple[ModuleType, ...] = (), **settings: Any) -> Iterator[Cluster]:
+    """Start a server; its files are in a folder that the workers share, and its plug-ins are theirs, too."""
     shared = {"jobs_database_url": url, "jobs_folder": str(folder / "jobs"), **settings}
-    with serving(folder, {"workers": 1, **shared}) as running:
-        started = Cluster(running, shared, folder)
+    with serving(folder, {"workers": 1, **shared}, plugins=plugins) as running:
+        started = Cluster(running, shared, folder, plugins)
         try:
             yield started
         finally:
