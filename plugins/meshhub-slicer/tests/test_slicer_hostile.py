@@ -110,7 +110,7 @@ def test_only_names_of_the_folder_are_profiles(tmp_path: Path, monkeypatch: pyte
     from meshhub_slicer.profiles import read_profiles
 
     with pytest.raises(InvalidOption, match="slicer_profile"):
-        read_profiles(name, (".ini",))
+        read_profiles(name, ".ini")
 
 
 def test_a_damaged_profile_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_a_damaged_profile_is_rejected(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "bad.json").write_text("[" * 5000)
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "binary.ini").write_bytes(b"\xff\xfe\x00")
-    for name in ("bad", "list", "binary"):
+    for name, ending in (("bad", ".json"), ("list", ".json"), ("binary", ".ini")):
         with pytest.raises(MeshhubError, match="cannot be read"):
-            read_profiles(name, (".ini", ".json"))
+            read_profiles(name, ending)
 
 
 @pytest.mark.parametrize(

@@ -191,12 +191,20 @@ class RateCard(Struct, frozen=True, kw_only=True):
         """
         name, rate = self.material_of(material)
         volume = _decimal(estimate.material_mm3) + _decimal(estimate.support_material_mm3)
+        price = self._price(volume, estimate.seconds or 0, rate, quantity)
+        return estimate.with_material(name, float(rate.density_g_cm3)), price
+
+    def price_print(self, material_mm3: float, seconds: float, material: str | None) -> Price:
+        """Return the price of one piece that takes this material and time. Raises InvalidSettings as `price`."""
+        return self._price(_decimal(material_mm3), seconds, self.material_of(material)[1], 1)
+
+    def _price(self, volume: Decimal, seconds: float, rate: MaterialRate, quantity: int) -> Price:
         with localcontext(prec=_PRECISION):
             pieces = Decimal(quantity)
             kg = volume / 1000 * rate.density_g_cm3 / 1000
             hour = self.machine_hour if rate.machine_hour is None else rate.machine_hour
             matter = self._round(pieces * (kg * rate.price_per_kg + volume / 1000 * rate.price_per_cm3))
-            hours = pieces * _decimal(estimate.seconds or 0) / 3600
+            hours = pieces * _decimal(seconds) / 3600
             time = self._round(hours * hour)
             energy = self._round(hours * self.power_watt / 1000 * self.price_per_kwh)
             failures = self._round((matter + time + energy) * self.failure_percent / (100 - self.failure_percent))
@@ -216,7 +224,7 @@ class RateCard(Struct, frozen=True, kw_only=True):
             rounding = self._round((net / step).to_integral_value(ROUND_CEILING) * step - net, ROUND_CEILING)
             net += rounding
             tax = self._round(net * self.tax_percent / 100)
-            return estimate.with_material(name, float(rate.density_g_cm3)), Price(
+            return Price(
                 currency=self.currency,
                 quantity=quantity,
                 material=matter,

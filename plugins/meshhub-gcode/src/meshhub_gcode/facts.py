@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -18,6 +19,9 @@ _MAX_COMMENTS_COUNT = 20_000
 """Comments that are read at each end of a file; settings of slicers have hundreds."""
 
 _MAX_NAME_LENGTH = 80
+
+DEFAULT_DIAMETER_MM = 1.75
+"""Diameter of most filament."""
 
 _TIMES = (
     "estimated printing time (normal mode)",
@@ -54,8 +58,8 @@ class Facts(Struct, kw_only=True):
     seconds: float | None = None
     """Time of the print."""
 
-    filament_mm: float | None = None
-    """Length of the filament of all tools."""
+    lengths_mm: list[float] = []
+    """Length of the filament of each tool."""
 
     filament_g: float | None = None
     """Weight of the filament of all tools."""
@@ -77,6 +81,23 @@ class Facts(Struct, kw_only=True):
 
     settings: dict[str, str] = {}
     """All settings, by name in lower case."""
+
+    @property
+    def filament_mm(self) -> float | None:
+        """Length of the filament of all tools."""
+        return sum(self.lengths_mm) or None
+
+    def cross_section(self, tool: int) -> float:
+        """Return the cross section of the filament of a tool, in square millimeters."""
+        return math.pi / 4 * (_of_tool(self.diameter_mm, tool) or DEFAULT_DIAMETER_MM) ** 2
+
+    def weigh(self, length_mm: float, tool: int, density_g_cm3: float = 0.0) -> float:
+        """Return the weight of a length of the filament of a tool, in grams.
+
+        Args:
+            density_g_cm3: Density if the file states none.
+        """
+        return length_mm * self.cross_section(tool) * (_of_tool(self.density_g_cm3, tool) or density_g_cm3) / 1000
 
     @property
     def is_volumetric(self) -> bool:
@@ -123,9 +144,8 @@ def read_facts(text: bytes, metadata: Iterable[tuple[str, str]] = ()) -> Facts:
     names = ("printer_model", "printer_settings_id", "target_machine.name")
     facts.printer = _shorten(next(filter(None, map(settings.get, names)), "").strip('"'))
     facts.seconds = next(filter(None, (_read_duration(settings.get(name, "")) for name in _TIMES)), None)
-    facts.filament_mm = _sum(settings, "filament used [mm]", "total filament length [mm]")
-    if facts.filament_mm is None:
-        facts.filament_mm = _read_meters(settings.get("filament used", ""))
+    stated = (_numbers(settings.get(name, "")) for name in ("filament used [mm]", "total filament length [mm]"))
+    facts.lengths_mm = next(filter(any, stated), None) or _read_meters(settings.get("filament used", ""))
     weights = ("filament used [g]", "total filament weight [g]", "total filament used [g]", "weight")
     facts.filament_g = _sum(settings, *weights)
     facts.cost = _sum(settings, "filament cost", "total filament cost")
@@ -183,7 +203,10 @@ def _read_duration(text: str) -> float | None:
     return sum(float(count) * _UNITS_S[unit.lower()] for count, unit in parts) if parts else None
 
 
-def _read_meters(text: str) -> float | None:
-    """Return the millimeters of "1.23456m, 0.5m"."""
-    lengths = re.findall(r"(\d+(?:\.\d+)?)m\b", text)
-    return sum(map(float, lengths)) * 1000 or None
+def _read_meters(text: str) -> list[float]:
+    """Return the millimeters of each tool of "1.23456m, 0.5m"."""
+    return [1000 * float(length) for length in re.findall(r"(\d+(?:\.\d+)?)m\b", text)]
+
+
+def _of_tool(values: list[float], tool: int) -> float:
+    return values[min(tool, len(values) - 1)] if values else 0.0

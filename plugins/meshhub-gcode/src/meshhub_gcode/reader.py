@@ -14,7 +14,7 @@ from meshhub.toolkit.archive import Archive
 from meshhub.toolkit.safe_xml import as_utf8, read_xml_tree
 from meshhub_gcode import GcodeOptions
 from meshhub_gcode.binary import read_binary
-from meshhub_gcode.facts import Facts, read_facts
+from meshhub_gcode.facts import DEFAULT_DIAMETER_MM, Facts, read_facts
 from meshhub_gcode.lines import find_heights, find_kinds, list_layers, read_marks
 from meshhub_gcode.moves import Moves, estimate_seconds, follow, measure_filament
 from meshhub_gcode.tubes import MAX_SLANTED_COUNT, Segments, build_tubes, join_straight
@@ -23,9 +23,6 @@ from meshhub_gcode.words import read_commands
 _PLATE = re.compile(r"metadata/plate_(\d{1,4})\.gcode", re.IGNORECASE)
 
 _PLATE_LIST = "Metadata/slice_info.config"
-
-_DEFAULT_DIAMETER_MM = 1.75
-"""Diameter of most filament."""
 
 _COLORS = {
     "support interface": "00801A",
@@ -137,7 +134,7 @@ def _read_plate(
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     facts = read_facts(text, metadata)
     moves = follow(read_commands(text), options.gcode_tolerance_mm)
-    diameters = np.array(facts.diameter_mm or [_DEFAULT_DIAMETER_MM])
+    diameters = np.array(facts.diameter_mm or [DEFAULT_DIAMETER_MM])
     cross_section = np.pi / 4 * diameters[np.minimum(moves.tool, len(diameters) - 1)] ** 2
     if facts.is_volumetric:
         moves = moves._replace(filament=moves.filament / cross_section)
@@ -219,15 +216,7 @@ def _report(facts: Facts, moves: Moves, layers: int, label: str) -> None:
     did(filament_mm=round(total, 2), layers=facts.layers or layers)
     grams, cost = facts.filament_g, facts.cost
     if grams is None and facts.density_g_cm3:
-        grams = sum(
-            length
-            * np.pi
-            / 4
-            * _of_tool(facts.diameter_mm or [_DEFAULT_DIAMETER_MM], tool) ** 2
-            * _of_tool(facts.density_g_cm3, tool)
-            / 1000
-            for tool, length in used.items()
-        )
+        grams = sum(facts.weigh(length, tool) for tool, length in used.items())
     amounts = [f"{format_number(total / 1000, 4)} m of filament"]
     if grams:
         did(filament_g=round(grams, 2))
@@ -243,10 +232,6 @@ def _report(facts: Facts, moves: Moves, layers: int, label: str) -> None:
         stated = f"; {origin} states {format_number(facts.filament_mm / 1000, 4)} m"
     note("gcode_filament", f"{label}{', '.join(amounts)}{by_tools}, by the moves{stated}")
     note("gcode_layers", f"{label}{format_count(facts.layers or layers, 'layer', 'layers')}")
-
-
-def _of_tool(values: list[float], tool: int) -> float:
-    return values[min(tool, len(values) - 1)]
 
 
 def _format_time(seconds: float) -> str:

@@ -83,14 +83,14 @@ def find_profile(folder: Path, printer: Printer, filaments: int) -> tuple[Bundle
     """Return the preset of a printer, and the file that has it; None without one.
 
     Args:
-        folder: Resources of PrusaSlicer.
+        folder: Profiles of PrusaSlicer.
         printer: Printer of the table.
         filaments: Number of filaments of the print.
     """
     wanted = [(printer.prusa, 1)]
     if filaments > 1:
         wanted.insert(0, (printer.prusa_several, filaments))
-    bundles = [_read(path) for path in sorted((folder / "profiles").glob("*.ini"))]
+    bundles = [_read(path) for path in sorted(folder.glob("*.ini"))]
     for models, nozzles in wanted:
         for bundle in bundles:
             preset = bundle.find_printer(models, nozzles)

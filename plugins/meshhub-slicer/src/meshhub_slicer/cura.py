@@ -15,14 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from meshhub import ConversionFailed, InvalidOption, Scene, Target, note
+from meshhub import InvalidOption, Scene, Target
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write as write_stl
 from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.printers import PRINTERS
 from meshhub.toolkit.slicers import run_slicer
 from meshhub_slicer.bundles import LAYERS_MM
-from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, require_printer, turn
+from meshhub_slicer.printing import (
+    Order,
+    Sliced,
+    check_fit,
+    make_failure,
+    note_general_settings,
+    note_one_filament,
+    require_printer,
+    turn,
+)
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa import SUPPORT_ANGLE_DEG
 from meshhub_slicer.settings import name_for_cura
@@ -57,11 +66,7 @@ def slice_cura(order: Order, program: str) -> Sliced:
     if check_fit(scene, order.printer.volume_mm, order.printer.name):
         scene = turn(scene)
     if len(scene.used_materials()) > 1:
-        note(
-            "slicer_one_filament",
-            f"{_LABEL} prints one filament: colors are left out; use PrusaSlicer for several",
-            printer=_LABEL,
-        )
+        note_one_filament(_LABEL)
     folders = find_definitions()
     definition = find_definition(name, folders)
     model, result = order.folder / "model.stl", order.folder / "result.gcode"
@@ -76,7 +81,7 @@ def slice_cura(order: Order, program: str) -> Sliced:
     )
     seconds, volume = TIME.search(output), VOLUME.search(output)
     if seconds is None or volume is None or not result.exists():
-        raise ConversionFailed(describe_failure(_LABEL, output), options=("repair", "place_on_bed"))
+        raise make_failure(_LABEL, output)
     state_figures(result, float(seconds[1]), float(volume[1]))
     return Sliced(result, _list_warnings(output))
 
@@ -100,13 +105,7 @@ def find_definition(printer: str, folders: list[Path]) -> Path:
         for folder in folders:
             if (folder / f"{name}.def.json").is_file():
                 if name == GENERAL:
-                    note(
-                        "slicer_general_settings",
-                        f"Cura has no profile of {printer} here: general settings; check the start of the G-code, "
-                        "or set {slicer_profile}",
-                        options=("slicer_profile",),
-                        printer=printer,
-                    )
+                    note_general_settings("Cura", printer)
                 return folder / f"{name}.def.json"
     raise AssertionError("find_definitions checks the general definition")
 
@@ -135,7 +134,7 @@ def make_settings(order: Order, definition: Path, folders: list[Path]) -> dict[s
     if definition.name.startswith(GENERAL):
         width, depth, height = printer.volume_mm
         settings |= {"machine_width": f"{width:g}", "machine_depth": f"{depth:g}", "machine_height": f"{height:g}"}
-    for _, profile in read_profiles(options.slicer_profile, (".json",)) if options.slicer_profile else ():
+    for profile in read_profiles(options.slicer_profile, ".json"):
         settings |= {key: str(value) for key, value in profile.items() if not isinstance(value, (list, dict))}
     settings |= name_for_cura(dict(order.settings))
     settings = _derive(settings) | {"center_object": "true"}

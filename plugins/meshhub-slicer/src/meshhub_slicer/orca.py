@@ -11,15 +11,17 @@ import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from meshhub import ConversionFailed, InvalidOption, Target
+import msgspec
+
+from meshhub import InvalidOption, Target
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.writer import write as write_3mf
 from meshhub.toolkit.printers import Presets
 from meshhub.toolkit.slicers import SLICERS, run_slicer
 from meshhub_slicer.bundles import LAYERS_MM
-from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, require_printer
+from meshhub_slicer.printing import Order, Sliced, check_fit, find_profiles, make_failure, require_printer
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.settings import name_for_orca
 
@@ -27,31 +29,21 @@ _PLATE = "Metadata/plate_1.gcode"
 _RESOURCES = ("resources", "share/OrcaSlicer", "share/BambuStudio", "Resources")
 _SUPPORT_ANGLE_DEG = {"auto": "35", "everywhere": "0"}
 
-Program = Literal["orca", "bambu"]
 Profile = dict[str, Any]
 
 
 def slice_orca(order: Order, program: str) -> Sliced:
-    """Slice a bed by OrcaSlicer. Raises InvalidOption, ConversionFailed."""
-    return _slice(order, program, "orca")
-
-
-def slice_bambu(order: Order, program: str) -> Sliced:
-    """Slice a bed by BambuStudio. Raises InvalidOption, ConversionFailed."""
-    return _slice(order, program, "bambu")
-
-
-def _slice(order: Order, program: str, kind: Program) -> Sliced:
-    label = SLICERS[kind].label
+    """Slice a bed by OrcaSlicer or BambuStudio. Raises InvalidOption, ConversionFailed."""
+    label = SLICERS[order.slicer].label
     name = require_printer(order.options)
     printer = order.printer
-    if printer is None or printer.presets is None or kind not in printer.presets.slicers:
+    if printer is None or printer.presets is None or order.slicer not in printer.presets.slicers:
         raise InvalidOption(
             f"{label} has no profile of {name} here; set '{{slicer_program=prusa}}', or another printer",
             options=("slicer_program",),
         )
     check_fit(order.scene, printer.volume_mm, printer.name)
-    options = ThreeMFWriteOptions(threemf_profile=kind, threemf_printer=name)
+    options = msgspec.convert({"threemf_profile": order.slicer, "threemf_printer": name}, ThreeMFWriteOptions)
     # `replace` drops the project, so settings of an upload do not reach the slicer
     write_3mf(replace(order.scene), Target("model.3mf", folder=order.folder), options)
     settings, filament = _write_profiles(order, program, printer.presets)
@@ -61,16 +53,16 @@ def _slice(order: Order, program: str, kind: Program) -> Sliced:
     loaded = ["--load-settings", ";".join(settings), "--load-filaments", ";".join([filament] * count)]
     output = run_slicer(label, [program, *loaded, *arguments, str(order.folder / "model.3mf")], order.folder / "log")
     if not result.exists():
-        raise ConversionFailed(describe_failure(label, output), options=("repair", "place_on_bed"))
+        raise make_failure(label, output)
     if order.extension == ".gcode":
-        return Sliced(_extract(result, label), output)
+        return Sliced(_extract(result, label, output), output)
     return Sliced(result, output)
 
 
 def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[str], str]:
     """Write the profiles of printer, process and filament, and return their paths. Raises InvalidOption."""
     options = order.options
-    library = _index(find_resources(program))
+    library = _index(find_profiles(program, _RESOURCES))
     material = options.slicer_material.upper()
     if material not in presets.filaments:
         names = ", ".join(name.lower() for name in presets.filaments)
@@ -84,7 +76,7 @@ def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[
     process["enable_support"] = "0" if options.slicer_supports == "none" else "1"
     process["support_threshold_angle"] = _SUPPORT_ANGLE_DEG.get(options.slicer_supports, "35")
     kinds = {"machine": machine, "process": process, "filament": filament}
-    for _, profile in read_profiles(options.slicer_profile, (".json",)) if options.slicer_profile else ():
+    for profile in read_profiles(options.slicer_profile, ".json"):
         kinds[str(profile.get("type", "process"))] |= profile
     for key, value in name_for_orca(dict(order.settings)).items():
         # filaments have lists
@@ -111,13 +103,6 @@ def resolve(library: dict[str, Path], name: str, depth: int = 0) -> Profile:
     return {**parent, **own, "name": name, "inherits": "", "from": "system"}
 
 
-def find_resources(program: str) -> Path:
-    """Return the folder of the profiles that the slicer brings along."""
-    real = Path(program).resolve()
-    places = [folder / name / "profiles" for folder in (real.parent, real.parent.parent) for name in _RESOURCES]
-    return next((place for place in places if place.is_dir()), places[0])
-
-
 def _index(folder: Path) -> dict[str, Path]:
     """Return the files of profiles by name: BBL first, because several makers have the same common profiles."""
     files = sorted(folder.glob("*/*/**/*.json"), key=lambda path: (path.parts[len(folder.parts)] != "BBL", path))
@@ -133,12 +118,12 @@ def _count_filaments(file: Path) -> int:
     return max(1, len(settings.get("filament_colour", [])))
 
 
-def _extract(package: Path, label: str) -> Path:
+def _extract(package: Path, label: str, output: str) -> Path:
     """Return the G-code of the only plate of a package. Raises ConversionFailed."""
     file = package.with_name("result.gcode")
     try:
         with zipfile.ZipFile(package) as archive, archive.open(_PLATE) as source, file.open("wb") as target:
             shutil.copyfileobj(source, target)
     except (KeyError, zipfile.BadZipFile):
-        raise ConversionFailed(f"{label} made no G-code; use '{{repair}}'", options=("repair",)) from None
+        raise make_failure(label, output) from None
     return file

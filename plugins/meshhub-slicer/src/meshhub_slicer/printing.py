@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from meshhub import InvalidOption, Scene, note
+from meshhub import ConversionFailed, InvalidOption, Scene, note
 from meshhub.errors import format_number
 from meshhub.toolkit.geometry import bounds, moved
 from meshhub.toolkit.printers import PRINTERS, Printer
@@ -24,6 +24,7 @@ class Order:
     scene:     Millimeters, Z up; one bed.
     options:   Those of the request.
     settings:  Those of `slicer_set`, by the names in PrusaSlicer.
+    slicer:    Id of the slicer.
     extension: Of the file that is wanted, such as ".gcode".
     folder:    Empty temporary folder.
     """
@@ -31,6 +32,7 @@ class Order:
     scene: Scene
     options: SlicerOptions
     settings: Mapping[str, float]
+    slicer: str
     extension: str
     folder: Path
 
@@ -87,9 +89,40 @@ def describe_size(polygon: str) -> tuple[float, float, float, float] | None:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def describe_failure(label: str, output: str) -> str:
-    """Return the message of a slicer that ended without a file."""
-    return f"{label} made no G-code: {last_line(output)[:90]}; use '{{repair}}' or '{{place_on_bed}}'"
+def make_failure(label: str, output: str) -> ConversionFailed:
+    """Return the error of a slicer that ended without a file."""
+    return ConversionFailed(
+        f"{label} made no G-code: {last_line(output)[:90]}; use '{{repair}}' or '{{place_on_bed}}'",
+        options=("repair", "place_on_bed"),
+    )
+
+
+def note_general_settings(slicer: str, printer: str) -> None:
+    """Add the note that a slicer does not know the printer."""
+    note(
+        "slicer_general_settings",
+        f"{slicer} has no profile of {printer}: general settings; check the start of the G-code, "
+        "or set {slicer_profile}",
+        options=("slicer_profile",),
+        printer=printer,
+    )
+
+
+def note_one_filament(name: str) -> None:
+    """Add the note that a printer or a slicer prints one filament."""
+    note("slicer_one_filament", f"{name} prints one filament: colors are left out", printer=name)
+
+
+def find_profiles(program: str, resources: Sequence[str]) -> Path:
+    """Return the folder of the profiles that a slicer brings along.
+
+    Args:
+        program: Path of the program.
+        resources: Names of folders with resources, beside the program or the folder of programs.
+    """
+    real = Path(program).resolve()
+    places = [folder / name / "profiles" for folder in (real.parent, real.parent.parent) for name in resources]
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def turn(scene: Scene) -> Scene:

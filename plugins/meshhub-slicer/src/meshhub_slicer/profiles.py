@@ -58,23 +58,21 @@ _OTHER_LINE = re.compile(rb"^(?!G[0-3] )[^;\s][^\n]*", re.MULTILINE)
 Profile = dict[str, Any]
 
 
-def read_profiles(name: str, endings: tuple[str, ...]) -> list[tuple[str, Profile]]:
-    """Return the safe settings of each file of a profile, by the name of the file; a note names what is left out.
+def read_profiles(name: str | None, ending: str) -> list[Profile]:
+    """Return the safe settings of each file of a profile; a note names what is left out.
 
     Args:
-        name: Name of a file in the folder, without its ending, or of a folder in it.
-        endings: Endings of the slicer's files: ".ini" or ".json".
+        name: Name of a file in the folder, without its ending, or of a folder in it; None: no profile.
+        ending: Ending of the slicer's files: ".ini" or ".json".
     Raises:
         InvalidOption: The profile does not exist or cannot be read.
     """
-    files = _find_files(name, endings)
     removed: list[str] = []
     profiles = []
-    for file in files:
-        profile = _read(file)
-        kept, left_out = keep_safe(profile)
+    for file in _find_files(name, ending) if name is not None else ():
+        kept, left_out = keep_safe(_read(file))
         removed += left_out
-        profiles.append((file.stem, kept))
+        profiles.append(kept)
     if removed:
         names = ", ".join(dict.fromkeys(removed))
         note(
@@ -133,21 +131,17 @@ def check_code(text: bytes) -> None:
             raise _reject(f"its G-code has {line.strip()[:40]!r}, a command for a host; remove it from the profile")
 
 
-def _find_files(name: str, endings: tuple[str, ...]) -> list[Path]:
+def _find_files(name: str, ending: str) -> list[Path]:
     folder = find_folder()
     if not _NAME.fullmatch(name) or ".." in name:
         raise _reject(
             f"{name[:40]!r} is not a valid name; use that of a file in the folder of profiles, without its extension"
         )
-    places = [folder / f"{name}{ending}" for ending in endings]
+    places = [folder / f"{name}{ending}", *sorted((folder / name).glob(f"*{ending}"))]
     files = [place for place in places if place.is_file()]
-    if (folder / name).is_dir():
-        files += sorted(file for file in (folder / name).iterdir() if file.suffix in endings and file.is_file())
     if not files or len(files) > MAX_FILES_COUNT:
-        present = sorted({file.stem for file in folder.glob("*") if file.suffix in endings or file.is_dir()})
-        known = (
-            f"there are {', '.join(present)[:60]}" if present else f"put a file {endings[0]} there ({FOLDER_VARIABLE})"
-        )
+        present = sorted({file.stem for file in folder.glob("*") if file.suffix == ending or file.is_dir()})
+        known = f"there are {', '.join(present)[:60]}" if present else f"put a file {ending} there ({FOLDER_VARIABLE})"
         raise _reject(f"the folder of profiles has no {name[:30]!r}; {known}")
     return files
 

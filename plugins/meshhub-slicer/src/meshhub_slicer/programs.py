@@ -23,6 +23,6 @@ PROGRAMS = {
     "prusa": Program("meshhub_slicer.prusa:slice_prusa", (".gcode", ".bgcode"), "apt-get install prusa-slicer"),
     "cura": Program("meshhub_slicer.cura:slice_cura", (".gcode",), "apt-get install cura-engine"),
     "orca": Program("meshhub_slicer.orca:slice_orca", (".gcode", ".gcode.3mf"), "install OrcaSlicer"),
-    "bambu": Program("meshhub_slicer.orca:slice_bambu", (".gcode", ".gcode.3mf"), "install BambuStudio"),
+    "bambu": Program("meshhub_slicer.orca:slice_orca", (".gcode", ".gcode.3mf"), "install BambuStudio"),
 }
 """Programs by the id of the slicer, in the order in which `auto` tries them."""

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from meshhub import ConversionFailed, InvalidOption, note
+from meshhub import InvalidOption
 from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub.toolkit.printers import Printer
 from meshhub.toolkit.slicers import SLICERS, run_slicer
 from meshhub_slicer.bundles import LAYERS_MM, find_profile, join_presets
-from meshhub_slicer.printing import Order, Sliced, check_fit, describe_failure, describe_size, require_printer
+from meshhub_slicer.printing import (
+    Order,
+    Sliced,
+    check_fit,
+    describe_size,
+    find_profiles,
+    make_failure,
+    note_general_settings,
+    note_one_filament,
+    require_printer,
+)
 from meshhub_slicer.profiles import read_profiles
 from meshhub_slicer.prusa_model import write_prusa_model
 from meshhub_slicer.settings import name_for_prusa
@@ -52,7 +62,7 @@ def slice_prusa(order: Order, program: str) -> Sliced:
     command = [program, *folders, "--export-gcode", "--load", str(ini), *rotation, "--center", center, str(model)]
     output = run_slicer(_LABEL, command, order.folder / "log")
     if not result.exists():
-        raise ConversionFailed(describe_failure(_LABEL, output), options=("repair", "place_on_bed"))
+        raise make_failure(_LABEL, output)
     return Sliced(result, output)
 
 
@@ -87,7 +97,7 @@ def write_model(order: Order) -> tuple[Path, list[str]]:
             f"use '{{reduce_colors}}' = {printer.filaments}",
             options=("reduce_colors",),
         )
-    note("slicer_one_filament", f"{printer.name} prints one filament: colors are left out", printer=printer.name)
+    note_one_filament(printer.name)
     write_prusa_model(order.scene, file, is_painted=False)
     return file, []
 
@@ -96,7 +106,7 @@ def make_settings(order: Order, program: str, filaments: int) -> Settings:
     """Return all settings: of the printer, then of the operator's profile, then of the request."""
     options = order.options
     settings: Settings = {}
-    for _, profile in read_profiles(options.slicer_profile, (".ini",)) if options.slicer_profile else ():
+    for profile in read_profiles(options.slicer_profile, ".ini"):
         settings |= {key: str(value) for key, value in profile.items()}
     if "bed_shape" not in settings or options.slicer_printer is not None:
         settings = _settings_of_printer(order, program, filaments) | settings
@@ -111,16 +121,10 @@ def _settings_of_printer(order: Order, program: str, filaments: int) -> Settings
     options = order.options
     name = require_printer(options)
     assert order.printer is not None
-    found = find_profile(find_resources(program), order.printer, filaments)
+    found = find_profile(find_profiles(program, _RESOURCES), order.printer, filaments)
     if found is not None:
         return join_presets(*found, options.slicer_quality, options.slicer_material)
-    note(
-        "slicer_general_settings",
-        f"the installed PrusaSlicer has no profile of {name}: general settings; check the start of the G-code, "
-        "or set {slicer_profile}",
-        options=("slicer_profile",),
-        printer=name,
-    )
+    note_general_settings("the installed PrusaSlicer", name)
     return _general_settings(order.printer, options.slicer_quality, options.slicer_material)
 
 
@@ -170,10 +174,3 @@ def _support(places: str) -> Settings:
     # zero: PrusaSlicer finds overhangs by the width of lines
     angle = "0" if places == "everywhere" else str(SUPPORT_ANGLE_DEG)
     return {"support_material": "1", "support_material_auto": "1", "support_material_threshold": angle}
-
-
-def find_resources(program: str) -> Path:
-    """Return the folder of the profiles that PrusaSlicer brings along."""
-    real = Path(program).resolve()
-    places = [folder / name for folder in (real.parent.parent, real.parent) for name in _RESOURCES]
-    return next((place for place in places if (place / "profiles").is_dir()), places[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import zipfile
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from meshhub_gcode.binary import read_binary
 from meshhub_gcode.facts import Facts, read_facts
 
-from meshhub import ConversionFailed, Estimate, did, note
+from meshhub import ConversionFailed, did, note
 from meshhub.errors import format_number, printable
 from meshhub.pipeline.rate_files import read_rates
 from meshhub.service.settings import load
@@ -18,9 +17,6 @@ from meshhub.toolkit.print_materials import FILAMENTS
 from meshhub_slicer import SlicerOptions
 from meshhub_slicer.printing import Sliced
 from meshhub_slicer.profiles import check_code
-
-DEFAULT_DIAMETER_MM = 1.75
-"""Diameter of most filament."""
 
 _LAYER = re.compile(rb"^;(?:LAYER_CHANGE|LAYER:\d+|CHANGE_LAYER)", re.MULTILINE)
 _HEIGHT = re.compile(rb"^;\s?(?:Z:|Z_HEIGHT: )([\d.]+)", re.MULTILINE)
@@ -58,13 +54,14 @@ def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
         if options.slicer_profile is not None:
             check_code(text)
         facts = read_facts(text, metadata)
-        lengths = _list_lengths(facts)
+        lengths = facts.lengths_mm
         if not sum(lengths):
             raise ConversionFailed(
                 "the G-code prints nothing: the model may be thinner than a line; use '{thicken_mm}'",
                 options=("thicken_mm",),
             )
-        grams = [round(_weigh(length, tool, facts, options), 2) for tool, length in enumerate(lengths)]
+        density = FILAMENTS[options.slicer_material].density_g_cm3
+        grams = [round(facts.weigh(length, tool, density), 2) for tool, length in enumerate(lengths)]
         height = _find_height(text)
         layers = len(_LAYER.findall(text)) or facts.layers or 0
         seconds = facts.seconds or 0.0
@@ -82,7 +79,7 @@ def report_print(sliced: Sliced, options: SlicerOptions, label: str) -> None:
             layers=layers,
             height=height,
         )
-        _report_cost(lengths, facts, options, sum(grams))
+        _report_cost(lengths, facts, options)
 
 
 def _read_plates(file: Path) -> list[tuple[bytes, list[tuple[str, str]]]]:
@@ -97,28 +94,6 @@ def _read_plates(file: Path) -> list[tuple[bytes, list[tuple[str, str]]]]:
     return [(file.read_bytes(), [])]
 
 
-def _list_lengths(facts: Facts) -> list[float]:
-    """Return the millimeters of filament of each tool."""
-    for name in ("filament used [mm]", "total filament length [mm]"):
-        if facts.settings.get(name):
-            return [float(word) for word in re.findall(r"[\d.]+", facts.settings[name])]
-    meters = re.findall(r"([\d.]+)m\b", facts.settings.get("filament used", ""))
-    return [1000 * float(length) for length in meters] or [facts.filament_mm or 0.0]
-
-
-def _weigh(length_mm: float, tool: int, facts: Facts, options: SlicerOptions) -> float:
-    density = _of_tool(facts.density_g_cm3, tool) or FILAMENTS[options.slicer_material].density_g_cm3
-    return length_mm * _cross_section(facts, tool) * density / 1000
-
-
-def _cross_section(facts: Facts, tool: int) -> float:
-    return math.pi / 4 * (_of_tool(facts.diameter_mm, tool) or DEFAULT_DIAMETER_MM) ** 2
-
-
-def _of_tool(values: list[float], tool: int) -> float:
-    return values[min(tool, len(values) - 1)] if values else 0.0
-
-
 def _find_height(text: bytes) -> float:
     """Return the height of the last layer in mm: that of comments, or of the moves of Cura's layers."""
     heights = _HEIGHT.findall(text)
@@ -127,30 +102,13 @@ def _find_height(text: bytes) -> float:
     return max(map(float, heights), default=0.0)
 
 
-def _report_cost(lengths: list[float], facts: Facts, options: SlicerOptions, grams: float) -> None:
+def _report_cost(lengths: list[float], facts: Facts, options: SlicerOptions) -> None:
     """Report the price of one piece by the rate card that the settings name, without one nothing."""
     path = load().settings.rates_file
     if path is None:
         return
     card = read_rates(path)
-    volume = sum(length * _cross_section(facts, tool) for tool, length in enumerate(lengths))
-    estimate = Estimate(
-        method=facts.slicer,
-        process="fdm",
-        material=options.slicer_material,
-        density_g_cm3=FILAMENTS[options.slicer_material].density_g_cm3,
-        size_mm=(0.0, 0.0, 0.0),
-        volume_mm3=volume,
-        area_mm2=0.0,
-        material_mm3=volume,
-        support_mm3=0.0,
-        support_material_mm3=0.0,
-        weight_g=grams,
-        support_weight_g=0.0,
-        seconds=facts.seconds,
-        seconds_error=None,
-        parts=(),
-    )
+    volume = sum(length * facts.cross_section(tool) for tool, length in enumerate(lengths))
     material = options.slicer_material if options.slicer_material in card.materials else None
-    _, price = card.price(estimate, material, 1)
+    price = card.price_print(volume, facts.seconds or 0.0, material)
     did(cost=float(price.total), currency=price.currency)

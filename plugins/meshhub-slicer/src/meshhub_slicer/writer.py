@@ -77,7 +77,7 @@ def _write(scene: Scene, target: Target, options: SlicerOptions, extension: str)
     for number, bed in enumerate(track(beds)):
         file = target.add_bed() if number else target
         with tempfile.TemporaryDirectory() as folder:
-            order = Order(bed, options, parse_settings(options.slicer_set), extension, Path(folder))
+            order = Order(bed, options, parse_settings(options.slicer_set), name, extension, Path(folder))
             sliced = slice_bed(order, program)
             report_warnings(SLICERS[name].label, sliced.output)
             report_print(sliced, options, f"plate {number + 1}: " if len(beds) > 1 else "")
