@@ -51,10 +51,14 @@ class Printer:
             return 200, {"free": self.free, "files": []}
         if method == "GET":
             name = path.removeprefix("/api/files/local/")
-            return (200, {}) if name in self.files else (404, {})
+            folders = {file.rpartition("/")[0] for file in self.files}
+            if name.rpartition("/")[0] not in {"", *folders}:
+                return 500, {}
+            return (200, {}) if name in {*self.files, *folders} else (404, {})
         fields = _parse_form(headers["Content-Type"], body)
         start = fields["print"] == b"true"
-        status = self._keep(fields["filename"].decode(), fields["file"], start=start)
+        name = f"{fields['path'].decode()}/{fields['filename'].decode()}".lstrip("/")
+        status = self._keep(name, fields["file"], start=start)
         return status, {"done": True, "effectivePrint": start and self.accepts_starts}
 
     def _moonraker(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, Any]:

@@ -77,6 +77,9 @@ def test_a_busy_printer_gets_nothing(printer: Printer, tmp_path: Path) -> None:
 
 
 def test_an_existing_file_stays(printer: Printer, tmp_path: Path) -> None:
+    store(printer, tmp_path, "folder/part.gcode")
+    with pytest.raises(OutputExists, match="already exists on shop"):
+        store(printer, tmp_path, "folder/part.gcode")
     printer.files["part.gcode"] = b"old"
     with pytest.raises(OutputExists, match="already exists on shop"):
         store(printer, tmp_path)

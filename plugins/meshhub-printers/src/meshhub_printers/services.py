@@ -135,7 +135,10 @@ class OctoPrint(Service):
 
     def has_file(self, path: str) -> bool:
         """Return whether a file exists."""
-        return self.ask(f"/api/files/{self.storage}/{quote(path)}") is not None
+        parts = path.split("/")
+        # OctoPrint 1.11 answers with status 500 for a file in a folder that does not exist
+        paths = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        return all(self.ask(f"/api/files/{self.storage}/{quote(place)}") is not None for place in paths)
 
     def read_free_bytes(self) -> int | None:
         """Return the free bytes."""
