@@ -100,3 +100,22 @@ def test_a_result_goes_to_a_printer_and_is_printed_once(visit: Visit, bench: Pat
     page.get_by_role("button", name="Replace it", exact=True).click()
     page.get_by_text("bracket-clean.layers is on left.").first.wait_for()
     assert (bench / "left" / "starts").read_text() == "bracket-clean.layers\n"
+
+
+def test_a_bed_or_an_opened_file_is_sent(visit: Visit, bench: Path, tmp_path: Path) -> None:
+    page = visit.open("#target=layers&layers_printer=k1&copies=4&arrange_bed=120x120")
+    pick(page, MODEL)
+    convert(page, "Slice")
+    page.get_by_role("combobox", name="File to send").select_option("bracket-clean-bed2.layers")
+    page.get_by_role("combobox", name="Send to a printer").select_option("left · ready")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_text("bracket-clean-bed2.layers is on left.").first.wait_for()
+    assert (bench / "left" / "bracket-clean-bed2.layers").exists()
+
+    (tmp_path / "own.layers").write_text("; of another slicer\n")
+    page = visit.open()
+    pick(page, tmp_path / "own.layers")
+    page.get_by_role("combobox", name="Send to a printer").select_option("left · ready")
+    page.get_by_role("button", name="Send and print").click()
+    page.get_by_text("left prints own.layers.").first.wait_for()
+    assert (bench / "left" / "own.layers").read_text() == "; of another slicer\n"

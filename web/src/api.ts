@@ -101,6 +101,8 @@ export function render(model: Model, options: [name: string, value: string][]): 
 export interface Output {
   /** The download: the model, or a ZIP with its companions or with the files of all beds. */
   file: File;
+  /** Files of the result: one, or one for each bed, and companions. */
+  files: File[];
   /** The model as it can be shown again; of several files of beds, the one that is shown. */
   model: Model;
   /** Beds on which the objects were arranged. */
@@ -162,5 +164,5 @@ export async function readOutput(data: Uint8Array<ArrayBuffer>, key: string): Pr
   const model = beds[0]?.model ?? { name: file.name, file, companions: others };
   const stem = beds[0]?.model ? stemOf(file.name).replace(/-bed1$/, "") : stemOf(file.name);
   const download = others.length === 0 ? file : new File([writeZip(files)], `${stem}.zip`);
-  return { file: download, model, beds, report, key, job: null };
+  return { file: download, files: [file, ...others.map((other) => other.file)], model, beds, report, key, job: null };
 }

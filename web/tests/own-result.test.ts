@@ -40,7 +40,7 @@ const report: Report = {
 function toOutput(change: Partial<Report> = {}, companions: Output["model"]["companions"] = []): Output {
   const file = new File(["x"], "part.glb");
   const model = { name: file.name, file, companions };
-  return { file, model, beds: [], report: { ...report, ...change }, key: "", job: null };
+  return { file, files: [file], model, beds: [], report: { ...report, ...change }, key: "", job: null };
 }
 
 test("a plain GLB has the figures of its source, without what it lost", () => {

@@ -381,6 +381,7 @@ export const de: Catalog = {
     saveAllBeside: "Neben den Originalen speichern",
     savedAs: "Gespeichert als {path}",
     sendTo: "An einen Drucker senden",
+    fileToSend: "Datei zum Senden",
     sendFile: "Senden",
     sendAndPrint: "Senden und drucken",
     sentTo: "{name} liegt auf {printer}.",

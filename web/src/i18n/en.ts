@@ -376,6 +376,7 @@ export const en = {
     saveAllBeside: "Save beside the originals",
     savedAs: "Saved as {path}",
     sendTo: "Send to a printer",
+    fileToSend: "File to send",
     sendFile: "Send",
     sendAndPrint: "Send and print",
     sentTo: "{name} is on {printer}.",

@@ -379,6 +379,7 @@ export const es: Catalog = {
     saveAllBeside: "Guardar junto a los originales",
     savedAs: "Guardado como {path}",
     sendTo: "Enviar a una impresora",
+    fileToSend: "Archivo que se envía",
     sendFile: "Enviar",
     sendAndPrint: "Enviar e imprimir",
     sentTo: "{name} está en {printer}.",

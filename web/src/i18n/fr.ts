@@ -381,6 +381,7 @@ export const fr: Catalog = {
     saveAllBeside: "Enregistrer à côté des originaux",
     savedAs: "Enregistré sous {path}",
     sendTo: "Envoyer à une imprimante",
+    fileToSend: "Fichier à envoyer",
     sendFile: "Envoyer",
     sendAndPrint: "Envoyer et imprimer",
     sentTo: "{name} est sur {printer}.",

@@ -8,6 +8,7 @@ import { Icon } from "./icons";
 import { NoteList } from "./notes";
 import { PrintButton } from "./print-button";
 import { LayerSlider } from "./print-result";
+import { SendTo } from "./send-to";
 import { showPlace, shownPlace } from "./view-state";
 
 export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
@@ -43,6 +44,7 @@ export function Facts({ item, facts }: { item: Item; facts: PreviewFacts }) {
       {facts.is_reduced && <p class="hint narrow-only">{describeReduction(facts)}</p>}
       <LayerSlider picture={item.picture} isResult={false} />
       <NoteList notes={notes} />
+      {!item.output && <SendTo files={[item.model.file]} />}
       <div class="row">
         <PrintButton />
       </div>

@@ -47,7 +47,7 @@ export function Result({ item, output }: { item: Item; output: Output }) {
       {report && <Losses report={report} />}
       {/* The line about losses names what these notes repeat. */}
       <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
-      <SendTo file={output.file} />
+      <SendTo files={output.files} />
       <Slicers item={item} output={output} />
       {/* The address of the app ends with it. */}
       {!isApp && (

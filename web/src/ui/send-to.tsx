@@ -1,4 +1,4 @@
-/** Sends a result to a printer on the network. */
+/** Sends a file that printers take to one on the network: a result, one of its beds, or a file that was opened. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -11,14 +11,27 @@ import { Problem } from "./problem";
 /** Code of the error for a name that the printer already has. */
 const EXISTS = "output_exists";
 
-export function SendTo({ file }: { file: File }) {
+export function SendTo({ files }: { files: File[] }) {
+  const sendable = files.filter(({ name }) => isSendable(name));
+  const [chosenName, chooseName] = useState("");
+  const file = sendable.find(({ name }) => name === chosenName) ?? sendable[0];
+  return file ? <SendFile file={file} others={sendable} onChoose={chooseName} /> : null;
+}
+
+interface SendFileProps {
+  file: File;
+  /** All files that can be sent. */
+  others: File[];
+  onChoose: (name: string) => void;
+}
+
+function SendFile({ file, others, onChoose }: SendFileProps) {
   const [chosen, choose] = useState("");
   const [isSending, setSending] = useState(false);
   const [failure, setFailure] = useState<(Failure & { wasStart: boolean }) | null>(null);
   const [done, setDone] = useState<{ printer: string; isStarted: boolean } | null>(null);
   // A second click may come before the buttons are drawn again.
   const isBusy = useRef(false);
-  const isOffered = isSendable(file.name);
   const load = (): void => {
     void loadPrinters().then(
       () => setFailure(null),
@@ -28,10 +41,10 @@ export function SendTo({ file }: { file: File }) {
   useEffect(() => {
     setDone(null);
     setFailure(null);
-    if (isOffered) load();
-  }, [file, isOffered]);
+    load();
+  }, [file]);
   const list = printers.value;
-  if (!isOffered || (list.length === 0 && !failure)) return null;
+  if (list.length === 0 && !failure) return null;
   const printer = list.find(({ address }) => address === chosen) ?? list[0];
   const run = async (start: boolean, replace: boolean): Promise<void> => {
     if (isBusy.current || !printer) return;
@@ -55,6 +68,19 @@ export function SendTo({ file }: { file: File }) {
       <h3>{t("sendTo")}</h3>
       {printer && (
         <>
+          {others.length > 1 && (
+            <select
+              class="input"
+              aria-label={t("fileToSend")}
+              value={file.name}
+              disabled={isSending}
+              onChange={({ currentTarget }) => onChoose(currentTarget.value)}
+            >
+              {others.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          )}
           <select
             class="input"
             aria-label={t("sendTo")}
