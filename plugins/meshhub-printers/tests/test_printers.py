@@ -271,6 +271,8 @@ def test_a_file_is_sent(printer: Printer, tmp_path: Path, capsys: pytest.Capture
     file = tmp_path / "ready.gcode"
     address = f"{printer.kind}://shop/ready.gcode?print=true"
     assert run("printers", "send", str(file), address) == 2
+    assert run("printers", "send", __file__, "shop") == 2
+    assert "'shop' is not an address; write moonraker://" in capsys.readouterr().err
     file.write_bytes(GCODE)
     assert run("printers", "send", str(file), address) == 0
     assert printer.starts == ["ready.gcode"]

@@ -49,6 +49,7 @@ def test_a_slicer_that_does_not_write_the_file(tmp_path: Path, monkeypatch: pyte
     ("script", "message"),
     [
         ("echo broken mesh; exit 3", "PrusaSlicer failed with status 3: broken mesh"),
+        ("echo Is the disk full?; exit 1", "disk of the temporary folder is full; free some space"),
         ("kill -SEGV $$", "PrusaSlicer was ended by signal 11"),
         ("echo There are no layers; exit 0", "made no G-code: There are no layers"),
         (f"{FIND_OUTPUT}; printf '; nothing\\n' > $out", "the G-code prints nothing"),

@@ -141,6 +141,8 @@ def _store(address: str, files: list[Path], storages: Storages, replacing: Repla
 
 def send(file: Path, address: str, storages: Storages, *, overwrite: bool) -> None:
     """Put a file at an address as it is. Raises as `stored`."""
+    if not is_address(address):
+        raise RequestError(f"{quote(address)} is not an address; write moonraker://voron/part.gcode, for example")
     with _blaming(address, storages):
         _open_stored(address, storages).store([file], overwrite=overwrite)
 

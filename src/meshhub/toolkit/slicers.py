@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from meshhub.errors import ConversionFailed
+from meshhub.errors import ConversionFailed, DiskFull
 from meshhub.model.deadline import seconds_left
 
 MAX_SECONDS = 600.0
@@ -32,6 +32,7 @@ _VERSION_TIMEOUT_S = 20.0
 _VERSION = re.compile(r"(?:Slicer|Studio|Engine)(?: version)?[- ]v?(\d+(?:\.\d+)+)")
 
 
+_FULL_DISK = re.compile(r"disk full|no space left", re.IGNORECASE)
 _PROGRESS = re.compile(r"\[trace\]|=>|^Object name:")
 
 
@@ -105,12 +106,15 @@ def run_slicer(label: str, command: Sequence[str], log: Path, environment: dict[
         The end of what it printed.
     Raises:
         ConversionFailed: It took too long, ended with an error, or cannot be started.
+        DiskFull: It ended because the disk is full.
     """
     left = seconds_left()
     limit = MAX_SECONDS if left is None else min(MAX_SECONDS, max(left - _MARGIN_S, left / 2))
     with log.open("wb") as output:
         status = _run(label, command, limit, output, {**os.environ, **(environment or {})})
     text = _read_end(log)
+    if status and _FULL_DISK.search(text):
+        raise DiskFull("the disk of the temporary folder is full; free some space and try again")
     if status:
         reason = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
         raise ConversionFailed(f"{label} {reason}: {last_line(text)[:80]}; repair the model, or set other options")
