@@ -120,9 +120,26 @@ def test_a_damaged_profile_is_rejected(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "bad.json").write_text("[" * 5000)
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "binary.ini").write_bytes(b"\xff\xfe\x00")
-    for name, ending in (("bad", ".json"), ("list", ".json"), ("binary", ".ini")):
+    (tmp_path / "bundle.ini").write_text("[printer:A]\nbed_shape = 0x0,9x0,9x9\n")
+    for name, ending in (("bad", ".json"), ("list", ".json"), ("binary", ".ini"), ("bundle", ".ini")):
         with pytest.raises(MeshhubError, match="cannot be read"):
             read_profiles(name, ending)
+
+
+@needs_prusa
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("max_print_height = high", "max_print_height must be a number, got 'high'"),
+        ("max_print_height = -1", "max_print_height must be a number, got '-1'"),
+        ("bed_shape = 1.2.3x.,5", "the profile has no bed_shape"),
+    ],
+)
+def test_settings_that_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / "bad.ini").write_text(f"{line}\n")
+    with pytest.raises(InvalidOption, match=message):
+        Registry().write(BOX, Target("a"), target="gcode", slicer_printer="prusa-mk3s", slicer_profile="bad")
 
 
 @pytest.mark.parametrize(

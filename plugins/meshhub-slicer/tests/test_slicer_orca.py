@@ -97,11 +97,19 @@ def test_profiles_of_the_operator_are_cleaned(log: Path, tmp_path: Path, monkeyp
     folder = tmp_path / "own" / "shop"
     folder.mkdir(parents=True)
     monkeypatch.setenv("MESHHUB_SLICER_PROFILES", str(tmp_path / "own"))
-    own = {"type": "machine", "post_process": ["touch RAN"], "machine_end_gcode": "M118 x\nM84", "print_host": "evil"}
+    # presets that people export have no type
+    own = {
+        "printer_settings_id": "mine",
+        "inherits": "Bambu Lab A1",
+        "post_process": ["touch RAN"],
+        "machine_end_gcode": "M118 x\nM84",
+        "print_host": "evil",
+    }
     (folder / "machine.json").write_text(json.dumps(own))
     _, report = convert(slicer_profile="shop")
     _, (machine, _), _, _ = json.loads(log.read_text())
     assert machine["machine_end_gcode"] == "M84"
+    assert machine["inherits"] == ""
     assert machine["post_process"] == []
     assert "print_host" not in machine
     (removed,) = [note for note in report.notes if note.code == "slicer_keys_removed"]

@@ -32,7 +32,7 @@ from meshhub_slicer.printing import (
     require_printer,
     turn,
 )
-from meshhub_slicer.profiles import read_profiles
+from meshhub_slicer.profiles import read_number, read_profiles
 from meshhub_slicer.prusa import SUPPORT_ANGLE_DEG
 from meshhub_slicer.settings import name_for_cura
 
@@ -47,6 +47,9 @@ LINE_MM = 0.4
 
 SHELL_MM = 0.8
 """Thickness at the top and at the bottom."""
+
+MIN_LAYER_MM = 0.03
+"""Least height of layers."""
 
 FILAMENT_MM = 1.75
 """Diameter of filament."""
@@ -143,16 +146,17 @@ def make_settings(order: Order, definition: Path, folders: list[Path]) -> dict[s
 
 def _derive(settings: dict[str, str]) -> dict[str, str]:
     """Return settings with those that Cura computes from others, unless they are set."""
-    layer, density = float(settings["layer_height"]), float(settings["infill_sparse_density"])
-    layers = str(math.ceil(SHELL_MM / layer - 1e-9))
+    layer, density = read_number(settings, "layer_height"), read_number(settings, "infill_sparse_density")
+    layers = str(math.ceil(SHELL_MM / max(layer, MIN_LAYER_MM) - 1e-9))
     derived = {"top_layers": layers, "bottom_layers": layers, "initial_bottom_layers": layers, "infill_pattern": "grid"}
     # a grid has two directions
     distance = 2 * LINE_MM * 100 / density if density else 0
     derived["infill_line_distance"] = f"{distance:g}"
     if density == 100:
         derived |= {"infill_pattern": "lines", "infill_line_distance": f"{LINE_MM:g}"}
-    if float(settings.get("brim_width", "0")) > 0:
-        derived |= {"adhesion_type": "brim", "brim_line_count": str(round(float(settings["brim_width"]) / LINE_MM))}
+    brim = read_number(settings, "brim_width")
+    if brim > 0:
+        derived |= {"adhesion_type": "brim", "brim_line_count": str(round(brim / LINE_MM))}
         settings = {key: value for key, value in settings.items() if key != "adhesion_type"}
     return derived | settings
 

@@ -27,6 +27,9 @@ from meshhub_slicer.settings import name_for_orca
 
 _PLATE = "Metadata/plate_1.gcode"
 _RESOURCES = ("resources", "share/OrcaSlicer", "share/BambuStudio", "Resources")
+_IDENTITY = frozenset({"type", "name", "inherits", "from"})
+"""Keys that stay those of the profile to which another one is added, because it is complete."""
+
 _SUPPORT_ANGLE_DEG = {"auto": "35", "everywhere": "0"}
 
 Profile = dict[str, Any]
@@ -77,7 +80,7 @@ def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[
     process["support_threshold_angle"] = _SUPPORT_ANGLE_DEG.get(options.slicer_supports, "35")
     kinds = {"machine": machine, "process": process, "filament": filament}
     for profile in read_profiles(options.slicer_profile, ".json"):
-        kinds[str(profile.get("type", "process"))] |= profile
+        kinds[_find_kind(profile)] |= {key: value for key, value in profile.items() if key not in _IDENTITY}
     for key, value in name_for_orca(dict(order.settings)).items():
         # filaments have lists
         target = filament if key in filament or "temp" in key else process
@@ -88,6 +91,12 @@ def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[
         path.write_text(json.dumps(profile | {"post_process": []}), encoding="utf-8")
         paths.append(str(path))
     return paths[:2], paths[2]
+
+
+def _find_kind(profile: Profile) -> str:
+    """Return the kind of a profile; those that people export have no type, but an id of their kind."""
+    ids = {"machine": "printer_settings_id", "filament": "filament_settings_id"}
+    return next((kind for kind, key in ids.items() if profile.get("type") == kind or key in profile), "process")
 
 
 def resolve(library: dict[str, Path], name: str, depth: int = 0) -> Profile:

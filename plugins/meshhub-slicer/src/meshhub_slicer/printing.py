@@ -82,7 +82,7 @@ def check_fit(scene: Scene, sides_mm: tuple[float, float, float], name: str) -> 
 
 def describe_size(polygon: str) -> tuple[float, float, float, float] | None:
     """Return least and greatest X and Y of a bed such as "0x0,250x0,250x210,0x210"; None without one."""
-    points = [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+)x(-?[\d.]+)", polygon)]
+    points = [(float(x), float(y)) for x, y in re.findall(r"(-?\d+(?:\.\d+)?)x(-?\d+(?:\.\d+)?)", polygon)]
     if len(points) < 3:
         return None
     xs, ys = zip(*points, strict=True)

@@ -6,6 +6,7 @@ An upload never brings a profile: settings of projects do not reach a slicer.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -54,6 +55,9 @@ _BREAK = re.compile(r'(\\[nr]|[\r\n]|";")')
 
 _OTHER_LINE = re.compile(rb"^(?!G[0-3] )[^;\s][^\n]*", re.MULTILINE)
 """Line of G-code that does not move."""
+
+_PRESET = re.compile(r"^\[\w+:.*\]\s*$", re.MULTILINE)
+"""Start of a preset in a bundle of PrusaSlicer, which is no configuration."""
 
 Profile = dict[str, Any]
 
@@ -131,6 +135,18 @@ def check_code(text: bytes) -> None:
             raise _reject(f"its G-code has {line.strip()[:40]!r}, a command for a host; remove it from the profile")
 
 
+def read_number(settings: Mapping[str, Any], name: str, default: float = 0.0) -> float:
+    """Return a setting that is a number from 0. Raises InvalidOption."""
+    text = settings.get(name) or default
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise _reject(f"{name} must be a number, got {str(text)[:30]!r}; correct it in the profile")
+    return number
+
+
 def _find_files(name: str, ending: str) -> list[Path]:
     folder = find_folder()
     if not _NAME.fullmatch(name) or ".." in name:
@@ -158,6 +174,8 @@ def _read(file: Path) -> Profile:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES >> 20} MiB")
         text = data.decode("utf-8")
+        if _PRESET.search(text):
+            raise ValueError("it is a bundle of presets; export the configuration of one printer")
         if file.suffix == ".json":
             profile = json.loads(text)
             if not isinstance(profile, dict):

@@ -21,7 +21,7 @@ from meshhub_slicer.printing import (
     note_one_filament,
     require_printer,
 )
-from meshhub_slicer.profiles import read_profiles
+from meshhub_slicer.profiles import read_number, read_profiles
 from meshhub_slicer.prusa_model import write_prusa_model
 from meshhub_slicer.settings import name_for_prusa
 from meshhub_slicer.several_filaments import complete_lists, write_settings
@@ -49,7 +49,7 @@ def slice_prusa(order: Order, program: str) -> Sliced:
     if bed is None:
         raise InvalidOption("the profile has no bed_shape; set '{slicer_printer}'", options=("slicer_printer",))
     name = order.printer.name if order.printer is not None else settings.get("printer_settings_id", "the printer")
-    height = float(settings.get("max_print_height") or 0) or (order.printer.volume_mm[2] if order.printer else 1e4)
+    height = read_number(settings, "max_print_height") or (order.printer.volume_mm[2] if order.printer else 1e4)
     is_turned = check_fit(order.scene, (bed[2] - bed[0], bed[3] - bed[1], height), name)
     ini, result = order.folder / "settings.ini", order.folder / f"result{order.extension}"
     if len(colors) > 1:
