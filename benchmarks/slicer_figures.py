@@ -116,7 +116,7 @@ def _run_cura(_: str, model: Path, folder: Path) -> Path:
     folders = find_definitions()
     options = SlicerOptions(slicer_program="cura", slicer_printer=PRINTERS["cura"], slicer_supports="none")
     definition = find_definition(PRINTERS["cura"], folders)
-    settings = make_settings(Order(Scene((), ()), options, {}, ".gcode", folder), definition, folders)
+    settings = make_settings(Order(Scene((), ()), options, {}, "cura", ".gcode", folder), definition, folders)
     command = [*make_command("CuraEngine", definition, settings), "-l", str(model), "-o", "own.gcode"]
     search = {SEARCH_VARIABLE: os.pathsep.join(map(str, folders))}
     output = run_slicer("CuraEngine", command, folder / "log", search)

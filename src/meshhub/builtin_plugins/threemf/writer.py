@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.printers import DEFAULT_PRINTER, PRINTERS
@@ -16,15 +15,21 @@ from meshhub.builtin_plugins.threemf.reading.filament_settings import MAX_FILAME
 from meshhub.builtin_plugins.threemf.reading.package import Package
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
+from meshhub.builtin_plugins.threemf.writing.package_parts import (
+    CONTENT_TYPES,
+    MODEL_PART,
+    MODEL_RELATIONSHIP,
+    format_relationships,
+)
+from meshhub.builtin_plugins.threemf.writing.triangles import format_triangles, format_vertices, weld_vertices
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
 from meshhub.model.notes import collecting, note, repeat
 from meshhub.model.progress import track
-from meshhub.model.scene import DESCRIPTIONS, Float64, Int32, Mesh, Project, Scene
+from meshhub.model.scene import DESCRIPTIONS, Project, Scene
 from meshhub.model.source import Target
-from meshhub.toolkit.columns import TextColumn, shortest, write_rows
-from meshhub.toolkit.geometry import compacted, weld
+from meshhub.toolkit.geometry import compacted
 from meshhub.toolkit.rendering.options import RenderOptions
 
 if TYPE_CHECKING:
@@ -39,22 +44,12 @@ class _ObjectWriters:
     filaments: FilamentWriter | None
 
 
-_MODEL_PART = "3D/3dmodel.model"
 _MODEL_START = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<model unit="millimeter" xml:lang="en-US"'
     ' xmlns="http://schemas.microsoft.com/3dmanufacturing/core/2015/02"'
     ' xmlns:m="http://schemas.microsoft.com/3dmanufacturing/material/2015/02"'
 )
-_CONTENT_TYPES = b"""<?xml version="1.0" encoding="UTF-8"?>
-<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
-<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
-<Default Extension="model" ContentType="application/vnd.ms-package.3dmanufacturing-3dmodel+xml"/>
-<Default Extension="png" ContentType="image/png"/>
-<Default Extension="jpg" ContentType="image/jpeg"/>
-</Types>
-"""
-_MODEL_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
 _TEXTURE_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dtexture"
 _THUMBNAIL_RELATIONSHIP = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/thumbnail"
 _COVER_RELATIONSHIPS = (
@@ -95,15 +90,15 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
 
         place_on_plate(tree, scene, printer)
     objects = list(_write_objects(scene, tree, _ObjectWriters(properties, filaments), ids))
-    links = [("/" + _MODEL_PART, _MODEL_RELATIONSHIP)]
+    links = [("/" + MODEL_PART, MODEL_RELATIONSHIP)]
     if filaments is not None:
         kinds = [_THUMBNAIL_RELATIONSHIP, *(_COVER_RELATIONSHIPS if profile != "prusa" else ())]
         links += [("/" + filaments.dialect.thumbnail, kind) for kind in kinds]
     entries: list[tuple[str, list[Chunk]]] = [
-        ("[Content_Types].xml", [_CONTENT_TYPES]),
-        ("_rels/.rels", [_format_relationships(links)]),
+        ("[Content_Types].xml", [CONTENT_TYPES]),
+        ("_rels/.rels", [format_relationships(links)]),
         (
-            _MODEL_PART,
+            MODEL_PART,
             [
                 _format_start(filaments),
                 _format_metadata(scene, filaments),
@@ -126,7 +121,7 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
         entries.append((filaments.dialect.thumbnail, [_draw_thumbnail(scene)]))
     if properties.images:
         links = [("/" + name, _TEXTURE_RELATIONSHIP) for name in properties.images]
-        entries.append(("3D/_rels/3dmodel.model.rels", [_format_relationships(links)]))
+        entries.append(("3D/_rels/3dmodel.model.rels", [format_relationships(links)]))
         entries += [(name, [data]) for name, data in properties.images.items()]
     with target.open() as file:
         write_zip(file, entries)
@@ -176,20 +171,6 @@ def _format_start(filaments: FilamentWriter | None) -> bytes:
     return f"{_MODEL_START}{filaments.dialect.declarations}>\n<!-- written by meshhub -->\n".encode()
 
 
-def _format_relationships(links: list[tuple[str, str]]) -> bytes:
-    """Return a relationships part from pairs of target and type."""
-    rows = [
-        f'<Relationship Target="{target}" Id="rel{number}" Type="{kind}"/>\n'
-        for number, (target, kind) in enumerate(links, 1)
-    ]
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">\n'
-        + "".join(rows)
-        + "</Relationships>\n"
-    ).encode()
-
-
 def _format_metadata(scene: Scene, filaments: FilamentWriter | None) -> bytes:
     values = {name: escape_xml(scene.metadata.get(name, "")) for name in DESCRIPTIONS}
     if scene.name:
@@ -222,7 +203,7 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
     if writers.filaments is not None:
         mesh, trees = writers.filaments.paint(item, mesh)
     mesh = compacted(mesh)
-    vertices, faces = _weld_vertices(mesh)
+    vertices, faces = weld_vertices(mesh)
     if float(np.abs(vertices).max(initial=0)) > _MAX_COORDINATE_MM:
         note(
             "beyond_readers",
@@ -241,65 +222,17 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
         attributes += f' pid="{assigned.group[first]}" pindex="{assigned.index[first, 0]}"'
     yield f'<object id="{item.id}" type="model"{attributes}>\n'.encode()
     yield b"<mesh>\n<vertices>\n"
-    yield write_rows(['<vertex x="', '" y="', '" z="', '"/>\n'], list(shortest(vertices).T))
+    yield format_vertices(vertices)
     yield b"</vertices>\n<triangles>\n"
     group, index = assigned.group, assigned.index
     if group is not None and index is not None and (group == group[0]).all() and (index == index[0, 0]).all():
         # all triangles have the property of the object
         group = index = None
-    if writers.filaments is None or trees is None:
-        yield _format_triangles(faces, group, index)
-    else:
-        is_painted = trees.is_painted()
-        codes = replace(trees, roots=trees.roots[is_painted]).format_codes()
-        for rows, paint in ((~is_painted, None), (is_painted, (writers.filaments.dialect.paint, codes))):
-            yield _format_triangles(
-                faces[rows], None if group is None else group[rows], None if index is None else index[rows], paint
-            )
+    paint = None if writers.filaments is None or trees is None else (writers.filaments.dialect.paint, trees)
+    yield from format_triangles(faces, group, index, paint)
     yield b"</triangles>\n</mesh>\n</object>\n"
 
 
 def _format_items(tree: ObjectTree) -> Iterator[bytes]:
     for item, matrix, _ in tree.items:
         yield f'<item objectid="{item.id}"{format_transform(matrix)}/>\n'.encode()
-
-
-def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
-    """Return vertices and faces with each position once, since 3MF identifies shared edges by vertex index.
-
-    Core §4.1.4 requires three different indices, so a face with two equal positions keeps separate vertices.
-    """
-    first, index = weld(mesh.vertices)
-    faces = index[mesh.faces]
-    vertices = mesh.vertices[first]
-    a, b, c = faces.T
-    degenerate = np.flatnonzero((a == b) | (b == c) | (c == a))
-    if len(degenerate):
-        faces = faces.copy()
-        added = np.arange(2 * len(degenerate), dtype=np.int32).reshape(-1, 2) + np.int32(len(vertices))
-        vertices = np.concatenate([vertices, mesh.vertices[mesh.faces[degenerate, 1:]].reshape(-1, 3)])
-        faces[degenerate, 1:] = added
-    return vertices, faces
-
-
-def _format_triangles(
-    faces: Int32, group: Int32 | None, index: Int32 | None, paint: tuple[str, TextColumn] | None = None
-) -> Chunk:
-    """Return the triangles, with the shortest attributes that express their properties.
-
-    Args:
-        faces: (m, 3) vertex indices.
-        group: (m,) property groups, or None.
-        index: (m, 3) properties of the corners, or None.
-        paint: Name of the attribute of the paint, and the (m,) codes; None for unpainted triangles.
-    """
-    literals = ['<triangle v1="', '" v2="', '" v3="']
-    columns: list[NDArray[Any] | TextColumn] = list(faces.T)
-    if group is not None and index is not None:
-        is_flat = bool((index[:, 1:] == index[:, :1]).all())
-        literals += ['" pid="', '" p1="', '" p2="', '" p3="'][: 2 if is_flat else 4]
-        columns += [group, *index.T][: 2 if is_flat else 4]
-    if paint is not None:
-        literals.append(f'" {paint[0]}="')
-        columns.append(paint[1])
-    return write_rows([*literals, '"/>\n'], columns)
