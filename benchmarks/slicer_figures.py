@@ -87,7 +87,10 @@ def compare(registry: Registry, slicer: str, model: Path) -> dict[str, object]:
         row |= {name: figures[name] for name in ("seconds", "filament_mm", "layers")}
         text = (folder / "ours.gcode").read_text()
         make = _run_prusa if slicer == "prusa" else _run_cura
-        own = read_facts(make(text, model, folder).read_bytes())
+        try:
+            own = read_facts(make(text, model, folder).read_bytes())
+        except subprocess.CalledProcessError:
+            return row | {"error": f"the command line of {slicer} alone fails"}
         row |= {"own_seconds": own.seconds, "own_filament_mm": round(own.filament_mm or 0.0, 2)}
     return row
 

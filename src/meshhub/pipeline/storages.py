@@ -117,7 +117,8 @@ def stored(address: str, storages: Storages, replacing: Replacing) -> Iterator[T
                 f"the result has {len(target.files)} files, one for each bed, and a printer starts one; omit {start}"
             )
         for file in target.files:
-            files = [Path(folder, name) for name in file.names]
+            # all beds share the companions
+            files = [Path(folder, name) for name in (file.names if file is target else [file.name])]
             with _blaming(address, storages):
                 _store(rename(address, file.name), files, storages, replacing)
 

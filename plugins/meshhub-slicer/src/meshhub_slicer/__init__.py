@@ -1,5 +1,6 @@
 """G-code of an installed slicer as a target: PrusaSlicer, CuraEngine, OrcaSlicer or BambuStudio: declarations."""
 
+# why this way: docs/decisions/0063-size-of-the-slicer.md
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
