@@ -26,11 +26,10 @@ _OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors for lack of disk space."""
 
 _FIRST_BED = "-bed1"
+"""End of the name of the file of the first bed, without the extension."""
 
 _EXTENSION = re.compile(r"(?:\.gcode)?\.[^.]*\Z", re.IGNORECASE)
 """Extension of a name; packages of G-code have two parts, and programs know them by both."""
-
-"""End of the name of the file of the first bed, without the extension."""
 
 
 class _Companions:
