@@ -15,7 +15,8 @@ import pytest
 
 import slicing_plugin
 from http_serving import Running, serving
-from meshhub import RequestError
+from meshhub import RequestError, UnsupportedTarget
+from meshhub.client import Client
 from models import brick, scene_of
 
 pytestmark = pytest.mark.once
@@ -105,6 +106,9 @@ def test_each_bed_becomes_a_file(service: Running, bench: Path) -> None:
     answer = service.post("/convert", {"file": part}, {"target": "layers", **beds})
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.namelist() == ["a.layers", "a-bed2.layers"]
+    with Client(service.url) as client, pytest.raises(UnsupportedTarget, match=r"a file for each bed, .* download"):
+        client.convert(part, bench / "b.layers", options=beds)
+    assert not (bench / "b.layers").exists()
 
 
 def test_repeated_requests_print_once(service: Running, key: dict[str, str], bench: Path) -> None:

@@ -100,6 +100,7 @@ class AsyncClient:
         submitted = await self._submit(call)
         job = await self._wait_or_cancel(submitted.id, on_change)
         if not is_archive:
+            protocol.check_one_file(job)
             await self._download(job.id, output, replacing)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:

@@ -236,6 +236,14 @@ def submit_conversion(
     return build_submission(upload, fields), upload.field != "file"
 
 
+def check_one_file(job: JobDescription) -> None:
+    """Raise UnsupportedTarget for a result of several files, such as the G-code of each bed."""
+    if job.result is not None and job.result.media_type == "application/zip":
+        raise errors.UnsupportedTarget(
+            f"the result has a file for each bed, and the client writes one; download the ZIP of job {job.id}"
+        )
+
+
 def build_submission(upload: Upload, fields: Mapping[str, object], language: str | None = None) -> Call[JobDescription]:
     """Return the request that submits a job with these fields; None leaves a field or the language out."""
     headers = {"Idempotency-Key": secrets.token_hex(16)}

@@ -100,6 +100,7 @@ class Client:
         submitted = self._submit(call)
         job = self._wait_or_cancel(submitted.id, on_change)
         if not is_archive:
+            protocol.check_one_file(job)
             self._download(job.id, output, replacing)
             return job
         with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
