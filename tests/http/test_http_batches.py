@@ -19,6 +19,7 @@ from meshhub.model.capabilities import Format
 from meshhub.model.notes import Note
 from meshhub.model.report import FileReport, Report
 from meshhub.model.source import Target
+from meshhub.model.translations import Texts
 from meshhub.pipeline import archived_models, companion_mentions
 
 OBJ = Format(id="obj", label="OBJ", extensions=(".obj",))
@@ -80,7 +81,7 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
         outcomes.append(FileResult(file, report, target))
     tracemalloc.start()
     try:
-        pack_results(tmp_path / "result.zip", outcomes, OBJ, report=False)
+        pack_results(tmp_path / "result.zip", outcomes, OBJ, report=False, texts=Texts())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -103,7 +104,7 @@ def test_what_is_compressed_is_only_stored(tmp_path: Path, is_compressed: bool) 
         Report(source=FileReport(format="glb"), target=FileReport(format="any")),
         target,
     )
-    pack_results(tmp_path / "result.zip", [result], model_format, report=True)
+    pack_results(tmp_path / "result.zip", [result], model_format, report=True, texts=Texts())
     with zipfile.ZipFile(tmp_path / "result.zip") as archive:
         assert {info.filename for info in archive.infolist() if info.compress_type == zipfile.ZIP_STORED} == (
             {"a.any", "wood.JPG"} if is_compressed else {"wood.JPG"}

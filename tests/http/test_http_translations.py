@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -179,6 +181,30 @@ def test_a_job_is_described_in_the_language_of_each_request(service: Running) ->
     notes, translated = english["report"]["notes"], german["report"]["notes"]
     assert [note["code"] for note in notes] == [note["code"] for note in translated]
     assert notes[0]["message"] != translated[0]["message"]
+
+
+def test_files_of_results_are_in_the_language_of_their_request(service: Running) -> None:
+    files = [("files", write_obj()), ("files", ("cut.glb", b"glTF\x02\x00\x00\x00\xff\xff\x00\x00"))]
+    form = {"files": files, "data": {"target": "stl", "report": "true"}}
+    german = {"Accept-Language": "de"}
+    answer = service.post("/convert-many", **form, headers=german)
+    submitted = service.post("/jobs", **form, headers=german).json()["id"]
+    inspection = service.post("/jobs", files={"file": write_obj()}, data={"kind": "inspect"}, headers=german).json()[
+        "id"
+    ]
+    for job in (submitted, inspection):
+        # the stream ends with the job
+        service.get(f"/jobs/{job}/events")
+    note = "Diese Material- oder Texturdateien kamen nicht mit: 'gone.mtl'"
+    # a later request in another language does not change them
+    content = service.get(f"/jobs/{submitted}/result", headers={"Accept-Language": "fr"}).content
+    for archive in (answer.content, content):
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            converted, _ = json.loads(opened.read("report.json"))["files"]
+            (failed,) = json.loads(opened.read("errors.json"))
+        assert converted["report"]["notes"][0]["message"] == note
+        assert failed["error"].startswith("Die Datei lässt sich nicht lesen: ")
+    assert service.get(f"/jobs/{inspection}/result").json()["notes"][0]["message"] == note
 
 
 def test_explanations_are_in_the_language_of_the_request(service: Running) -> None:

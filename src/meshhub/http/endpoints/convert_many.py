@@ -53,7 +53,7 @@ async def convert_to_zip(
         reception, conversion, lambda execution: state.conversions.convert_batch(execution, files, reception.folder)
     )
     threads = state.resources.threads
-    path = await pack_batch(threads, reception.folder, results, conversion)
+    path = await pack_batch(threads, reception.folder, results, conversion, reception.context.texts)
     return batch_response(threads, path, name, results)
 
 

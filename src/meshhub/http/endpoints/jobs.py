@@ -14,7 +14,7 @@ from litestar.response import Stream
 from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import caller_of, context_of
-from meshhub.http.conversions.check_reports import MEDIA_TYPES, CheckReport, parse_report
+from meshhub.http.conversions.check_reports import MEDIA_TYPES, parse_report
 from meshhub.http.description.endpoint import Endpoint
 from meshhub.http.description.forms import (
     FILE_OPTIONS,
@@ -74,7 +74,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        report, memory_factor = _check_form(state, form, purpose, request)
+        memory_factor = _check_form(state, form, purpose, request)
         files, limits = tuple(JobFile(upload.name, upload.size) for upload in form.files), caller.plan.limits
         memory_bytes = estimate_memory(
             files,
@@ -93,7 +93,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
                 field=form.main,
                 files=files,
                 texts=form.texts,
-                language="" if report is None else report.language,
+                language=context.texts.language,
                 grants=tuple(sorted(caller.plan.grants)),
                 can_share_worker=CALLER.get() == context.identity,
             ),
@@ -211,13 +211,11 @@ def _parse_kind(text: str) -> JobKind:
     return kind
 
 
-def _check_form(
-    state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest
-) -> tuple[CheckReport | None, float]:
+def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest) -> float:
     """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError.
 
     Returns:
-        Report of a check, and the memory of the job in multiples of that of a conversion.
+        Memory of the job in multiples of that of a conversion.
     """
     conversion = parse_form(form, caller_of(request), state.registry, purpose, paths=state.form_paths)
     requests = [conversion.request]
@@ -226,9 +224,9 @@ def _check_form(
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         requests += [file.request for file in conversion.assign_options(sent, state.registry) if file.request]
     factor = max(each.memory_factor for each in requests)
-    if purpose.report_field != "format":
-        return None, factor
-    return parse_report(form.texts, context_of(request.scope).texts.language), factor
+    if purpose.report_field == "format":
+        parse_report(form.texts, context_of(request.scope).texts.language)
+    return factor
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from msgspec import structs
 
 from meshhub.engine.contract import Cancel
@@ -22,6 +21,7 @@ from meshhub.http.intake.conversion_requests import ConversionRequest, FileResul
 from meshhub.http.intake.names import label, stem
 from meshhub.http.intake.uploads import Form, UploadedFile
 from meshhub.http.responses.results import batch_headers, pack_batch, prepare_model
+from meshhub.http.translating import encode_json
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.model.progress import Progress
 from meshhub.model.report import Report
@@ -172,13 +172,14 @@ class JobConversions:
         if report is not None:
             return ResultFile(folder / report.file_name, report.name_for(file), report.media_type, report.headers)
         path = run.folder / "result.json"
-        path.write_bytes(msgspec.json.encode(result))
+        path.write_bytes(encode_json(result, self._registry.texts(run.job.request.language)))
         return ResultFile(path, f"{file.stem}.json", "application/json", {})
 
     async def _convert_batch(
         self, run: Run, execution: Execution, files: Sequence[InputFile], form: Form
     ) -> ResultFile:
         results = await self._conversions.convert_batch(execution, files, run.folder)
-        path = await pack_batch(self._resources.threads, run.folder, results, execution.conversion)
+        texts = self._registry.texts(run.job.request.language)
+        path = await pack_batch(self._resources.threads, run.folder, results, execution.conversion, texts)
         name = f"{stem(form.files[0].name)}-converted.zip" if form.main == "archive" else "converted.zip"
         return ResultFile(path, name, "application/zip", batch_headers(results))

@@ -20,9 +20,11 @@ from meshhub.http.headers import CONVERTED, FAILED, REPORT
 from meshhub.http.intake.conversion_requests import MODEL_NAME, ConversionRequest, FileResult
 from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
 from meshhub.http.responses.reports import batch_header, file_header
+from meshhub.http.translating import encode_json
 from meshhub.model.capabilities import Format
 from meshhub.model.report import FileError, Report
 from meshhub.model.source import Target
+from meshhub.model.translations import Texts
 from meshhub.registry import Registry
 
 ERRORS_NAME = "errors.json"
@@ -59,7 +61,7 @@ async def prepare_model(threads: Threads, result: FileResult, registry: Registry
     target_format = registry.declarations.formats[report.target.format]
     if target.beds or _bed_of(target):
         path = target.folder / "beds.zip"
-        await threads.run_archive(pack_results, path, [result], target_format, False)
+        await threads.run_archive(pack_results, path, [result], target_format, False, Texts())
         return ModelFile(path, f"{result.file.stem}-beds.zip", "application/zip", {REPORT: file_header(report)})
     return ModelFile(
         target.folder / target.name,
@@ -121,12 +123,18 @@ def batch_headers(results: list[FileResult]) -> dict[str, str]:
     return {REPORT: batch_header(reports, failed), CONVERTED: str(len(reports)), FAILED: str(failed)}
 
 
-async def pack_batch(threads: Threads, folder: Path, results: list[FileResult], conversion: ConversionRequest) -> Path:
-    """Write the ZIP of a batch to a folder. Raises ServiceError if all files failed."""
+async def pack_batch(
+    threads: Threads, folder: Path, results: list[FileResult], conversion: ConversionRequest, texts: Texts
+) -> Path:
+    """Write the ZIP of a batch to a folder, with messages in the language of the request.
+
+    Raises:
+        ServiceError: All files failed.
+    """
     _raise_if_all_failed(results)
     assert conversion.request.output is not None
     path = folder / "result.zip"
-    await threads.run_archive(pack_results, path, results, conversion.request.output, conversion.wants_report)
+    await threads.run_archive(pack_results, path, results, conversion.request.output, conversion.wants_report, texts)
     return path
 
 
@@ -152,7 +160,7 @@ def _raise_if_all_failed(results: list[FileResult]) -> None:
     )
 
 
-def pack_results(path: Path, results: list[FileResult], target_format: Format, report: bool) -> None:
+def pack_results(path: Path, results: list[FileResult], target_format: Format, report: bool, texts: Texts) -> None:
     """Write the ZIP: converted files, `errors.json` if some failed, `report.json` if `report` is set."""
     rows: list[dict[str, Any] | FileError] = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -165,9 +173,9 @@ def pack_results(path: Path, results: list[FileResult], target_format: Format, r
             rows.append(_report_row(result, name, result.report))
         failures = [result.failure() for result in results if result.report is None]
         if failures:
-            _add_json(archive, ERRORS_NAME, failures)
+            _add_json(archive, ERRORS_NAME, failures, texts)
         if report:
-            _add_json(archive, REPORT_NAME, {"files": rows})
+            _add_json(archive, REPORT_NAME, {"files": rows}, texts)
 
 
 def _report_row(result: FileResult, name: str, report: Report) -> dict[str, Any]:
@@ -231,9 +239,9 @@ def _copy(archive: zipfile.ZipFile, name: str, path: Path, *, is_compressed: boo
         shutil.copyfileobj(source, sink, _CHUNK_BYTES)
 
 
-def _add_json(archive: zipfile.ZipFile, name: str, payload: Any) -> None:
+def _add_json(archive: zipfile.ZipFile, name: str, payload: Any, texts: Texts) -> None:
     with archive.open(_entry_info(name, zipfile.ZIP_DEFLATED), "w") as sink:
-        sink.write(msgspec.json.format(msgspec.json.encode(payload), indent=2))
+        sink.write(msgspec.json.format(encode_json(payload, texts), indent=2))
 
 
 def _entry_info(name: str, method: int) -> zipfile.ZipInfo:

@@ -63,7 +63,7 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Text fields of the form: target, options, and options of single files."""
 
     language: str = ""
-    """Language of the report of a check; "" for the default."""
+    """Language of the messages in the result; "" for English."""
 
     grants: tuple[str, ...] = ()
     """Entitlements of the caller at the time of the request."""
