@@ -177,8 +177,10 @@ def test_the_magics_body_color_applies_without_face_colors() -> None:
     assert color_of_face(load(binary(CORNERS, b"COLOR=\x10\x20\x30\xff")), 0) == (16, 32, 48, 255)
 
 
-@pytest.mark.parametrize(("header", "attributes"), [(b"COLOR=\x7f\x7f\x7f MATERIAL=", 0), (b"Blender", 0x2020)])
-def test_default_gray_and_attributes_without_bit_15_give_no_materials(header: bytes, attributes: int) -> None:
+@pytest.mark.parametrize(
+    ("header", "attributes"), [(b"COLOR=\x7f\x7f\x7f MATERIAL=", 0), (b"Blender", 0x2020), (b"CAD", 0x8000)]
+)
+def test_default_gray_and_attributes_without_bits_of_colors_give_no_materials(header: bytes, attributes: int) -> None:
     scene = load(binary(CORNERS, header, attributes))
     assert scene.materials == ()
     assert scene.meshes[0].face_material is None

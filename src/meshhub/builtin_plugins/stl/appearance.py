@@ -18,7 +18,8 @@ _DEFAULT_GRAY = b"\x7f\x7f\x7f\x20"
 def read_face_colors(header: bytes, attributes: NDArray[np.uint16]) -> tuple[tuple[Material, ...], Int32 | None]:
     """Read the face colors of a binary STL file as materials.
 
-    VisCAM, SolidView: bit 15 is set if the face has a color; blue is in the lowest five bits.
+    VisCAM, SolidView: bit 15 is set if the face has a color; blue is in the lowest five bits. Programs that set bit 15
+    of every face and nothing else mean no color: three of 46 parts that people print would be black.
     Materialise Magics: the header contains `COLOR=` and four bytes, the body color. Bit 15 is set if the face has
     the body color; otherwise the face has its own color, with red in the lowest five bits.
 
@@ -37,6 +38,8 @@ def read_face_colors(header: bytes, attributes: NDArray[np.uint16]) -> tuple[tup
     if not is_magics and not attributes.any():
         return (), None
     values, index = np.unique(attributes, return_inverse=True)
+    if not is_magics and values.tolist() == [_COLOR_BIT]:
+        return (), None
     if is_magics:
         if not values.any():
             if body_color == _DEFAULT_GRAY:
