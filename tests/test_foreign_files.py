@@ -85,12 +85,17 @@ def test_an_unusual_size_is_noted_by_every_way_to_look(size: float, extension: s
         assert all(note.message.startswith("the longest side measures ") for note in advice)
 
 
-def test_the_error_names_the_distribution_that_reads_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "robot.FBX"
-    path.write_bytes(b"Kaydara FBX Binary  \0")
-    with pytest.raises(UnsupportedFormat, match=r"pip install \./plugins/meshhub-assimp") as raised:
-        Registry(entry_points=False).inspect(path)
-    assert raised.value.values["distribution"] == "meshhub-assimp"
+@pytest.mark.parametrize(
+    ("name", "data", "distribution"),
+    [
+        ("robot.FBX", b"Kaydara FBX Binary  \0", "meshhub-assimp"),
+        ("part.gcode", OTHERS["G-code"], "meshhub-gcode"),
+    ],
+)
+def test_the_error_names_the_distribution_that_reads_a_file(name: str, data: bytes, distribution: str) -> None:
+    with pytest.raises(UnsupportedFormat, match=rf"pip install \./plugins/{distribution}") as raised:
+        Registry(entry_points=False).inspect(Source.from_bytes(data, name))
+    assert raised.value.values["distribution"] == distribution
 
 
 def test_each_distribution_reads_the_extensions_that_errors_name() -> None:

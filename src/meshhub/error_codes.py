@@ -123,7 +123,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "unreadable_file": ErrorCode(
         422,
         3,
-        "The file does not follow its format; a `defect` is `cut_off`, `other_kind` or `other_version`.",
+        "The file does not follow its format; a `defect` is `cut_off`, `other_kind`, `other_version` or `sliced`.",
         values=("format", "line", "extension", "defect"),
     ),
     "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content.", values=("format",)),

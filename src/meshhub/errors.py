@@ -276,6 +276,9 @@ CUT_OFF: Mapping[str, ErrorValue] = {"defect": "cut_off"}
 OTHER_KIND: Mapping[str, ErrorValue] = {"defect": "other_kind"}
 """Values of the error for a file whose extension or format is wrong, such as a web page named `.stl`."""
 
+SLICED: Mapping[str, ErrorValue] = {"defect": "sliced"}
+"""Values of the error for a file with machine code for a printer, and without a model."""
+
 OTHER_VERSION: Mapping[str, ErrorValue] = {"defect": "other_version"}
 """Values of the error for a version of a format that cannot be read."""
 

@@ -230,8 +230,9 @@ def test_the_model_is_the_part_that_the_relationships_name() -> None:
 def test_a_sliced_file_and_an_archive_without_a_model_have_different_errors() -> None:
     empty = model("", "")
     for source in (package(empty, {"Metadata/plate_1.gcode": "G28"}), package(None, {"Metadata/plate_1.gcode": "G28"})):
-        with pytest.raises(UnreadableFile, match="the file is sliced and has no model"):
+        with pytest.raises(UnreadableFile, match="the file is sliced and has no model") as error:
             read(source, DEFAULTS)
+        assert error.value.values["defect"] == "sliced"
     with pytest.raises(UnreadableFile, match="not a 3MF file"):
         read(package(None), DEFAULTS)
     with pytest.raises(EmptyModel):

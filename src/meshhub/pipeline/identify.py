@@ -146,14 +146,14 @@ def identify(
     # a reader without signature and sniffer cannot distinguish its files from others
     can_tell = all(reader.capability.format.magic or reader.capability.sniff for reader in by_extension)
     foreign = name_foreign_file(head) if has_content and best == 0 and can_tell else ""
-    if foreign:
+    distribution = None if by_extension else DISTRIBUTIONS.get(PurePath(source.name).suffix.lower())
+    if foreign and distribution is None:
         kind = UnreadableFile if by_extension else UnsupportedFormat
         values = OTHER_KIND if by_extension else {"name": source.name[-MAX_NAME_LENGTH:]}
         raise kind(f"{name} is {foreign}; formats that can be read: {declarations.list_readable()}", values=values)
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)
     hint = "".join(f"; {note.message}" for note in notes)
-    distribution = DISTRIBUTIONS.get(PurePath(source.name).suffix.lower())
     if distribution is not None:
         raise UnsupportedFormat(
             f"{name} needs a distribution that is not installed; in a clone: pip install ./plugins/{distribution}",

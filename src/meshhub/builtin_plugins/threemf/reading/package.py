@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from urllib.parse import unquote
 
-from meshhub.errors import OTHER_KIND, UnreadableFile, quote
+from meshhub.errors import OTHER_KIND, SLICED, UnreadableFile, quote
 from meshhub.model.notes import note
 from meshhub.model.source import Source
 from meshhub.toolkit.archive import Archive, ArchiveLimits
@@ -127,7 +127,7 @@ def missing_model_error(names: Sequence[str]) -> UnreadableFile:
         return UnreadableFile(
             "the file is sliced and has no model: it has only machine code for one printer; "
             "export the project or the model itself as 3MF",
-            values=OTHER_KIND,
+            values=SLICED,
         )
     return UnreadableFile(
         "the ZIP archive is not a 3MF file, since it has no model; unpack it to convert the models in it",
