@@ -222,6 +222,8 @@ def test_a_phone_shows_the_verdict(phone: Visit, tmp_path: Path) -> None:
     page = phone.open()
     pick(page, write_fins(tmp_path / "fins.stl", 0.1, 0.4))
     region = ask(page)
+    # below the view, which takes the upper half and stays in place
+    assert 370 <= page.get_by_role("heading", name="Print check").bounding_box()["y"] < 600
     region.get_by_role("button", name="Show place").tap()
     region.get_by_role("button", name="Next place: Thin walls").tap()
     region.get_by_role("button", name="Place 2 of 2").wait_for()

@@ -28,20 +28,20 @@ def test_a_result_is_compared_with_an_earlier_one(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("heading", name="Closed").wait_for()
-    convert(page, "Save as 3MF")
+    convert(page, "Convert to 3MF")
     page.get_by_role("row", name="Watertight yes yes").wait_for()
     # nothing to compare with
     assert page.get_by_label("Compare with").count() == 0
     operation(page, "Scale").check(force=True)
     replace_number(page.get_by_role("textbox", name="Scale").first, "2")
-    convert(page, "Save as 3MF")
+    convert(page, "Convert to 3MF")
     choice = page.get_by_label("Compare with")
     choice.wait_for()
     before = read_table(page)
     choice.select_option(index=1)
     page.locator(".pane-label.before", has_text="bracket-clean.3mf").wait_for()
     earlier = read_table(page)
-    assert earlier["Size"] == before["Size"]
+    assert earlier["Size, mm"] == before["Size, mm"]
     # the file of the earlier result is not that of the model
     assert earlier["File"][0] != before["File"][0]
     assert earlier["File"][1] == before["File"][1]
@@ -55,7 +55,7 @@ def test_the_pieces_of_a_divided_model_have_colors(visit: Visit) -> None:
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("heading", name="Closed").wait_for()
     operation(page, "Cut at planes").check(force=True)
-    convert(page, "Save as 3MF")
+    convert(page, "Convert to 3MF")
     page.get_by_role("group", name="Compare").get_by_role("button", name="After", exact=True).click()
     pixels = draw(page).reshape(-1, draw(page).shape[-1])[:, :3].astype(int)
     is_orange = (pixels[:, 0] > pixels[:, 2] + 60) & (pixels[:, 0] > pixels[:, 1] + 20)

@@ -17,11 +17,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize(
     ("label", "heading"),
-    [("A broken bracket", "Needs repair"), ("A colored figure", "Closed"), ("An assembly", "Closed")],
+    [("A scan with holes", "Needs repair"), ("A colored figure", "Closed"), ("An assembly", "Closed")],
 )
 def test_an_example_loads_at_once(visit: Visit, label: str, heading: str) -> None:
     page = visit.open()
-    page.get_by_role("img", name="A bracket").wait_for()
+    page.get_by_role("img", name="A scan of a rabbit").wait_for()
     page.get_by_text("Your files stay on this machine.").wait_for()
     assert page.get_by_role("list", name="What it does").get_by_role("listitem").count() == 5
     page.get_by_role("button", name=label).click()

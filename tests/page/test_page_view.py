@@ -197,7 +197,7 @@ def test_a_click_lays_a_side_on_the_bed(visit: Visit, tmp_path: Path) -> None:
     page.locator("canvas").press("Enter")
     page.get_by_text("Turned about X, Y and Z by 0° · 90° · 0°").wait_for()
     convert(page, "Convert to 3MF")
-    page.get_by_role("row", name="Size 40 × 20 × 10 mm 10 × 20 × 40 mm").wait_for()
+    page.get_by_role("row", name="Size, mm 40 × 20 × 10 10 × 20 × 40").wait_for()
 
 
 def test_no_inner_side_lies_on_the_bed(visit: Visit) -> None:
@@ -428,16 +428,20 @@ def test_parts_are_listed_and_hidden(visit: Visit, tmp_path: Path) -> None:
     assert changed[:, : width // 2].sum() < 100
 
 
-def test_an_invisible_material_is_seen(visit: Visit, tmp_path: Path) -> None:
+def test_invisible_and_black_materials_are_seen(visit: Visit, tmp_path: Path) -> None:
     path = tmp_path / "ghost.3mf"
     ghost = Material(name="ghost", base_color=(0.8, 0.0, 0.0, 0.0))
-    Registry().write(Scene(meshes=(box(),), parts=(Part(0, np.eye(4), material=0),), materials=(ghost,)), path)
+    black = Material(name="black", base_color=(0.0, 0.0, 0.0, 1.0))
+    parts = (Part(0, np.eye(4), material=0), Part(1, np.eye(4), material=1))
+    Registry().write(Scene(meshes=(box(), box(60.0)), parts=parts, materials=(ghost, black)), path)
     page = visit.open()
     pick(page, path)
     look(page, "Orthographic", "Front")
     pixels = draw(page)
-    red, green, _ = pixels[pixels.shape[0] // 2, pixels.shape[1] // 2]
+    height, width, _ = pixels.shape
+    red, green, _ = pixels[height // 2, width // 4]
     assert red > green + 30
+    assert pixels[height // 2, 3 * width // 4].min() > 10
 
 
 def test_a_clicked_part_is_described_hidden_and_isolated(visit: Visit, tmp_path: Path) -> None:

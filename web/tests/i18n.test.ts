@@ -88,7 +88,7 @@ test("the texts of errors have the values of the reference, and end with one for
 test("every defect of the reference has a text and advice", () => {
   const [, , , , , meaning = ""] = listRows("errors").find(([code]) => code === "unreadable_file") ?? [];
   const defects = [...meaning.matchAll(/`(\w+)`/g)].map(([, name]) => name).filter((name) => name !== "defect");
-  expect(defects).toHaveLength(3);
+  expect(defects).toHaveLength(4);
   for (const defect of defects) {
     expect(describeError("unreadable_file", { defect: defect ?? "" })).not.toBe(describeError("unreadable_file"));
     expect(Object.keys(en.texts)).toContain(`advice_unreadable_file_${defect}`);

@@ -162,6 +162,7 @@ export function setRecipe(id: string): void {
 export function suggest(): void {
   suggestTarget();
   suggestRepair();
+  suggestPaint();
 }
 
 export function suggestTarget(): void {
@@ -180,6 +181,19 @@ function suggestRepair(): void {
   const options = { ...common.value.settings.options };
   if (needsRepair) options["repair"] = true;
   else delete options["repair"];
+  suggestSettings({ ...common.value.settings, options });
+}
+
+/** Convert painted models as the view shows them, until the user sets otherwise; files of other formats have no paint. */
+function suggestPaint(): void {
+  if (touched.has("threemf_paint") || !fields.value["threemf_paint"]) return;
+  const inspections = items.value.flatMap(({ facts }) => facts?.inspection ?? []);
+  const isPainted =
+    inspections.some(({ notes }) => notes.some(({ code }) => code === "paint_split")) &&
+    inspections.every(({ source }) => source.format === "3mf");
+  const options = { ...common.value.settings.options };
+  if (isPainted) options["threemf_paint"] = "auto";
+  else delete options["threemf_paint"];
   suggestSettings({ ...common.value.settings, options });
 }
 

@@ -57,8 +57,8 @@ function TableTools({ hasChecks }: { hasChecks: boolean }) {
       <strong role="status">
         {chosen ? t("markedCount", { n: chosen.length }) : t("fileCount", { n: items.value.length })}
       </strong>
-      {hasChecks && !isAskingAll.value && (
-        <button class="button small" disabled={ready.length === 0} onClick={() => void askAboutAll(ready)}>
+      {hasChecks && !isAskingAll.value && ready.length > 0 && (
+        <button class="button small" onClick={() => void askAboutAll(ready)}>
           {t("checkFiles", { n: ready.length })}
         </button>
       )}

@@ -99,9 +99,11 @@ export function TableFooter() {
       )}
       {(ready.length > 0 || files.length === 0) && (
         <ConvertButton isReady={ready.length > 0} convert={() => void convertAll(ready)}>
-          {format && ready.length > 1
-            ? t("convertMany", { n: ready.length, format })
-            : t("convertFiles", { n: ready.length })}
+          {ready.length === 0
+            ? t("convert", { format: settings.value.target.toUpperCase() })
+            : format && ready.length > 1
+              ? t("convertMany", { n: ready.length, format })
+              : t("convertFiles", { n: ready.length })}
         </ConvertButton>
       )}
     </footer>

@@ -11,7 +11,7 @@ export function NoteList({ notes }: { notes: Note[] }) {
     <ul class="notes" aria-label={t("notes")}>
       {notes.map((note) => (
         <li key={note.code + note.message}>
-          <NoteText note={note} />
+          {describeNoteText(note)}
           <Remedy note={note} />
         </li>
       ))}
@@ -21,26 +21,10 @@ export function NoteList({ notes }: { notes: Note[] }) {
 
 /** Return what a note says, in the language of the page. */
 export function describeNoteText(note: Note): string {
-  return translateNote(note) ?? humanize(note.message, rows.value);
+  return describeNote(note.code, nameValues(note.values ?? {})) ?? humanize(note.message, rows.value);
 }
 
-function translateNote({ code, values = {} }: Note): string | null {
-  return describeNote(code, nameValues(values));
-}
-
-/** What a note says: in the language of the page, with the sentence of the service and its figures behind it. */
-function NoteText({ note }: { note: Note }) {
-  const original = humanize(note.message, rows.value);
-  const text = translateNote(note);
-  if (text === null) return <>{original}</>;
-  return (
-    <>
-      {text} <Details text={original} />
-    </>
-  );
-}
-
-/** What the service wrote in English, for those who want to know more. */
+/** What the service wrote about an error, for those who want to know more. */
 export function Details({ text, isOpen = false }: { text: string; isOpen?: boolean | undefined }) {
   return (
     <details class="details" open={isOpen}>

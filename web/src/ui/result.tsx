@@ -153,14 +153,14 @@ function Changes({ item, output }: { item: Item; output: Output }) {
   const after = beds.filter(({ model }) => model).length > 1 ? undefined : item.outputFacts?.inspection.model;
   const yesNo = (value: boolean | undefined): string => (value === undefined ? "" : t(value ? "yes" : "no"));
   const count = (value: number | undefined): string => (value === undefined ? "" : formatNumber(value, 0));
-  const size = (sides: Triple | null | undefined): string => (sides ? `${formatSize(sides)} mm` : "");
+  const size = (sides: Triple | null | undefined): string => (sides ? formatSize(sides) : "");
   const volume = (value: number | null | undefined): string => (value == null ? "–" : formatVolume(value));
   const rows: [string, string, string][] = [
     [t("watertight"), yesNo(before?.watertight), yesNo(after?.watertight)],
     [t("holes"), count(before?.holes), count(after?.holes)],
     [t("triangles"), count(old.faces), count(report?.target.faces)],
     [t("bodies"), count(before?.bodies), count(after?.bodies)],
-    [t("size"), size(old.size_mm), size(report?.target.size_mm)],
+    [`${t("size")}, mm`, size(old.size_mm), size(report?.target.size_mm)],
     [t("volume"), before ? volume(before.volume_mm3) : "", after ? volume(after.volume_mm3) : ""],
     [t("fileSize"), formatBytes(old.bytes), formatBytes(report?.target.bytes ?? 0)],
   ];
@@ -300,7 +300,8 @@ function Legend({ item }: { item: Item }) {
     [item.outputPicture, t("added"), CHANGE_COLORS.added],
   ] as const;
   const shown = rows.filter(([picture]) => picture && picture.changes.children.length > 0);
-  if (!viewOptions.value.changes || shown.length === 0) return null;
+  // Until the result is drawn, the model has the marks of the one before.
+  if (!viewOptions.value.changes || !item.outputPicture || shown.length === 0) return null;
   return (
     <ul class="legend" aria-label={t("showChanges")}>
       {shown.map(([, label, color]) => (

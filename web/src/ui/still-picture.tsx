@@ -13,12 +13,13 @@ import { VIEW_NAMES, type ViewName } from "../viewer/options";
 export function StillPicture({ item }: { item: Item }) {
   const [address, setAddress] = useState("");
   const [view, setView] = useState<ViewName>("iso");
-  const [hasDefects, setHasDefects] = useState(true);
+  const [isMarking, setMarking] = useState(true);
   const [isComparing, setComparing] = useState(true);
   const canCompare = item.output !== null && isFresh.value;
+  const hasDefects = (item.facts?.inspection.model.findings ?? []).length > 0;
   const fields: [string, string][] = [
     ["view", view],
-    ...(hasDefects ? [["color_by", "defects"] as [string, string]] : []),
+    ...(hasDefects && isMarking ? [["color_by", "defects"] as [string, string]] : []),
     // With operations, the server draws the model before and after them.
     ...(canCompare && isComparing ? toFields(settings.value) : readerFields(item)),
   ];
@@ -50,14 +51,16 @@ export function StillPicture({ item }: { item: Item }) {
             </button>
           ))}
         </div>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={hasDefects}
-            onChange={({ currentTarget }) => setHasDefects(currentTarget.checked)}
-          />{" "}
-          {t("showDefects")}
-        </label>
+        {hasDefects && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isMarking}
+              onChange={({ currentTarget }) => setMarking(currentTarget.checked)}
+            />{" "}
+            {t("showDefects")}
+          </label>
+        )}
         {canCompare && (
           <label class="check">
             <input

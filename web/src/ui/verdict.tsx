@@ -58,7 +58,6 @@ export function VerdictBlock({ item }: { item: Item }) {
     title.current?.focus({ preventScroll: true });
     title.current?.scrollIntoView({ block: "start" });
   };
-  const checks = capabilities.checks.map(({ label }) => label).join(", ");
   return (
     <section class="block" aria-labelledby="check-title" aria-busy={answer?.isAsking ?? false}>
       <h2 id="check-title" ref={title} tabIndex={-1}>
@@ -69,7 +68,6 @@ export function VerdictBlock({ item }: { item: Item }) {
           <button
             class="button"
             disabled={item.state !== "ready" || !isAskable.value}
-            aria-describedby="ask-help"
             onClick={() => {
               focusTitle();
               void ask();
@@ -89,11 +87,6 @@ export function VerdictBlock({ item }: { item: Item }) {
         </p>
       )}
       {answer?.failure && <Problem failure={answer.failure} onRetry={() => void ask()} />}
-      {!answer && (
-        <p class="hint" id="ask-help">
-          {t(capabilities.rates ? "askHelpPrice" : "askHelp", { checks })}
-        </p>
-      )}
     </section>
   );
 }

@@ -44,6 +44,8 @@ const MAX_EDGE_TRIANGLES = 30_000;
 const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
 /** Least opacity of a surface; some programs write that their materials are invisible, but they print. */
 const MIN_OPACITY = 0.35;
+/** Least linear brightness of a material; a black surface has no shades, and on a dark page no outline. */
+const MIN_BRIGHTNESS = 0.04;
 /** Roughness of a printed filament. */
 const PLASTIC_ROUGHNESS = 0.55;
 
@@ -236,7 +238,7 @@ export class Picture {
     const colors = new Set<string>();
     for (const { mesh, colored } of this.hasAppearance ? this.surfaces : []) {
       if (!isInside(mesh, object) || mesh.geometry.hasAttribute("color")) continue;
-      for (const { map, color } of [colored].flat()) if (!map) colors.add(`#${color.getHexString()}`);
+      for (const { map, userData } of [colored].flat()) if (!map) colors.add(`#${String(userData["color"])}`);
     }
     return { size, colors: [...colors] };
   }
@@ -284,9 +286,12 @@ export class Picture {
     // GLTFLoader sets it for meshes without normals
     source.flatShading = false;
     source.opacity = Math.max(source.opacity, MIN_OPACITY);
+    source.userData["color"] = source.color.getHexString();
+    source.color.addScalar(Math.max(0, MIN_BRIGHTNESS - Math.max(...source.color.toArray())));
     const result = hasSlowWebGl()
       ? new MeshLambertMaterial({
           name: source.name,
+          userData: source.userData,
           color: source.color,
           map: source.map,
           alphaMap: source.alphaMap,
