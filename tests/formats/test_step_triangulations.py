@@ -77,6 +77,18 @@ def test_points_on_flat_faces_and_straight_edges_change_nothing(tmp_path: Path, 
     assert measure_volume(tmp_path / "model.step") == pytest.approx(volume, rel=1e-4)
 
 
+def test_a_folded_face_keeps_its_volume(tmp_path: Path) -> None:
+    # a box; its left side has a flap without area below the bottom, and points in the middle of three edges
+    corners = [(0, 0, 0), (0, 4, 0), (0, 4, 8), (0, 0, 8), (10, 0, 0), (10, 4, 0), (10, 4, 8), (10, 0, 8)]
+    points = np.array([*corners, (0, 2, -1), (0, 2, 8), (10, 2, 0)], np.float64)
+    left = [(0, 8, 1), (8, 0, 9), (0, 3, 9), (1, 8, 9), (2, 1, 9)]
+    rest = [(0, 1, 10), (4, 0, 10), (1, 5, 10), (3, 7, 9), (9, 7, 6), (9, 6, 2), (4, 10, 5), (4, 5, 6), (4, 6, 7)]
+    sides = [(0, 4, 7), (0, 7, 3), (1, 2, 6), (1, 6, 5)]
+    remarks = write_step(Mesh(points, np.array(left + rest + sides, np.int32), name="part"), tmp_path)
+    assert remarks.figures["hausdorff_mm"] == pytest.approx(0, abs=1e-9)
+    assert measure_volume(tmp_path / "model.step") == pytest.approx(320, rel=1e-6)
+
+
 def bossed_plate() -> Any:
     """Return a plate with a boss and two holes."""
     part = Solid.cube([40, 20, 8]) + Solid.cylinder(14, 6, 6, 64).translate([20, 10, 0])

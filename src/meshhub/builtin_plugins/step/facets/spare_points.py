@@ -10,6 +10,7 @@ import numpy as np
 from manifold3d import Error, Manifold, Mesh64
 
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin, facet_skin
+from meshhub.builtin_plugins.step.facets.planar import MAX_DEVIATION_RATIO
 from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
 
 
@@ -20,7 +21,8 @@ def remove_spare_points(skin: Skin, faceted: FacetedSkin) -> tuple[Skin, Faceted
         skin: Mesh, millimeters.
         faceted: Its flat faces.
     Returns:
-        The same skin if it has no such points, or if it is not the boundary of solids.
+        The same skin if it has no such points, or if it is not the boundary of solids. A folded mesh stays, too: there,
+        a flat face would get triangles outside of its plane.
     """
     outline = faceted.outline
     is_spare = np.ones(len(skin.points), np.bool_)
@@ -32,11 +34,13 @@ def remove_spare_points(skin: Skin, faceted: FacetedSkin) -> tuple[Skin, Faceted
     if solid.status() != Error.NoError:
         return skin, faceted
     rest = solid.simplify(faceted.tolerance).to_mesh64()
+    points, faces = np.asarray(rest.vert_properties)[:, :3], np.asarray(rest.tri_verts, np.int32)
+    facet = np.asarray(rest.face_id, np.intp)
+    planes = faceted.planes
+    off = np.einsum("ijk,ik->ij", points[faces] - planes.center[facet][:, None], planes.normal[facet])
+    if (np.abs(off).max(axis=1) > planes.deviation[facet] + MAX_DEVIATION_RATIO * faceted.tolerance).any():
+        return skin, faceted
     paint = np.empty(faceted.faces, np.int32)
     paint[faceted.region] = skin.paint
-    simpler = build_skin(
-        np.asarray(rest.vert_properties)[:, :3],
-        np.asarray(rest.tri_verts, np.int32),
-        paint[np.asarray(rest.face_id, np.intp)],
-    )
+    simpler = build_skin(points, faces, paint[facet])
     return simpler, facet_skin(simpler)
