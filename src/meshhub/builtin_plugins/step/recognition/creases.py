@@ -24,11 +24,15 @@ _TILT_DEVIATIONS = 2.0
 """Deviations of the noise that turn a triangle, over its height."""
 
 
-def split_at_creases(skin: Skin) -> Skin:
+def split_at_creases(skin: Skin, noise_mm: float = np.inf) -> Skin:
     """Return the mesh with a point for each side of a crease, so that no neighborhood reaches across it.
 
     A wall that is narrower than four edges has no point that is two edges away from its border, but within its own
     side, each point has a neighborhood. Single edges that noise turned do not separate the triangles around a point.
+
+    Args:
+        skin: Mesh.
+        noise_mm: Deviation of its noise; without it, distances between neighbors count, which round faces have, too.
     """
     normal = normalize(skin.cross)
     half = np.flatnonzero(skin.twin >= 0)
@@ -37,7 +41,7 @@ def split_at_creases(skin: Skin) -> Skin:
     height = lengths(skin.cross[half // 3]) / length
     apex = skin.points[skin.begin[twin - twin % 3 + (twin + 2) % 3]]
     away = np.abs(np.einsum("ij,ij->i", apex - skin.points[skin.begin[half]], normal[half // 3]))
-    sigma = float(np.quantile(away, _QUANTILE)) / _QUANTILE_DEVIATIONS if len(half) else 0.0
+    sigma = min(float(np.quantile(away, _QUANTILE)) / _QUANTILE_DEVIATIONS, noise_mm) if len(half) else 0.0
     tilt = np.zeros(len(skin.twin))
     tilt[half] = np.arctan(_TILT_DEVIATIONS * sigma / np.maximum(height, 1e-300))
     cosine = np.einsum("ij,ij->i", normal[half // 3], normal[twin // 3])

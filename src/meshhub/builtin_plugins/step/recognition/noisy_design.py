@@ -5,6 +5,7 @@ fillets has four radii. Relations that hold within the uncertainty of the fits a
 squared changes, each in its own uncertainty, is as small as possible.
 """
 
+# why this way: docs/decisions/0064-small-features-of-noisy-meshes.md
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _MAX_DEVIATIONS = 4.0
 _MAX_OFF_RATIO = 4.0
 """The same in deviations of the noise, because fits also have systematic errors."""
 
-_MAX_ROOM_RATIO = 4.0
+_MAX_ROOM_RATIO = 8.0
 """Largest violation of a relation over that by systematic errors: a radius that noise hides is not any radius."""
 
 _MAX_TURN_RAD = np.radians(0.3)
@@ -46,11 +47,11 @@ _STEP = 1e-6
 _AXIS_WEIGHT = 1e6
 """Information on the length of an axis; a turn by 2°, which also changes the number along the axis, costs nothing."""
 
-_ROUNDS = 4
-"""Newton steps."""
+_RANK_RATIOS = (1e-2, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5, 1e-5)
+"""Singular value over the largest one, below which relations say the same, in each Newton step.
 
-_RANK_RATIO = 1e-8
-"""Singular value over the largest one, below which relations say the same."""
+Relations that say the same once all axes are exact contradict each other while these are off by a degree.
+"""
 
 _COLUMNS = 8
 """Numbers of a surface: origin, axis, radius, second."""
@@ -160,7 +161,7 @@ class Relations:
         # in units of the uncertainty of each surface, the smallest change is the most likely one
         unit = np.linalg.inv(np.linalg.cholesky(self.matrices)).transpose(0, 2, 1)
         numbers = self.numbers
-        for _ in range(_ROUNDS if self.chosen else 0):
+        for rank_ratio in _RANK_RATIOS if self.chosen else ():
             rows, values = self._linearize(numbers)
             # axes keep their lengths, or levers would be shortened instead of moved
             lengths = np.zeros((count, *numbers.shape))
@@ -169,7 +170,7 @@ class Relations:
             right = rows @ (numbers - self.start).ravel() - values
             scaled = np.einsum("rsi,sij->rsj", rows.reshape(len(rows), count, _COLUMNS), unit).reshape(len(rows), size)
             weight = 1 / np.maximum(np.linalg.norm(scaled, axis=1), 1e-300)
-            change = np.linalg.lstsq(scaled * weight[:, None], right * weight, _RANK_RATIO)[0]
+            change = np.linalg.lstsq(scaled * weight[:, None], right * weight, rank_ratio)[0]
             numbers = self.start + np.einsum("sij,sj->si", unit, change.reshape(numbers.shape))
             numbers[:, 3:6] = normalize(numbers[:, 3:6])
         self.numbers = numbers

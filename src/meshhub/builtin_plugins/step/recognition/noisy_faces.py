@@ -73,10 +73,13 @@ _MAX_TURN = 0.5
 _TURN_UNIT = 0.13
 """One minus the cosine of 30°: angle that counts as much as a distance of one deviation."""
 
+_MIN_SIDE_COSINE = 0.7
+"""Cosine of the angle between differences of normals on one side of a contact; on the other side, they are reversed."""
+
 _MIN_HEIGHT_RATIO = 6.0
 """Height of a triangle in deviations of the noise, below which its normal is noise."""
 
-_MIN_POINTS = 10
+MIN_POINTS = 10
 """Points of a fit."""
 
 
@@ -100,7 +103,7 @@ def _costs(skin: Skin, regions: NoisyRegions, face: IntIndex, region: IntIndex) 
     return np.where(is_far, np.inf, np.mean(off**2, axis=1) / sigma**2 + turn / _TURN_UNIT)
 
 
-def _settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+def settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """Let neighboring regions compete for the faces at their border, and for free faces."""
     one, other = list_neighbors(skin)
     region = regions.region.copy()
@@ -123,7 +126,7 @@ def _settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
 def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """Let neighboring regions compete, and fit the surface of each to the points that only it has, in turns."""
     for _ in range(_REFINEMENTS):
-        regions = _settle(skin, regions)
+        regions = settle(skin, regions)
         point, owner = list_region_points(skin, regions.region)
         is_own = (np.bincount(point, minlength=len(skin.points)) == 1)[point]
         sigma = regions.sigma.copy()
@@ -131,19 +134,29 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
         for number in np.unique(owner).tolist():
             mine = owner == number
             own = point[mine & is_own]
-            if len(own) < _MIN_POINTS:
+            if len(own) < MIN_POINTS:
                 continue
             faces = np.flatnonzero(regions.region == number)
-            surface = _fit_simplest(
-                skin, SurfaceKind(int(surfaces.kind[number])), faces, own, float(regions.sigma[number])
-            )
-            off = np.abs(distances(surface.take(np.zeros(len(own), np.intp)), skin.points[own]))
+            kind, noise = SurfaceKind(int(surfaces.kind[number])), float(regions.sigma[number])
+            surface = _fit_simplest(skin, kind, faces, own, noise)
+            off = _measure_off(skin, surface, own)
+            # a single point of a neighbor may turn a narrow surface
+            inner = own[off <= _MAX_DEVIATIONS * _MEDIAN_RATIO * np.median(off)]
+            if MIN_POINTS <= len(inner) < len(own):
+                surface = _fit_simplest(skin, kind, faces, inner, noise)
+                off = _measure_off(skin, surface, inner)
             if np.isfinite(off).all() and np.median(off) < 2 * sigma[number]:
                 surfaces = surfaces.replace_rows(np.array([number]), surface)
                 sigma[number] = _MEDIAN_RATIO * float(np.median(off))
         sigma = np.maximum(sigma, _MIN_NOISE_RATIO * sigma.max())
         regions = NoisyRegions(regions.region, surfaces, sigma)
     return add_corner_spheres(skin, _drop_systematic(skin, regions), find_room(skin, regions))
+
+
+def _measure_off(skin: Skin, surface: SurfaceArray, point: IntIndex) -> Float64:
+    """Return the distances (k,) of points (k,) from a surface."""
+    off: Float64 = np.abs(distances(surface.take(np.zeros(len(point), np.intp)), skin.points[point]))
+    return off
 
 
 def find_room(skin: Skin, regions: NoisyRegions) -> float:
@@ -163,9 +176,10 @@ def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
         merged = np.zeros(len(surfaces), np.bool_)
         for pair in pairs[np.argsort(-size[pairs].min(axis=1), kind="stable")].tolist():
             large, small = sorted(pair, key=lambda number: -size[number])
-            if merged[[large, small]].any() or surfaces.kind[large] != surfaces.kind[small]:
+            kind = _find_common_kind(surfaces, large, small)
+            if merged[[large, small]].any() or kind is None:
                 continue
-            surface = _fit_union(skin, regions, large, small)
+            surface = _fit_union(skin, regions, kind, (large, small))
             if surface is not None:
                 surfaces = surfaces.replace_rows(np.array([large]), surface)
                 region[region == small] = large
@@ -175,10 +189,17 @@ def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
         regions = NoisyRegions(region, surfaces, regions.sigma)
 
 
-def _fit_union(skin: Skin, regions: NoisyRegions, large: int, small: int) -> SurfaceArray | None:
+def _find_common_kind(surfaces: SurfaceArray, one: int, other: int) -> SurfaceKind | None:
+    """Return the kind of a surface that may include two; a few narrow facets of a cylinder are also on a plane."""
+    kinds = {SurfaceKind(int(surfaces.kind[number])) for number in (one, other)}
+    if len(kinds) > 1:
+        kinds -= {SurfaceKind.PLANE}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _fit_union(skin: Skin, regions: NoisyRegions, kind: SurfaceKind, pair: tuple[int, int]) -> SurfaceArray | None:
     """Return the surface of two regions; None if its points are off by more than noise, in either region."""
-    kind = SurfaceKind(int(regions.surfaces.kind[large]))
-    sides = [np.flatnonzero(regions.region == number) for number in (large, small)]
+    sides = [np.flatnonzero(regions.region == number) for number in pair]
     faces = np.concatenate(sides)
     surface = fit_surface(skin, kind, (faces, normalize(skin.cross[faces])), np.unique(skin.faces[faces]))
     limit = _MAX_MERGED_RATIO * float(regions.sigma.max())
@@ -278,9 +299,9 @@ def _drop_systematic(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     total = np.bincount(own[begin], off[begin] ** 2 + off[end] ** 2, count) / 2
     rounding = ROUNDING_RATIO * float(np.abs(skin.points).max())
     spread = np.sqrt(np.bincount(own[has], off[has] ** 2, count) / size)
-    is_lost = (shared > _MAX_CORRELATION * total) & (spread > 2 * rounding) & (size > _MIN_POINTS)
+    is_lost = (shared > _MAX_CORRELATION * total) & (spread > 2 * rounding) & (size > MIN_POINTS)
     # points of borders alone are on many surfaces
-    is_lost |= (size <= _MIN_POINTS) & (regions.surfaces.kind != SurfaceKind.PLANE)
+    is_lost |= (size <= MIN_POINTS) & (regions.surfaces.kind != SurfaceKind.PLANE)
     return regions._replace(region=np.where((regions.region >= 0) & is_lost[regions.region], -1, regions.region))
 
 
@@ -332,9 +353,11 @@ def choose_sides(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
         band[face[near | (lengths(turn) < 0.5)]] = True
         difference = np.zeros((len(region), 3))
         difference[face] = turn
-        linked = band[one] & band[other] & (np.einsum("ij,ij->i", difference[one], difference[other]) > 0)
+        size = lengths(difference)
+        cosine = np.einsum("ij,ij->i", difference[one], difference[other])
+        linked = band[one] & band[other] & (cosine > _MIN_SIDE_COSINE * size[one] * size[other])
         _, label = components(len(region), one[linked], other[linked])
-        size = lengths(difference) * lengths(skin.cross)
+        size *= lengths(skin.cross)
         vote = np.bincount(label[face], np.where(region[face] == a, size[face], -size[face]), label.max() + 1)
         changed = face[near]
         region[changed] = np.where(vote[label[changed]] > 0, a, b)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets.planar import ROUNDING_RATIO
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.noisy_points import Roughness, estimate_noise
+from meshhub.builtin_plugins.step.surfaces import traits
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.fitting import FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.surfaces.sample_blocks import Samples
@@ -37,6 +38,9 @@ _MIN_FACES = 6
 
 _MIN_FINAL_FACES = 24
 """Faces of a region that larger noise does not change."""
+
+_MIN_INNER_POINTS = 3
+"""Points of a sphere or a torus that are not on its border; two rings of points are on a cone, too."""
 
 _SEED_RINGS = (8, 4, 2)
 """Rings of faces around a seed that the first surface is fitted to; the wider ones first, because noise tilts less."""
@@ -75,6 +79,15 @@ _VALUES = {
 """Value of the area of a surface; one with more parameters must explain more."""
 
 
+_MIN_SAME_RATIO = 0.9
+"""Area of a cone over that of a sphere, or the reverse, from which the distances of the points decide between them.
+
+Between other kinds they do not: chords of an earlier mesh are off systematically, and a torus fits that of a sphere."""
+
+_MIN_EVIDENCE = 10.0
+"""Logarithm of the likelihood of normal noise with one surface over that with another one."""
+
+
 class NoisyRegions(NamedTuple):
     """Regions of faces, and their surfaces.
 
@@ -86,6 +99,36 @@ class NoisyRegions(NamedTuple):
     region: IntIndex
     surfaces: SurfaceArray
     sigma: Float64
+
+
+class _Candidate(NamedTuple):
+    """A surface and its region.
+
+    surface: single surface
+    inside:  (m,) whether a face belongs to it
+    area:    mm²
+    rms:     mm, root mean square distance of its points
+    size:    number of its points
+    """
+
+    surface: SurfaceArray
+    inside: Mask
+    area: float
+    rms: float
+    size: int
+
+    def is_better_than(self, other: _Candidate) -> bool:
+        """Return whether this surface explains more, or, of a cone and a sphere, nearly the same more exactly."""
+        is_same = min(self.area, other.area) > _MIN_SAME_RATIO * max(self.area, other.area)
+        if is_same and {self.kind, other.kind} == {SurfaceKind.CONE, SurfaceKind.SPHERE}:
+            evidence = self.size * np.log(max(other.rms, 1e-300) / max(self.rms, 1e-300))
+            if abs(evidence) > _MIN_EVIDENCE:
+                return bool(evidence > 0)
+        return self.area * _VALUES[self.kind] > other.area * _VALUES[other.kind]
+
+    @property
+    def kind(self) -> SurfaceKind:
+        return SurfaceKind(int(self.surface.kind[0]))
 
 
 @dataclass
@@ -167,21 +210,23 @@ class _Growth:
 
     def _grow_best(self, seed: int, is_free: Mask) -> tuple[SurfaceArray | None, Mask]:
         """Return the surface of most value around a seed, and its faces; without a surface, those that were tried."""
-        best: tuple[float, SurfaceArray | None, Mask] = (0.0, None, self.patch(seed, is_free, 2))
+        best: _Candidate | None = None
         for rings in _SEED_RINGS:
             patch = self.patch(seed, is_free, rings)
             if patch.sum() < _MIN_FACES:
                 continue
-            for kind, value in _VALUES.items():
-                area, surface, inside = self.grow(kind, seed, patch, is_free)
-                if area * value > best[0]:
-                    best = (area * value, surface, inside)
-                is_large = area > 8 * self.area[patch].sum()
-                if kind == SurfaceKind.PLANE and is_large and self.rms(surface, inside) < 1.15 * self.sigma:
-                    return best[1:]
-            if best[1] is not None:
-                break
-        return best[1:]
+            for kind in _VALUES:
+                candidate = self.grow(kind, seed, patch, is_free)
+                if candidate is None:
+                    continue
+                if best is None or candidate.is_better_than(best):
+                    best = candidate
+                is_large = candidate.area > 8 * self.area[patch].sum()
+                if kind == SurfaceKind.PLANE and is_large and candidate.rms < 1.15 * self.sigma:
+                    return best.surface, best.inside
+            if best is not None:
+                return best.surface, best.inside
+        return None, self.patch(seed, is_free, 2)
 
     def patch(self, seed: int, is_free: Mask, rings: int) -> Mask:
         """Return the free faces within some rings around a seed."""
@@ -219,30 +264,38 @@ class _Growth:
         result: Mask = chosen & (label == label[seed])
         return result
 
-    def grow(self, kind: SurfaceKind, seed: int, patch: Mask, is_free: Mask) -> tuple[float, SurfaceArray, Mask]:
-        """Return the area, the surface and the faces of a region around a seed; area zero if there is none."""
+    def grow(self, kind: SurfaceKind, seed: int, patch: Mask, is_free: Mask) -> _Candidate | None:
+        """Return a surface of a kind, and its region around a seed; None if there is none."""
         inside, size = patch, 0
         surface = self.fit(kind, np.flatnonzero(patch))
         for _ in range(_MAX_ROUNDS):
             if not np.isfinite(surface.radius).all() or not np.isfinite(surface.origin).all():
-                return 0.0, surface, inside
+                return None
             inside = self.near(surface, is_free, _REACH_RATIO * self.sigma)
             if not inside[seed]:
-                return 0.0, surface, inside
+                return None
             inside = self.component(seed, inside)
             count = int(inside.sum())
             if count < _MIN_FACES or abs(count - size) <= 0.005 * count:
                 break
             size = count
             surface = self.fit(kind, np.flatnonzero(inside))
-        if count < _MIN_FACES or self.rms(surface, inside) > 1.4 * self.sigma:
-            return 0.0, surface, inside
-        return float(self.area[inside].sum()), surface, inside
-
-    def rms(self, surface: SurfaceArray, inside: Mask) -> float:
-        """Return the root mean square distance of the vertices of faces from a surface."""
         points = self.skin.points[np.unique(self.skin.faces[inside])]
-        return float(np.sqrt(np.mean(distances(surface.take(np.zeros(len(points), np.intp)), points) ** 2)))
+        rms = float(np.sqrt(np.mean(distances(surface.take(np.zeros(len(points), np.intp)), points) ** 2)))
+        if count < _MIN_FACES or rms > 1.4 * self.sigma:
+            return None
+        is_double = not traits.IS_PLANE[kind] and not traits.IS_RULED[kind]
+        if is_double and self.count_inner_points(inside) < _MIN_INNER_POINTS:
+            return None
+        return _Candidate(surface, inside, float(self.area[inside].sum()), rms, len(points))
+
+    def count_inner_points(self, inside: Mask) -> int:
+        """Return the number of points of a region that are not on its border."""
+        beyond = self.skin.twin.reshape(-1, 3)[inside] // 3
+        is_border = (beyond < 0) | ~inside[beyond]
+        faces = self.skin.faces[inside]
+        border = np.concatenate([faces[is_border], np.roll(faces, -1, axis=1)[is_border]])
+        return len(np.unique(faces)) - len(np.unique(border))
 
 
 def fit_surface(skin: Skin, kind: SurfaceKind, directions: tuple[IntIndex, Float64], point: IntIndex) -> SurfaceArray:

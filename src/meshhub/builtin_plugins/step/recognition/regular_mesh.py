@@ -14,6 +14,7 @@ from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.creases import split_at_creases
 from meshhub.builtin_plugins.step.recognition.noisy_design import find_relations, information, round_radii
 from meshhub.builtin_plugins.step.recognition.noisy_faces import (
+    MIN_POINTS,
     choose_sides,
     dissolve_remainders,
     fill_gaps,
@@ -22,8 +23,9 @@ from meshhub.builtin_plugins.step.recognition.noisy_faces import (
     list_region_points,
     merge_equal,
     refine,
+    settle,
 )
-from meshhub.builtin_plugins.step.recognition.noisy_points import measure_roughness
+from meshhub.builtin_plugins.step.recognition.noisy_points import estimate_noise, measure_roughness
 from meshhub.builtin_plugins.step.recognition.noisy_regions import NoisyRegions, grow_regions
 from meshhub.builtin_plugins.step.recognition.noisy_vertices import move_points
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
@@ -64,7 +66,8 @@ class RegularMesh(NamedTuple):
 
 def regularize(skin: Skin) -> RegularMesh | None:
     """Return a mesh with its vertices on the surfaces of its smooth regions; None if it has none."""
-    sides = split_at_creases(skin)
+    noise = estimate_noise(measure_roughness(split_at_creases(skin)).local)
+    sides = split_at_creases(skin, noise)
     regions = grow_regions(sides, measure_roughness(sides))
     if len(regions.surfaces) < _MIN_REGIONS_COUNT or (regions.region < 0).mean() > _MAX_FREE_RATIO:
         return None
@@ -72,7 +75,8 @@ def regularize(skin: Skin) -> RegularMesh | None:
     if (regions.region < 0).mean() > _MAX_FREE_RATIO:
         return None
     regions = design(skin, dissolve_remainders(skin, fill_gaps(skin, regions)))
-    regions = join_islands(skin, choose_sides(skin, regions))
+    # the exact surfaces show the faces that a biased fit took from its neighbors
+    regions = join_islands(skin, choose_sides(skin, settle(skin, regions)))
     skin, moved, region = _join_points(skin, move_points(skin, regions), regions.region)
     regions = regions._replace(region=region)
     faceted = _outline_regions(moved, regions)
@@ -126,7 +130,10 @@ def design(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     slope = np.where(traits.HAS_SLOPE[surfaces.kind], surfaces.second, 0.0)
     origin = surfaces.origin + along[:, None] * surfaces.axis
     surfaces = replace(surfaces, origin=origin, radius=surfaces.radius + slope * along)
-    matrices = information(surfaces, owner, skin.points[point], sigma)
+    # the fits used the points that only one region has; where these are few, the surface has a larger uncertainty
+    is_own = (np.bincount(point) == 1)[point]
+    is_used = is_own | (np.bincount(owner, is_own, len(used)) < MIN_POINTS)[owner]
+    matrices = information(surfaces, owner[is_used], skin.points[point[is_used]], sigma)
     relations = find_relations(surfaces, np.stack([first, second], axis=1), matrices, sigma)
     relations.solve()
     round_radii(relations)
