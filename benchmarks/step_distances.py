@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import argparse
 import csv
+import datetime
 import json
 import multiprocessing
+import platform
 import sys
 import tempfile
 import time
@@ -48,8 +50,10 @@ MIN_EXTENT_MM = 5.0
 """Millimeters; a part below is in meters."""
 MAX_EXACT_COUNT = 400
 """Farthest points that are measured from the faces themselves."""
-COLUMNS = ("part", "triangles", "stated_mm", "measured_mm", "verdict", "valid", "bare", "planes", "curved", "freeform",
-           "seconds", "error")  # fmt: skip
+COLUMNS = (
+    "machine", "recorded", "part", "triangles", "stated_mm", "measured_mm", "verdict", "valid", "bare", "planes",
+    "curved", "freeform", "seconds", "error",
+)  # fmt: skip
 _ROW = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
@@ -215,7 +219,7 @@ def list_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of parts."""
     pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
     for path in paths:
-        row: dict[str, Any] = {"part": path.stem}
+        row: dict[str, Any] = {"machine": platform.machine(), "recorded": str(datetime.date.today()), "part": path.stem}
         try:
             row |= pool.submit(judge, path).result()
             row["verdict"] = compare(row)

@@ -687,6 +687,7 @@ def test_a_process_limit_is_one_clear_error(tmp_path: Path, method: str) -> None
         f"{CONVERT}"
         # import first: root has no limit, and other users may not be able to read Python's modules
         "import multiprocessing.popen_fork, multiprocessing.popen_forkserver, multiprocessing.popen_spawn_posix\n"
+        "import concurrent.futures.thread\n"
         "if os.getuid() == 0:\n"
         "    os.setgid(48611)\n"
         "    os.setuid(48611)\n"

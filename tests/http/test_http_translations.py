@@ -195,7 +195,7 @@ def test_files_of_results_are_in_the_language_of_their_request(service: Running)
     for job in (submitted, inspection):
         # the stream ends with the job
         service.get(f"/jobs/{job}/events")
-    note = "Diese Material- oder Texturdateien kamen nicht mit: 'gone.mtl'"
+    note = "Diese Material- oder Texturdateien fehlen: 'gone.mtl'"
     # a later request in another language does not change them
     content = service.get(f"/jobs/{submitted}/result", headers={"Accept-Language": "fr"}).content
     for archive in (answer.content, content):

@@ -47,8 +47,6 @@ class Starter:
             log: How each process logs to standard error; None for no log.
         """
         self.method = method if method == "fork" and hasattr(os, "fork") else _choose_method(method)
-        if self.method == "fork":
-            precede_executors()
         self._limits = limits
         self._log = log
         self._is_closed = self._is_starting = False
@@ -101,6 +99,8 @@ class Starter:
         mark = new_mark()
         own = (self._limits, mark, self._log)
         if self.method == "fork":
+            with IMPORTING.held():
+                precede_executors()
             with set_environment(SINGLE_THREADED), block_interrupt():
                 return Worker(*fork_process(lambda pipe: target(pipe, *own)), mark)
         with IMPORTING.held():

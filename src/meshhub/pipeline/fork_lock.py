@@ -40,23 +40,26 @@ class ForkLock:
 
 _LOCKS: list[ForkLock] = []
 
-_acquired: tuple[ForkLock, ...] = ()
+_acquired: list[tuple[int, tuple[ForkLock, ...]]] = []
+"""Thread that forks, and the locks that it acquired, for each call of `_acquire_all`."""
 
 
 def _acquire_all() -> None:
-    global _acquired
     locks = tuple(_LOCKS)
     for lock in locks:
         lock._lock.acquire()
-    _acquired = locks
+    _acquired.append((threading.get_ident(), locks))
 
 
 def _release_all() -> None:
-    for lock in reversed(_acquired):
-        lock._lock.release()
+    # functions that were registered during a fork are called after it, but were not before it
+    if _acquired and _acquired[-1][0] == threading.get_ident():
+        for lock in reversed(_acquired.pop()[1]):
+            lock._lock.release()
 
 
 def _renew_all() -> None:
+    _acquired.clear()
     for lock in _LOCKS:
         lock._lock = threading.RLock()
 
