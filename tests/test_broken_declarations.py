@@ -24,6 +24,8 @@ from meshhub.pipeline.loading import Fault
 from meshhub.supported import supported
 from test_cli import meshhub_process
 
+pytestmark = pytest.mark.once
+
 OBJ = b"v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
 

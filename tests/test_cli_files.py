@@ -22,6 +22,8 @@ from meshhub.errors import DiskFull, UnreadableFile
 from meshhub.pipeline.existing_files import is_own_result
 from test_cli import list_files, meshhub_cli, meshhub_process, write_stl
 
+pytestmark = pytest.mark.once
+
 RED = "newmtl red\nKd 1 0 0\n"
 OBJ = "mtllib m.mtl\nusemtl red\nv 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
@@ -41,7 +43,6 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("paths", "to"),
     [
@@ -255,7 +256,6 @@ def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path
     assert (tmp_path / "a.tmp").read_bytes() == first
 
 
-@pytest.mark.once
 def test_companions_do_not_replace_existing_files(tmp_path: Path) -> None:
     source, out = write_red_obj(tmp_path / "in"), tmp_path / "out"
     out.mkdir()
