@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from meshhub_printers.files import open_printer
 from meshhub_printers.hosts import FILE_VARIABLE, read_hosts
 from meshhub_printers.services import SERVICES
 
-from meshhub import OutputExists, Registry
+from meshhub import OutputExists
 
 pytestmark = pytest.mark.large
 
@@ -135,8 +136,9 @@ def test_one_command_from_stl_to_a_print(octoprint: httpx.Client, tmp_path: Path
     if shutil.which("prusa-slicer") is None:
         pytest.skip("PrusaSlicer is not installed")
     bracket = Path(__file__).parents[3] / "examples" / "bracket.stl"
-    options = {"slicer_printer": "prusa-mk3s", "slicer_quality": "draft", "target_height_mm": 4}
-    Registry().convert(bracket, "octoprint://shop/bracket.gcode?print=true", **options)
+    options = ["--slicer-printer", "prusa-mk3s", "--slicer-quality", "draft", "--target-height-mm", "4"]
+    command = [sys.executable, "-m", "meshhub", "convert", str(bracket), "octoprint://shop/bracket.gcode?print=true"]
+    subprocess.run([*command, *options], check=True)
     wait(lambda: has_printed(octoprint, "bracket.gcode"), 400)
 
 
