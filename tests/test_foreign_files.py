@@ -98,6 +98,11 @@ def test_the_error_names_the_distribution_that_reads_a_file(name: str, data: byt
     assert raised.value.values["distribution"] == distribution
 
 
+def test_no_distribution_is_named_for_a_built_in_format() -> None:
+    built_in = {extension for item in Registry(entry_points=False).formats.values() for extension in item.extensions}
+    assert not built_in & DISTRIBUTIONS.keys()
+
+
 def test_each_distribution_reads_the_extensions_that_errors_name() -> None:
     for extension, name in DISTRIBUTIONS.items():
         package = Path(__file__).parents[1] / "plugins" / name / "src" / name.replace("-", "_")

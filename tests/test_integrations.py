@@ -109,3 +109,11 @@ def test_the_action_fits_its_schema() -> None:
     path = FOLDER / "github-action" / "action.yml"
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions", str(path)]
     assert subprocess.run(command, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("file", ["blender/meshhub_blender/__init__.py", "slicers/meshhub-slice"])
+def test_integrations_list_each_format_that_is_read(file: str) -> None:
+    text = (FOLDER / file).read_text(encoding="utf-8")
+    readers = Registry(entry_points=False).declarations.readers
+    extensions = {extension for reader in readers for extension in reader.capability.format.extensions}
+    assert sorted(extension for extension in extensions if f"*{extension}" not in text) == []

@@ -115,3 +115,10 @@ def test_a_wrong_file_is_left_out_with_its_reason(tmp_path: Path, content: str, 
     listed, log = list_printers(tmp_path)
     assert len(listed) == len(PRINTERS)
     assert "left out the printers of" in log and str(file) in log and reason in log
+
+
+def test_each_material_has_an_english_title() -> None:
+    known = supported(REGISTRY, Caller(plan=Plan(id="free", label="Free")))
+    checks = next(check for check in known["checks"] if check["id"] == "estimate")
+    choices = checks["options"]["properties"]["print_material"]["oneOf"]
+    assert [choice for choice in choices if choice["title"] == choice["const"]] == []

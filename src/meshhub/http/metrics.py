@@ -115,7 +115,7 @@ class Metrics:
         registry: Registry,
         resources: Resources,
         paths: frozenset[str],
-        cache_bytes: Callable[[], int] = lambda: 0,
+        cache_bytes: Callable[[], int],
     ) -> None:
         """Count requests by endpoint in `paths`; all other paths count as `other`.
 
