@@ -1,11 +1,11 @@
-"""Whether the distance that the report of a STEP file states is that of the written solid, on real parts.
+"""Check on real parts whether the distance in the report of a STEP file is that of the written solid.
 
     python benchmarks/step_distances.py FOLDER … [--parts 60] [--triangles 20000] [--results FILE]
 
 The binary STL files of the folders with fewest triangles are converted. OpenCASCADE reads the file back and
 triangulates its faces to 0.002 mm, and pymeshlab measures how far the vertices, points of the edges and points of the
 faces of these triangles are from the mesh, and those of the mesh from these triangles. Nothing of meshhub takes part.
-Coordinates of less than 5 mm are taken for meters. `stated` and `measured` should differ by less than 4 % and 0.004 mm,
+A part of less than 5 mm is taken to be in meters. `stated` and `measured` should differ by less than 4 % and 0.004 mm,
 twice the deviation of the triangles.
 
 OpenCASCADE leaves some faces without triangles (`bare`), and cuts corners of others. So the farthest points of the mesh
@@ -47,7 +47,7 @@ SAMPLES_COUNT = 50_000
 FRACTIONS = (0.25, 0.5, 0.75)
 """Places on an edge that are measured."""
 MIN_EXTENT_MM = 5.0
-"""Millimeters; a part below is in meters."""
+"""Millimeters; a part whose longest side is shorter is taken to be in meters."""
 MAX_EXACT_COUNT = 400
 """Farthest points that are measured from the faces themselves."""
 COLUMNS = (
@@ -58,7 +58,7 @@ _ROW = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute",
 
 
 def read_triangles(path: Path) -> np.ndarray:
-    """Return (n, 3, 3) the triangles of a binary STL file; none of another file."""
+    """Return the triangles (n, 3, 3) of a binary STL file; none for another file."""
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little")
     if len(data) != 84 + count * _ROW.itemsize:

@@ -68,4 +68,4 @@ if __name__ == "__main__":
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
     if any(name.startswith("../web/") for name in changed):
-        print("texts of the page changed: build it, as web/README.md says")
+        print("texts of the page changed; build it as described in web/README.md")

@@ -19,7 +19,7 @@ INTRODUCTION = """\
 def page() -> str:
     """Return the page."""
     registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=None)
-    metrics = Metrics(cast(Any, registry), cast(Any, None), frozenset()).descriptions
+    metrics = Metrics(cast(Any, registry), cast(Any, None), frozenset(), lambda: 0).descriptions
     labels = dict.fromkeys(label for metric in metrics for label in metric.labels)
     return page_of(
         INTRODUCTION,

@@ -29,7 +29,7 @@ _FIRST_BED = "-bed1"
 """End of the name of the file of the first bed, without the extension."""
 
 _EXTENSION = re.compile(r"(?:\.gcode)?\.[^.]*\Z", re.IGNORECASE)
-"""Extension of a name; packages of G-code have two parts, and programs know them by both."""
+"""Extension of a name; that of a G-code package has two parts, such as `.gcode.3mf`."""
 
 
 class _Companions:

@@ -54,7 +54,7 @@ def find_crossings(corners: Float64, depth: float, chosen: NDArray[np.bool_] | N
     Args:
         corners: (m, 3, 3) corners of the faces, in any length unit.
         depth: An edge must reach this far to both sides of a face, and pass its edges at this distance.
-        chosen: (m,) faces of which each pair must have one; by default, all.
+        chosen: (m,) mask; each pair must include a chosen face; default: all.
     """
     if len(corners) < 2:
         return Crossings(np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
@@ -89,7 +89,7 @@ def pair_boxes(
     Args:
         low: (m, 3) low corners of the boxes. Boxes that are close in space should be close in this order.
         high: (m, 3) high corners.
-        chosen: (m,) boxes of which each pair must have one; by default, all.
+        chosen: (m,) mask; each pair must include a chosen box; default: all.
     """
     levels = build_tree(low, high)
     counted = [] if chosen is None else _find_chosen_nodes(chosen, levels)

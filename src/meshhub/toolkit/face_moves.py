@@ -212,7 +212,7 @@ def find_still(moves: Moves, size: float) -> Mask:
         grown[moves.faces[moves.find_turned(targets, cluster, size)]] = True
         if np.array_equal(grown, still):
             break
-        # all others were compared, where they are
+        # pairs of unchanged faces were compared in an earlier round
         is_new = (grown != still)[moves.faces].any(axis=1)
         still = grown
     return still

@@ -24,7 +24,7 @@ export function describeNoteText(note: Note): string {
   return describeNote(note.code, nameValues(note.values ?? {})) ?? humanize(note.message, rows.value);
 }
 
-/** What the service wrote about an error, for those who want to know more. */
+/** Original error message of the service, collapsed by default. */
 export function Details({ text, isOpen = false }: { text: string; isOpen?: boolean | undefined }) {
   return (
     <details class="details" open={isOpen}>

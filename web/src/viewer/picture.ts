@@ -44,7 +44,7 @@ const MAX_EDGE_TRIANGLES = 30_000;
 const BEHIND_LINES = { side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 } as const;
 /** Least opacity of a surface; some programs write that their materials are invisible, but they print. */
 const MIN_OPACITY = 0.35;
-/** Least linear brightness of a material; a black surface has no shades, and on a dark page no outline. */
+/** Minimum linear brightness of a material; a black surface has no shading, and no outline on a dark page. */
 const MIN_BRIGHTNESS = 0.04;
 /** Roughness of a printed filament. */
 const PLASTIC_ROUGHNESS = 0.55;

@@ -42,7 +42,7 @@ def _spell(match: re.Match[str]) -> str:
 
 
 def _is_true(node: ast.expr, settings: Mapping[str, str]) -> bool:
-    """Raise ValueError for other expressions than those of conditions."""
+    """Return whether an expression is true. Raises ValueError if conditions have no such expression."""
     match node:
         case ast.BoolOp(op=ast.And()):
             return all(_is_true(value, settings) for value in node.values)

@@ -94,7 +94,7 @@ def _write_profiles(order: Order, program: str, presets: Presets) -> tuple[list[
 
 
 def _find_kind(profile: Profile) -> str:
-    """Return the kind of a profile; those that people export have no type, but an id of their kind."""
+    """Return the kind of a profile; exported profiles have an id of their kind instead of a type."""
     ids = {"machine": "printer_settings_id", "filament": "filament_settings_id"}
     return next((kind for kind, key in ids.items() if profile.get("type") == kind or key in profile), "process")
 

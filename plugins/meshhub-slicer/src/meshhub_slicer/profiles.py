@@ -54,10 +54,10 @@ _BREAK = re.compile(r'(\\[nr]|[\r\n]|";")')
 """End of a line: INI files write it as \\n, and lists of texts have one for each filament."""
 
 _OTHER_LINE = re.compile(rb"^(?!G[0-3] )[^;\s][^\n]*", re.MULTILINE)
-"""Line of G-code that does not move."""
+"""Line of G-code other than a move."""
 
 _PRESET = re.compile(r"^\[\w+:.*\]\s*$", re.MULTILINE)
-"""Start of a preset in a bundle of PrusaSlicer, which is no configuration."""
+"""Header of a preset in a PrusaSlicer bundle; a bundle is not a configuration."""
 
 Profile = dict[str, Any]
 
@@ -136,7 +136,7 @@ def check_code(text: bytes) -> None:
 
 
 def read_number(settings: Mapping[str, Any], name: str, default: float = 0.0) -> float:
-    """Return a setting that is a number from 0. Raises InvalidOption."""
+    """Return a setting as a finite number of at least 0. Raises InvalidOption."""
     text = settings.get(name) or default
     try:
         number = float(text)
