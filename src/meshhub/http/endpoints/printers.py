@@ -136,7 +136,8 @@ _FORM: Json = {
                 },
                 "required": ["file", "printer"],
                 "additionalProperties": False,
-            }
+            },
+            "example": {"file": "bracket.gcode", "printer": "moonraker://voron"},
         }
     },
 }
