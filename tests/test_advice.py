@@ -68,15 +68,19 @@ def late(
     arguments = {} if caller is None else {"caller": caller}
 
     def convert(timeout_s: float) -> str:
+        is_reached = False
+
         def wait(progress: Progress) -> None:
+            nonlocal is_reached
             if progress.kind == kind:
+                is_reached = True
                 time.sleep(timeout_s)
 
         with pytest.raises(ConversionTimeout) as error:
             registry.convert(
                 EXAMPLE, io.BytesIO(), target="ply", timeout=timeout_s, progress=wait, options=options, **arguments
             )
-        return describe(error.value)
+        return describe(error.value) if is_reached else "the step did not begin"
 
     return time_out(convert, TIMEOUTS_S)
 
