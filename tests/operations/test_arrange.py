@@ -237,6 +237,26 @@ def test_bambu_studio_gets_a_plate_for_each_bed(tmp_path: Path) -> None:
     assert [part.plate for part in Registry(entry_points=False).read(tmp_path / "out.3mf").parts] == [0, 1, 2]
 
 
+def test_plates_are_those_of_their_numbers_in_any_order(tmp_path: Path) -> None:
+    """BambuStudio writes plates in the order of their making, which need not be that of their numbers."""
+    scene = scene_of(*(brick(200, 200, height) for height in (5, 6, 7)))
+    Registry(entry_points=False).convert(scene, tmp_path / "a.3mf", arrange_bed="256x256", threemf_profile="bambu")
+    numbers = {b"1": b"1", b"2": b"3", b"3": b"2"}
+
+    def renumber(match: re.Match[bytes]) -> bytes:
+        return match[1] + numbers[match[2]]
+
+    with zipfile.ZipFile(tmp_path / "a.3mf") as old, zipfile.ZipFile(tmp_path / "b.3mf", "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "Metadata/model_settings.config":
+                text = re.sub(rb'(key="plater_id" value=")(\d)', renumber, text)
+            new.writestr(name, text)
+    registry = Registry(entry_points=False)
+    plates = [[part.plate for part in registry.read(tmp_path / name).parts] for name in ("a.3mf", "b.3mf")]
+    assert plates == [[0, 1, 2], [0, 2, 1]]
+
+
 @pytest.mark.parametrize("options", [{}, {"arrange_plate": 2}])
 def test_the_report_has_the_places_of_the_beds(options: dict[str, object]) -> None:
     plates = [brick(70, 60, 5), brick(60, 60, 5), brick(60, 50, 5)]

@@ -381,29 +381,32 @@ def _read_volumes(data: bytes, settings: _Settings) -> None:
 
 
 def _read_plates(data: bytes, settings: _Settings) -> None:
-    """Count the plates with objects, and read which instances are on each."""
+    """Count the plates with objects, and read which instances are on each. Slicers number them, in any order."""
     ancestors: list[str] = []
-    is_counted = False
-    instance: dict[str, int] = {}
+    plates: list[tuple[int, list[dict[str, int]]]] = []
 
     def start(_namespace: str, local: str, attributes: Attributes, _at: int) -> None:
-        nonlocal is_counted, instance
         parent = ancestors[-1] if ancestors else ""
         ancestors.append(local)
         if local == "plate":
-            is_counted = False
-        elif local == "model_instance":
-            settings.plates += not is_counted
-            is_counted, instance = True, {}
-        elif local == "metadata" and parent == "model_instance":
-            instance[attributes.get("key", "")] = _parse_id(attributes, "value")
+            plates.append((-1, []))
+        elif local == "model_instance" and plates:
+            plates[-1][1].append({})
+        elif local == "metadata" and parent == "plate" and attributes.get("key") == "plater_id":
+            plates[-1] = (_parse_id(attributes, "value"), plates[-1][1])
+        elif local == "metadata" and parent == "model_instance" and plates:
+            plates[-1][1][-1][attributes.get("key", "")] = _parse_id(attributes, "value")
 
     def end() -> None:
-        if ancestors.pop() == "model_instance":
-            place = instance.get("object_id", -1), instance.get("instance_id", 0)
-            settings.plate_of.setdefault(place, settings.plates - 1)
+        ancestors.pop()
 
     _parse_settings(data, start, end)
+    filled = [instances for _, instances in sorted(plates, key=lambda plate: plate[0]) if instances]
+    settings.plates = len(filled)
+    for index, instances in enumerate(filled):
+        for instance in instances:
+            place = instance.get("object_id", -1), instance.get("instance_id", 0)
+            settings.plate_of.setdefault(place, index)
 
 
 def _apply_metadata(volume: _Volume, attributes: Attributes) -> None:
