@@ -31,6 +31,9 @@ _PICTURE_S = 10.0
 
 _PICTURE_SIZE = "480x360"
 
+_SURFACE_ROWS = ("volume", "holes", "non-manifold edges", "inconsistent edges", "watertight")
+"""Facts about surfaces, which say nothing about toolpaths."""
+
 
 @click.command(cls=ReadingCommand, purpose="inspect", epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
@@ -130,6 +133,10 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
         "watertight": tr("yes") if model.watertight else tr("no") + advice,
         "carries": ", ".join(tr(report_text.FEATURES[name]) for name in model.features) or tr("triangles only"),
     }
+    if "layers_mm" in inspection.figures:
+        # the lines of a toolpath overlap, which is no defect
+        for name in _SURFACE_ROWS:
+            del rows[name]
     click.echo(click.style(printable(path), bold=True))
     terminal.table(("", ""), [(tr(label), value) for label, value in rows.items()])
     for line in report_text.list_features(inspection.feature_table):
