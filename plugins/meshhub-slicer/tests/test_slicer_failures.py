@@ -27,7 +27,7 @@ def convert(target: str = "gcode", registry: Registry | None = None, **options: 
 def test_no_slicer_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin", monkeypatch, {})
     with pytest.raises(
-        MissingDependency, match=r"PrusaSlicer is not installed \(no slicer is\).*apt-get install"
+        MissingDependency, match=r"PrusaSlicer writes .*not installed \(installed: none\).*apt-get install"
     ) as error:
         convert()
     assert error.value.error_code == "invalid_option"

@@ -62,9 +62,10 @@ def choose_slicer(wanted: str, extension: str) -> tuple[str, str]:
         if program is not None:
             return name, program
     name = able[0] if wanted == "auto" else wanted
-    present = ", ".join(slicer.label for slicer in SLICERS.values() if slicer.find_console()) or "no slicer"
+    present = ", ".join(slicer.label for slicer in SLICERS.values() if slicer.find_console()) or "none"
     raise MissingDependency(
-        f"{SLICERS[name].label} is not installed ({present} is), and writes {extension}; {PROGRAMS[name].install}",
+        f"{SLICERS[name].label} writes {extension}, and is not installed (installed: {present}); "
+        f"{PROGRAMS[name].install}",
         error_code=InvalidOption.error_code,
     )
 
