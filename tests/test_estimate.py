@@ -331,6 +331,19 @@ def test_a_slicer_replaces_material_and_time(registry: Registry) -> None:
         registry.estimate(cube, slicer=True, print_process="sls")
 
 
+@needs_slicer
+def test_a_check_states_the_estimate_of_a_slicer_on_request(registry: Registry) -> None:
+    cube = scene(block(20, 20, 20))
+    for options, steps in (({}, {"slicer", "walls"}), ({"checks": "walls"}, {"walls"})):
+        verdict = registry.check(cube, slicer=True, **options)
+        ran = {check.step for check in verdict.checks}
+        assert steps <= ran
+        assert "estimate" not in ran
+    estimate = registry.check(cube, slicer=True).estimate
+    assert estimate is not None
+    assert estimate.material_mm3 == registry.estimate(cube, slicer=True).material_mm3
+
+
 def test_a_slicer_that_is_not_installed_is_named(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -485,6 +485,9 @@ class PrintOptions(TypedDict, total=False):
 class CheckOptions(PrintOptions, total=False):
     """Options of a check; None counts as absent."""
 
+    slicer: bool | None
+    """Use a slicer. Take material and time from an installed slicer instead of the model; slower."""
+
     checks: str | None
     """Checks. Ids of checks, separated by commas; only these run. Default: all."""
 
@@ -495,11 +498,11 @@ class CheckOptions(PrintOptions, total=False):
 class QuoteOptions(PrintOptions, total=False):
     """Options of a quote; None counts as absent."""
 
+    slicer: bool | None
+    """Use a slicer. Take material and time from an installed slicer instead of the model; slower."""
+
     quantity: int | None
     """Quantity (at least 1 and at most 1000000). Number of equal pieces."""
 
     material: str | None
     """Material. Name of a material of the rate card. Default: its first one."""
-
-    slicer: bool | None
-    """Use a slicer. Take material and time from an installed slicer instead of the model; slower."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model.chain import BUILT_IN, Judge, Step
@@ -14,11 +14,12 @@ from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.entitlement import check_entitlement
 from meshhub.pipeline.purpose import CheckedRequest, Checks, End, Options, Purpose, Writers
+from meshhub.pipeline.purposes.quote import UseSlicer, find_estimate
 from meshhub.pipeline.steps import find_writer, make_step
 
 
-class VerdictOptions(Struct, frozen=True, kw_only=True):
-    """Which checks run."""
+class VerdictOptions(UseSlicer, frozen=True, kw_only=True):
+    """Which checks run, and how the print is estimated."""
 
     checks: (
         Annotated[
@@ -70,23 +71,24 @@ class CheckPurpose(Purpose):
     def choose_checks(self, declarations: Declarations, options: Options, caller: Caller) -> Checks:
         """Return the checks that are named, or all that the caller may use; those that are not installed, too.
 
-        A slicer, which takes long, runs only on request.
+        A slicer, which takes long, runs only on request, instead of the estimate from the model.
 
         Raises:
             InvalidOption: A named check is unknown, or no check is left.
-            PremiumRequired: The plan does not grant a named check.
+            PremiumRequired, MissingDependency: The plan does not grant a named check or the slicer, or a package of
+                the slicer is missing.
         """
         ids = _choose_ids(frozenset(check.capability.id for check in declarations.checks), options)
         chosen = [check for check in declarations.checks if check.capability.id in ids]
-        if options.get("checks") is not None:
-            for check in chosen:
-                check_entitlement(check, caller)
-            return tuple(chosen)
-        return tuple(
-            check
-            for check in chosen
-            if caller.plan.allows(check.capability.requires) and check.capability.estimates != "slicer"
-        )
+        if options.get("checks") is None:
+            allowed = [check for check in chosen if caller.plan.allows(check.capability.requires)]
+            chosen = [check for check in allowed if check.capability.estimates != "slicer"]
+        for check in chosen:
+            check_entitlement(check, caller)
+        if options.get("slicer"):
+            others = [check for check in chosen if check.capability.estimates is None]
+            chosen = [*others, find_estimate(declarations, options, caller)]
+        return tuple(chosen)
 
     def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Run the checks, try remedies, and mark the findings."""

@@ -7,9 +7,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption
+from meshhub.model.capabilities import Check
 from meshhub.model.chain import Judge
 from meshhub.model.plans import Caller
-from meshhub.pipeline.declarations import Declarations
+from meshhub.pipeline.declarations import Declarations, Declared
 from meshhub.pipeline.entitlement import check_entitlement, check_installed
 from meshhub.pipeline.purpose import CheckedRequest, Checks, End, Options, Purpose
 from meshhub.pipeline.steps import make_step
@@ -18,8 +19,20 @@ MAX_QUANTITY_COUNT = 1_000_000
 """Maximum pieces of a quote; more is certainly a typing error."""
 
 
-class QuoteOptions(Struct, frozen=True, kw_only=True):
-    """What is quoted, and how it is estimated."""
+class UseSlicer(Struct, frozen=True, kw_only=True):
+    """How the print is estimated."""
+
+    slicer: Annotated[
+        bool,
+        Meta(
+            title="Use a slicer",
+            description="Take material and time from an installed slicer instead of the model; slower.",
+        ),
+    ] = False
+
+
+class QuoteOptions(UseSlicer, frozen=True, kw_only=True):
+    """What is quoted."""
 
     quantity: Annotated[
         int,
@@ -45,14 +58,6 @@ class QuoteOptions(Struct, frozen=True, kw_only=True):
         | None
     ) = None
 
-    slicer: Annotated[
-        bool,
-        Meta(
-            title="Use a slicer",
-            description="Take material and time from an installed slicer instead of the model; slower.",
-        ),
-    ] = False
-
 
 class QuotePurpose(Purpose):
     """Estimate the print of a file, after the operations."""
@@ -67,18 +72,23 @@ class QuotePurpose(Purpose):
             InvalidOption: None does.
             PremiumRequired, MissingDependency: The plan does not grant it, or a package of it is missing.
         """
-        method = "slicer" if options.get("slicer") else "model"
-        check = next((check for check in declarations.checks if check.capability.estimates == method), None)
-        if check is None:
-            raise InvalidOption(f"no plug-in estimates by a {method}; enable the built-in ones")
-        check_entitlement(check, caller)
-        check_installed(check)
-        return (check,)
+        return (find_estimate(declarations, options, caller),)
 
     def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Run the check."""
         steps = tuple(make_step("check", check, "a quote was requested", options) for check in checked.checks)
         return steps, Judge(needs_estimate=True)
+
+
+def find_estimate(declarations: Declarations, options: Options, caller: Caller) -> Declared[Check]:
+    """Return the check that estimates by the requested method. Raises as `QuotePurpose.choose_checks`."""
+    method = "slicer" if options.get("slicer") else "model"
+    check = next((check for check in declarations.checks if check.capability.estimates == method), None)
+    if check is None:
+        raise InvalidOption(f"no plug-in estimates by a {method}; enable the built-in ones")
+    check_entitlement(check, caller)
+    check_installed(check)
+    return check
 
 
 PURPOSE = QuotePurpose("quote")
