@@ -42,12 +42,14 @@ def _summary(plugin: str) -> str:
 
 
 def _formats() -> str:
-    """Return the table of formats: a row for each plug-in."""
-    rows = []
-    for plugin in sorted({writer.plugin for writer in REGISTRY.declarations.writers}):
-        writers = [each.capability for each in REGISTRY.declarations.writers if each.plugin == plugin]
-        kept = {*writers[0].carries}.union(*writers[0].carries_with.values())
-        rows.append((", ".join(writer.format.label for writer in writers), _summary(plugin), ", ".join(sorted(kept))))
+    """Return the table of formats: a row for each plug-in that reads or writes some."""
+    declarations, rows = REGISTRY.declarations, []
+    for plugin in sorted({each.plugin for each in (*declarations.writers, *declarations.readers)}):
+        writers = [each.capability for each in declarations.writers if each.plugin == plugin]
+        readers = [each.capability for each in declarations.readers if each.plugin == plugin]
+        labels = dict.fromkeys(each.format.label for each in (*writers, *readers))
+        kept = {*writers[0].carries}.union(*writers[0].carries_with.values()) if writers else {"–"}
+        rows.append((", ".join(labels), _summary(plugin), ", ".join(sorted(kept))))
     return table(("format", "what is read and written", "what the writer keeps"), rows)
 
 
