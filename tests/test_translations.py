@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ import pytest
 from meshhub import LOCAL, Registry
 from meshhub.cli.catalogs import CommandLineTexts
 from meshhub.model.capabilities import Stage
+from meshhub.model.options import option_fields
 from meshhub.model.translations import OptionTexts, RecipeTexts
 from meshhub.pipeline.catalogs import MAX_BYTES, find_catalogs, read_texts
 from meshhub.supported import supported
@@ -29,6 +34,9 @@ SOURCE = ROOT / "src" / "meshhub"
 
 FOLDERS = [*sorted(SOURCE.rglob("translations")), *sorted(ROOT.glob("plugins/*/src/*/translations"))]
 """Folders of catalogs: of the host, its command line and reports, and of plug-ins."""
+
+TITLED = [folder for folder in FOLDERS if (folder / "en.toml").is_file()]
+"""Folders of the plug-ins whose choices have titles in English, too; others show the choices themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +80,39 @@ def test_each_language_has_the_texts_of_the_others_with_the_same_values(folder: 
         for key, text in texts.items():
             assert list_values(text) == list_values(first[key]), key
             assert ("|" in text) == ("|" in first[key]), key
+
+
+@contextmanager
+def imported(folder: Path) -> Iterator[ModuleType]:
+    """Import the package of a folder of catalogs, and the distributions in `plugins/` until the block ends."""
+    source = next(parent for parent in folder.parents if parent.name == "src")
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        for path in ROOT.glob("plugins/*/src"):
+            patch.syspath_prepend(str(path))
+        yield importlib.import_module(".".join(folder.parent.relative_to(source).parts))
+    # other tests find them only where they are installed
+    for name in sys.modules.keys() - before:
+        if name.startswith("meshhub_"):
+            del sys.modules[name]
+
+
+def list_choices(package: ModuleType) -> Iterator[tuple[str, str]]:
+    """Yield the option and the value of each choice that a plug-in declares without a title."""
+    for hook in ("meshhub_readers", "meshhub_writers", "meshhub_operations", "meshhub_checks"):
+        for capability in getattr(package, hook, tuple)():
+            for field in option_fields(capability.options):
+                yield from ((field.name, choice) for choice in field.choices if choice not in field.titles)
+
+
+@pytest.mark.parametrize("folder", TITLED, ids=lambda folder: folder.parent.name)
+def test_each_choice_has_a_title_in_english_and_each_language(folder: Path) -> None:
+    with imported(folder) as package:
+        declared = set(list_choices(package))
+    for language in ("en", *LANGUAGES):
+        options = read_toml(folder / f"{language}.toml")["options"]
+        titled = {(name, choice) for name, texts in options.items() for choice in texts.get("choices", ())}
+        assert titled == declared, f"{language}.toml"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
