@@ -74,7 +74,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "arrange": ("convert", {"arrange_bed": "220x220"}),
     **{
         f"check {name}": ("check", {"checks": name})
-        for name in ("cups", "gaps", "islands", "mesh", "overhangs", "overlaps", "spans", "standing", "walls")
+        for name in "cups estimate gaps islands mesh overhangs overlaps size spans standing walls".split()
     },
     "check": ("check", {}),
     "quote": ("quote", {}),

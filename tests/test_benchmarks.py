@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from manifold3d import Manifold, Mesh64
 
+from meshhub import Registry
+from meshhub.model.options import option_fields
+
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
@@ -26,11 +29,16 @@ OPTIONAL = set("OCP fastapi httpx litestar meshhub_gcode playwright procrastinat
 
 SMALL_STEP = b"ISO-10303-21;\nHEADER;\nENDSEC;\nDATA;\n#1=DIRECTION('',(0.,1.,0.));\nENDSEC;\nEND-ISO-10303-21;\n"
 
+DECLARATIONS = Registry(entry_points=False).declarations
+
+WITHOUT_MEASURED_MEMORY = {"check slicer"}
+"""Kinds that `memory.py` does not measure: the slicer is another process, and not installed everywhere."""
+
 
 @pytest.fixture(autouse=True)
 def _import_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Import the benchmarks as `python -m` and `python benchmarks/…` do."""
-    monkeypatch.setattr(sys, "path", [str(ROOT), str(ROOT / "benchmarks"), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "docs"), *sys.path])
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -109,3 +117,32 @@ def test_a_chain_is_right_only_if_its_result_is_as_predicted() -> None:
     mesh = block.to_mesh64()
     faces = np.array(mesh.tri_verts[1:], np.uint64)
     assert "NotManifold" in judge("repair", Manifold(Mesh64(np.array(mesh.vert_properties), faces)))
+
+
+def test_each_operation_has_a_picture() -> None:
+    pytest.importorskip("PIL")
+    cases = importlib.import_module("make_pictures").CASES
+    assert set(cases) == {each.capability.id for each in DECLARATIONS.operations}, "CASES of docs/make_pictures.py"
+
+
+def test_each_operation_has_a_prediction() -> None:
+    predictions = importlib.import_module("chain_predictions")
+    block = Manifold.cube((20.0, 10.0, 8.0))
+    figures = predictions.measure([block], block.volume(), block.num_tri())
+    owners = {
+        field.name: each.capability.id
+        for each in DECLARATIONS.operations
+        for field in option_fields(each.capability.options)
+    }
+    predicted = {owners[name] for row in predictions.OPERATIONS.values() for name in row.options(figures)}
+    assert predicted == set(owners.values()), "OPERATIONS of benchmarks/chain_predictions.py"
+
+
+def test_the_memory_of_what_declares_more_than_a_conversion_is_measured() -> None:
+    declared = [
+        *((each.capability.id, each.capability.memory_factor) for each in DECLARATIONS.operations),
+        *((f"check {each.capability.id}", each.capability.memory_factor) for each in DECLARATIONS.checks),
+    ]
+    measured = set(importlib.import_module("memory").KINDS)
+    missing = {name for name, factor in declared if factor != 1.0} - measured
+    assert missing == WITHOUT_MEASURED_MEMORY, "KINDS of benchmarks/memory.py"
