@@ -133,8 +133,11 @@ def fuzz_in_process(name: str, findings: Path, arguments: list[str]) -> None:
     with atheris.instrument_imports(include=["meshhub", "multipart"], enable_loader_override=False):
         for module in ("meshhub.http.intake.archives", "meshhub.http.intake.uploads"):
             importlib.import_module(module)
-        for format_id in ("stl", "obj", "ply", "gltf", "threemf"):
-            package = importlib.import_module(f"meshhub.builtin_plugins.{format_id}")
+        from meshhub import Registry
+
+        readers = Registry(entry_points=False).declarations.readers
+        for plugin in sorted({reader.plugin for reader in readers if reader.capability.format.id in TARGETS}):
+            package = importlib.import_module(f"meshhub.builtin_plugins.{plugin}")
             for submodule in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
                 importlib.import_module(submodule.name)
     logging.disable(logging.CRITICAL)
