@@ -64,7 +64,7 @@ GOAL_CPU_MS = 15
 _ADDRESS = "10.1.0.1"
 """Address of the requests of one caller."""
 
-_BOUNDARY = "meshhub-benchmark"
+BOUNDARY = "meshhub-benchmark"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -89,6 +89,14 @@ class Result(Struct):
 
 def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
     """Start a service, the peer if there is no folder, measure it, and stop it."""
+    start = time.perf_counter()
+    with serve(source_folder) as (process, port):
+        return _measure_running(process, port, body, count, start)
+
+
+@contextlib.contextmanager
+def serve(source_folder: Path | None) -> Iterator[tuple[int, int]]:
+    """Run a service without rate limits, the peer if there is no folder; yields the process and the port."""
     environment = {
         **os.environ,
         "MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE": "none",
@@ -101,7 +109,6 @@ def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
         environment["PYTHONPATH"] = os.fspath(source_folder)
     with tempfile.TemporaryDirectory() as folder:
         environment |= {"XDG_DATA_HOME": folder, "TMPDIR": folder}
-        start = time.perf_counter()
         process = subprocess.Popen(
             command,
             env=environment,
@@ -114,7 +121,7 @@ def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
             assert process.stderr is not None
             # the pipe must not fill with the lines of the access log
             threading.Thread(target=process.stderr.read, daemon=True).start()
-            result = _measure_running(process.pid, port, body, count, start)
+            yield process.pid, port
         finally:
             process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -123,7 +130,6 @@ def measure(source_folder: Path | None, body: bytes, count: int) -> Result:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return result
 
 
 def _measure_running(process: int, port: int, body: bytes, count: int, start: float) -> Result:
@@ -136,21 +142,21 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
             break
         time.sleep(0.05)
     ready_ms = (time.perf_counter() - start) * 1000
-    first_ms = _convert(connection, body)
+    first_ms = convert(connection, body)
     time.sleep(SETTLE_S)
     # servers close idle connections; this one opens again
     connection.close()
     for _ in range(10):
-        _convert(connection, body)
+        convert(connection, body)
     cpu = read_cpu_s(process)
-    times = [_convert(connection, body) for _ in range(count)]
+    times = [convert(connection, body) for _ in range(count)]
     sequential = read_cpu_s(process) - cpu
     cpu = read_cpu_s(process)
     per_second = _measure_rate(port, body, [_ADDRESS] * count)
     parallel = read_cpu_s(process) - cpu
     addresses = [f"10.0.{number % ADDRESS_COUNT}.1" for number in range(count)]
     cpu = read_cpu_s(process)
-    callers_times = [_convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
+    callers_times = [convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
     callers = read_cpu_s(process) - cpu
     callers_per_second = _measure_rate(port, body, [address[:-1] + "2" for address in addresses])
     crowd_times, elapsed_s = _measure_crowd(port, body, CROWD_COUNT, max(1, count // 20))
@@ -179,7 +185,7 @@ def _measure_rate(port: int, body: bytes, addresses: list[str]) -> float:
     def run_share(share: list[str]) -> None:
         own = http.client.HTTPConnection("127.0.0.1", port)
         for address in share:
-            _convert(own, body, address)
+            convert(own, body, address)
 
     began = time.perf_counter()
     with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
@@ -195,7 +201,7 @@ def _measure_crowd(port: int, body: bytes, addresses: int, count: int) -> tuple[
         times = []
         for _ in range(count):
             with contextlib.suppress(RuntimeError):
-                times.append(_convert(own, body, f"10.{addresses}.{number}.1"))
+                times.append(convert(own, body, f"10.{addresses}.{number}.1"))
         return times
 
     began = time.perf_counter()
@@ -204,10 +210,10 @@ def _measure_crowd(port: int, body: bytes, addresses: int, count: int) -> tuple[
     return times, time.perf_counter() - began
 
 
-def _convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
+def convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
     """Return the milliseconds of a request from an address."""
     start = time.perf_counter()
-    headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}", "X-Forwarded-For": address}
+    headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Forwarded-For": address}
     connection.request("POST", "/convert", body, headers)
     response = connection.getresponse()
     content = response.read()
@@ -249,21 +255,21 @@ def walk(process: int) -> Iterator[int]:
         yield from walk(child)
 
 
-def _build_body(model: bytes) -> bytes:
+def build_body(model: bytes) -> bytes:
     head = "\r\n".join(
         (
-            f"--{_BOUNDARY}",
+            f"--{BOUNDARY}",
             'Content-Disposition: form-data; name="target"',
             "",
             "glb",
-            f"--{_BOUNDARY}",
+            f"--{BOUNDARY}",
             'Content-Disposition: form-data; name="file"; filename="sphere.stl"',
             "Content-Type: model/stl",
             "",
             "",
         )
     )
-    return head.encode() + model + f"\r\n--{_BOUNDARY}--\r\n".encode()
+    return head.encode() + model + f"\r\n--{BOUNDARY}--\r\n".encode()
 
 
 def main() -> None:
@@ -273,7 +279,7 @@ def main() -> None:
     if importlib.util.find_spec("fastapi") and importlib.util.find_spec("trimesh"):
         folders.append(None)
     with tempfile.TemporaryDirectory() as folder:
-        body = _build_body(write_sphere(Path(folder) / "sphere.stl", FACE_COUNT).read_bytes())
+        body = build_body(write_sphere(Path(folder) / "sphere.stl", FACE_COUNT).read_bytes())
     rounds: dict[Path | None, list[Result]] = {folder: [] for folder in folders}
     for _ in range(ROUND_COUNT):
         for folder in folders:
