@@ -233,6 +233,7 @@ INVALID = {
     "MESHHUB_RATE_LIMIT_URL": ("pigeon://u:geheim@x", "rate_limit_url"),
     "MESHHUB_DATABASE_URL": ("pigeon://u:geheim@x/db", "database_url"),
     "MESHHUB_TEMPORARY_FOLDER": ("/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is not a writable folder"),
+    "MESHHUB_JOBS_FOLDER": (__file__, f"jobs_folder: {__file__!r} is not a folder"),
     "MESHHUB_PLAN_NO_SUCH_PLAN_MAX_BATCH_FILES": ("3", "plans.no-such-plan: unknown plan 'no-such-plan'"),
 }
 """Invalid values by variable, with the messages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from meshhub.errors import InvalidSettings, describe_missing
@@ -52,4 +53,12 @@ def open_files(settings: Settings) -> JobFiles:
 
 
 def _folder(settings: Settings) -> Path:
-    return Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"
+    """Return the folder of the jobs, which the first use creates. Raises InvalidSettings."""
+    folder = Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"
+    # a copy that another user restored would fail at the first job
+    for path in (folder, *(folder / name for name in ("jobs.sqlite3", "in", "out", "work"))):
+        if os.access(path, os.F_OK) and not os.access(path, os.W_OK):
+            raise InvalidSettings(f"jobs_folder: this user may not write {os.fspath(path)!r}; change its owner")
+    if os.access(folder, os.F_OK) and not folder.is_dir():
+        raise InvalidSettings(f"jobs_folder: {os.fspath(folder)!r} is not a folder")
+    return folder
