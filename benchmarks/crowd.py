@@ -41,18 +41,19 @@ class Counts:
         self.wrong: list[str] = []
 
 
-def send(connection: http.client.HTTPConnection, body: bytes, address: str) -> tuple[int, bytes]:
-    """Return the status and the body of the answer to a conversion."""
+def send(connection: http.client.HTTPConnection, body: bytes, address: str) -> tuple[int, bytes, float]:
+    """Return the status and the body of the answer to a conversion, and the seconds after which to send again."""
     headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Forwarded-For": address}
     connection.request("POST", "/convert", body, headers)
     response = connection.getresponse()
-    return response.status, response.read()
+    return response.status, response.read(), float(response.headers.get("Retry-After", 1))
 
 
-def judge(answer: tuple[int, bytes], expected: dict[str, bytes], address: str, counts: Counts) -> bool:
-    """Return whether an answer is a model, and record a wrong one."""
-    status, content = answer
+def judge(answer: tuple[int, bytes, float], expected: dict[str, bytes], address: str, counts: Counts) -> bool:
+    """Return whether an answer is a model, and record a wrong one; wait as long as a refused one says."""
+    status, content, retry_after_s = answer
     if status == 503:
+        time.sleep(retry_after_s)
         return False
     if status != 200 or content != expected.setdefault(address, content) or content[:4] != b"glTF":
         counts.wrong.append(f"{address}: {status}, {content[:200]!r}")

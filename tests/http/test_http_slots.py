@@ -457,6 +457,29 @@ def test_a_queue_of_short_conversions_may_be_longer_and_says_when_to_come_back()
     run_with_manual_time(simulate())
 
 
+def test_the_pace_of_a_busy_service_says_how_long_a_queue_takes() -> None:
+    """Two slots and an additional one: each conversion takes 1.5 s, and one ends every half second."""
+
+    async def simulate() -> None:
+        slots = SlotQueue(SlotLimits(shared=2), 1)
+        queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in range(3)]
+        await run_callbacks()
+        for number in range(3, 15):
+            queued.append(asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)))
+            await let_time_pass(0.5)
+            slots.release(await queued[number - 3])
+        # 8 more take four seconds; two slots alone would take six
+        queued += [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in range(15, 23)]
+        await run_callbacks()
+        with pytest.raises(ServerBusy) as caught:
+            slots.check("ip:23")
+        assert caught.value.retry_after_s == 4
+        slots.stop()
+        await asyncio.gather(*queued, return_exceptions=True)
+
+    run_with_manual_time(simulate())
+
+
 def test_a_queue_of_long_conversions_has_its_size() -> None:
     async def simulate() -> None:
         slots = SlotQueue(SlotLimits(shared=1), 2)

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,6 +26,9 @@ _MAX_RETRY_AFTER_S = 60
 
 _MEAN_RATIO = 0.1
 """Weight of the latest conversion in the mean of durations."""
+
+_PACE_COUNT, _MIN_PACE_COUNT = 64, 8
+"""Latest ends of conversions, and fewest, whose distance is the pace of a busy service: a second of small ones."""
 
 _MAX_OVERTAKING_S = 10.0
 """Seconds for which others overtake a conversion whose memory is not free; then all that follow wait, too."""
@@ -105,6 +108,8 @@ class SlotQueue:
         self._grant_count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._mean_s = 0.0
+        # while requests wait
+        self._ends: deque[float] = deque(maxlen=_PACE_COUNT)
         self._is_stopped = False
 
     @property
@@ -158,7 +163,12 @@ class SlotQueue:
         """Return a slot, and grant it to the next request."""
         caller = slot.caller
         del self._slots[slot]
-        seconds = asyncio.get_running_loop().time() - (slot.long_at - self._long_s)
+        now = asyncio.get_running_loop().time()
+        if self._waiting:
+            self._ends.append(now)
+        else:
+            self._ends.clear()
+        seconds = now - (slot.long_at - self._long_s)
         self._mean_s += (seconds - self._mean_s) * (_MEAN_RATIO if self._mean_s else 1)
         self._held[caller] -= 1
         self._grant_slots()
@@ -244,7 +254,13 @@ class SlotQueue:
         return count > _MAX_QUEUE_FACTOR * self._queue_size or not 0 < self._estimate_wait(count) <= _MAX_WAIT_S
 
     def _estimate_wait(self, count: int) -> float:
-        """Return the seconds until `count` requests have had a slot, if they take as long as the latest; 0: unknown."""
+        """Return the seconds until `count` requests have had a slot, if they take as long as the latest; 0: unknown.
+
+        The pace of a busy service counts: its conversions share cores, so that each takes longer than alone, and
+        callers without a slot get additional ones.
+        """
+        if len(self._ends) >= _MIN_PACE_COUNT:
+            return count * (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
         return count * self._mean_s / max(1, self._limits.shared)
 
     def _queue_full(self) -> MeshhubError:
