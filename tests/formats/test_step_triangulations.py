@@ -146,5 +146,17 @@ def test_a_second_attempt_leaves_time_before_the_deadline(tmp_path: Path) -> Non
     vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.05, mesh.vertices.shape)
     with bounded_by(time.monotonic()):
         remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
-    assert "noise_smoothed" not in [note.code for note in remarks.notes]
+    codes = [note.code for note in remarks.notes]
+    assert "unsearched_facets" in codes
+    assert "noise_smoothed" not in codes
     assert remarks.figures["cylinders"] == 0
+
+
+def test_a_note_says_why_a_noisy_mesh_stays_flat(tmp_path: Path) -> None:
+    mesh = mesh_of(bossed_plate().refine_to_length(2))
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.6, mesh.vertices.shape)
+    remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    (remark,) = [remark for remark in remarks.notes if remark.code == "free_form_facets"]
+    assert remark.message.endswith("no surface fits them; the model is free-form, or noisier than its features")
+    assert remark.values["total"] == len(mesh.faces)
+    assert len(mesh.faces) / 2 < remark.values["count"] <= len(mesh.faces)

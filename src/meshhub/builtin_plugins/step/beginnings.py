@@ -53,6 +53,7 @@ class DraftedSkin(NamedTuple):
     mesh_points: (p, 3) points of the mesh, if they were moved onto surfaces before
     noise_mm:    mm, deviation of its noise; zero where the points were not moved
     unmoved:     the mesh with its own points, in case that a CAD program rejects this one
+    is_searched: whether surfaces were fitted to its smooth regions, if most triangles are facets by themselves
     """
 
     drafting: Drafting
@@ -60,6 +61,7 @@ class DraftedSkin(NamedTuple):
     mesh_points: Float64 | None
     noise_mm: float
     unmoved: DraftedSkin | None
+    is_searched: bool
 
 
 def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> DraftedSkin:
@@ -77,12 +79,13 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
     tolerance, begin = options.step_tolerance_mm, time.monotonic()
     drafting = Drafting(list_candidates(skin, options), is_strict, tolerance)
     draft = drafting.draft()
-    first = DraftedSkin(drafting, draft, None, 0.0, None)
+    first = DraftedSkin(drafting, draft, None, 0.0, None, False)
     if options.step_surfaces == "planar" or not _is_faceted(draft.model.regions):
         return first
     left = seconds_left()
     if left is not None and left < _MIN_LEFT_RATIO * (time.monotonic() - begin):
         return first
+    first = first._replace(is_searched=True)
     regular = regularize(skin)
     if regular is None:
         return first
@@ -96,12 +99,17 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
     largest = measure_distances(replace(second.model, mesh_points=regular.points)).largest
     if largest > (limit if tolerance is None else min(limit, tolerance)):
         return first
-    return DraftedSkin(drafting, second, regular.points, regular.sigma, first)
+    return DraftedSkin(drafting, second, regular.points, regular.sigma, first, True)
+
+
+def count_facets(regions: Regions) -> int:
+    """Return the number of triangles that are facets by themselves; 0 if that is normal, as in small meshes."""
+    size = np.bincount(regions.region)
+    is_single = (size[regions.region] <= _MAX_SINGLE_COUNT) & ~regions.curved[regions.region]
+    count, total = int(is_single.sum()), len(regions.region)
+    return count if total >= _MIN_IRREGULAR_COUNT and count > _MAX_SINGLE_RATIO * total else 0
 
 
 def _is_faceted(regions: Regions) -> bool:
     """Return whether many triangles are faces by themselves, but not so many that a second attempt takes long."""
-    count = len(regions.region)
-    size = np.bincount(regions.region)
-    is_single = (size[regions.region] <= _MAX_SINGLE_COUNT) & ~regions.curved[regions.region]
-    return _MIN_IRREGULAR_COUNT <= count <= _MAX_IRREGULAR_COUNT and bool(is_single.mean() > _MAX_SINGLE_RATIO)
+    return len(regions.region) <= _MAX_IRREGULAR_COUNT and count_facets(regions) > 0

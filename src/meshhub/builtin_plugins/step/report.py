@@ -36,6 +36,9 @@ class WrittenProduct(NamedTuple):
     rejected:    curved surfaces that were given up
     flat_count:  facets of these that are flat
     noise_mm:    mm, deviation of the noise that was smoothed; zero where it was not
+    triangles:   number of triangles of its mesh
+    facets:      those that are faces by themselves, see `beginnings.count_facets`
+    is_searched: whether surfaces were fitted to its smooth regions
     """
 
     name: str
@@ -47,6 +50,9 @@ class WrittenProduct(NamedTuple):
     rejected: Rejections
     flat_count: int
     noise_mm: float
+    triangles: int
+    facets: int
+    is_searched: bool
 
     @property
     def volumes(self) -> list[float]:
@@ -141,6 +147,32 @@ def note_smoothed(product: WrittenProduct) -> None:
             options=("step_surfaces",),
             name=repr(product.name),
             noise=product.noise_mm,
+        )
+
+
+def note_facets(product: WrittenProduct) -> None:
+    """Report that most of a product has no surfaces, and why."""
+    # rejected surfaces have a note of their own
+    if not product.facets or product.rejected.reasons:
+        return
+    facets = f"{product.facets} of {product.triangles} triangles of {product.name!r} stay flat facets"
+    if product.is_searched:
+        note(
+            "free_form_facets",
+            f"{facets}: no surface fits them; the model is free-form, or noisier than its features",
+            count=product.facets,
+            total=product.triangles,
+            name=repr(product.name),
+        )
+    else:
+        advice, options = advise_reduction()
+        note(
+            "unsearched_facets",
+            f"{facets}: the mesh is too large, or the time too short, for the search in noisy meshes; {advice}",
+            options=options,
+            count=product.facets,
+            total=product.triangles,
+            name=repr(product.name),
         )
 
 

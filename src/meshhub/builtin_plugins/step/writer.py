@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.beginnings import DraftedSkin, draft_skin
+from meshhub.builtin_plugins.step.beginnings import DraftedSkin, count_facets, draft_skin
 from meshhub.builtin_plugins.step.draft import Draft, Drafting
 from meshhub.builtin_plugins.step.facets.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.facets.skin import Skin, build_skin
@@ -47,6 +47,7 @@ from meshhub.builtin_plugins.step.report import (
     RMS,
     Fault,
     WrittenProduct,
+    note_facets,
     note_faults,
     note_rejected,
     note_smoothed,
@@ -79,6 +80,7 @@ class _ShapeState:
     mesh_points: (p, 3) points of the mesh, if they were moved before
     noise_mm: mm, deviation of the noise of these points
     unmoved:  the same shape with the points of the mesh; None if that is what is written
+    is_searched: whether surfaces were fitted to its smooth regions
     palette:  colors that the paint of the skin indexes; None for no color
     volume:   of the closed shells of the mesh, mm³
     """
@@ -88,6 +90,7 @@ class _ShapeState:
     mesh_points: Float64 | None
     noise_mm: float
     unmoved: DraftedSkin | None
+    is_searched: bool
     palette: list[Color | None]
     volume: float
 
@@ -212,6 +215,9 @@ class _SceneWriter:
             state.draft.rejected,
             state.drafting.count_flat_facets(state.draft),
             state.noise_mm,
+            len(model.skin.faces),
+            0 if self.options.step_surfaces == "planar" else count_facets(model.regions),
+            state.is_searched,
         )
 
     def _prepare_shape(self, number: int) -> _ShapeState | None:
@@ -285,6 +291,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     for product in products:
         if product:
             note_smoothed(product)
+            note_facets(product)
             note_rejected(product)
     note_faults(faults)
     _report(products, verdict, faults)
