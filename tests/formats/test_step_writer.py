@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import manifold3d
@@ -553,6 +554,13 @@ def test_only_the_surfaces_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPat
     assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 1
 
 
+def find_smallest_hole(data: bytes) -> tuple[tuple[float, float, float], ...]:
+    """Return the corners of the smallest hole of a plate with holes in a file."""
+    found = re.findall(rb"CARTESIAN_POINT\('',\(([-0-9.E]+),([-0-9.E]+),([-0-9.E]+)\)\)", data)
+    points = [(float(x), float(y), float(z)) for x, y, z in found]
+    return tuple(point for point in points if abs(np.hypot(point[0] - 8, point[1] - 20) - 2) < 1e-5)
+
+
 def test_only_the_faces_that_the_kernel_finds_invalid_get_flat_facets(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check names a face by its corners; no other surface is tried."""
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
@@ -563,11 +571,7 @@ def test_only_the_faces_that_the_kernel_finds_invalid_get_flat_facets(monkeypatc
         verdict = read_back(data, seconds, volumes)
         if len(files) > 1:
             return verdict
-        found = re.findall(rb"CARTESIAN_POINT\('',\(([-0-9.E]+),([-0-9.E]+),([-0-9.E]+)\)\)", data)
-        points = [(float(x), float(y), float(z)) for x, y, z in found]
-        # the corners of the smallest hole
-        wall = [point for point in points if abs(np.hypot(point[0] - 8, point[1] - 20) - 2) < 1e-5]
-        solids = [KernelSolid(False, solid.volume, faulty=(tuple(wall),)) for solid in verdict.solids]
+        solids = [KernelSolid(False, solid.volume, faulty=(find_smallest_hole(data),)) for solid in verdict.solids]
         return Verdict(False, tuple(solids))
 
     monkeypatch.setattr(writer, "read_back", reject_one_wall)
@@ -575,6 +579,32 @@ def test_only_the_faces_that_the_kernel_finds_invalid_get_flat_facets(monkeypatc
     radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
     assert sorted(map(float, radii)) == [3, 4, 5]
     assert len(files) == 3
+    assert [note.values["count"] for note in remarks.notes if note.code == "flat_faces"] == [1]
+
+
+def test_simpler_surfaces_are_checked_after_a_first_check_that_took_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "MAX_CHECK_S", 10.0)
+    passed_s = 0.0
+    for module in (writer, draft):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed_s))
+
+    def reject_smallest(data: bytes, seconds: float, volumes: Sequence[float]) -> Verdict | None:
+        nonlocal passed_s
+        passed_s += 8
+        if seconds < 8:
+            return None
+        if passed_s > 8:
+            return Verdict(True, tuple(KernelSolid(True, volume) for volume in volumes))
+        wall = find_smallest_hole(data)
+        return Verdict(False, tuple(KernelSolid(False, volume, faulty=(wall,)) for volume in volumes))
+
+    monkeypatch.setattr(writer, "read_back", reject_smallest)
+    target, remarks = write_step(scene_of(mesh_of(plate_with_holes(), "plate")))
+    radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
+    assert sorted(map(float, radii)) == [3, 4, 5]
     assert [note.values["count"] for note in remarks.notes if note.code == "flat_faces"] == [1]
 
 

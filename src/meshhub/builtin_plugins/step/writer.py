@@ -70,6 +70,9 @@ from meshhub.toolkit.materials import note_lost_finish
 _MAX_REPLACEMENTS_COUNT = 4
 """Models in which the faces that OpenCASCADE finds invalid are replaced, before surfaces are tried in groups."""
 
+_RECHECKS = 4
+"""Times that OpenCASCADE may check a file again after it found an invalid body, in seconds of the first check."""
+
 
 @dataclass(eq=False)
 class _ShapeState:
@@ -271,13 +274,14 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     with target.open() as stream:
         products = writer.write_scene(stream)
     # B-spline faces of a scan take long to write, and as long to check
-    seconds = max(MAX_CHECK_S, time.monotonic() - started)
-    left = seconds_left()
-    deadline = time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
+    deadline = _limit_checks(max(MAX_CHECK_S, time.monotonic() - started))
+    began = time.monotonic()
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
     doubtful = [fault for fault in faults if fault.is_invalid and writer.can_simplify(fault)]
     if doubtful:
+        # without time to check simpler surfaces, all of them would become flat
+        deadline = max(deadline, _limit_checks(_RECHECKS * (time.monotonic() - began)))
         for fault in doubtful:
             writer.simplify(fault, deadline)
         with target.open() as stream:
@@ -295,6 +299,12 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
             note_rejected(product)
     note_faults(faults)
     _report(products, verdict, faults)
+
+
+def _limit_checks(seconds: float) -> float:
+    """Return the end of checks that take so many seconds, or earlier, to leave time for writing the file again."""
+    left = seconds_left()
+    return time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
 
 
 def _find_torn(products: list[WrittenProduct | None]) -> list[Fault]:
