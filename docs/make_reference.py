@@ -16,6 +16,7 @@ from reference_pages import (
     metrics,
     notes,
     options,
+    page_constants,
     page_texts,
     plugin_formats,
     settings,
@@ -47,6 +48,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "decisions/index.md": decisions.page,
     "../src/meshhub/client/synchronous.py": synchronous_client.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
+    "../web/src/constants.json": page_constants.page,
     **{f"../web/src/i18n/plugins/{name}": page for name, page in page_texts.pages().items()},
     **{f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()},
     **_pages_with_blocks(),
@@ -68,4 +70,4 @@ if __name__ == "__main__":
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
     if any(name.startswith("../web/") for name in changed):
-        print("texts of the page changed; build it as described in web/README.md")
+        print("sources of the page changed; build it as described in web/README.md")

@@ -1,5 +1,6 @@
 /** Cuts of the option `split_for_bed`: where the service plans them, and which pieces are larger than the bed. */
 
+import constants from "./constants.json";
 import { moveTo, toPosition, type CutPlane, type Span } from "./cut-planes";
 import { readSides } from "./pose";
 import type { Value } from "./settings";
@@ -15,15 +16,10 @@ export interface Bed {
 /** Extents of a model along X, Y and Z. */
 export type Spans = [x: Span, y: Span, z: Span];
 
-/** Millimeters of the smallest side of a bed that the service accepts. */
-const MIN_SIDE_MM = 30;
 /** Most cuts that a request may have. */
-export const MAX_CUTS = 32;
-/** Connectors that are part of a piece, and the millimeters that the service keeps free for them. */
-const PROTRUDING = ["pegs", "dovetail"];
-const CONNECTOR_MM = 8;
+export const MAX_CUTS = constants.maxBedCuts;
 /** Excess over the bed, relative to it, that the service ignores. */
-const ROUNDING_RATIO = 1e-6;
+const ROUNDING_RATIO = constants.roundingRatio;
 /** Decimal places of a planned position: rounding stays below that excess. */
 const DIGITS = 4;
 
@@ -32,9 +28,9 @@ export const AXES: readonly CutPlane["axis"][] = ["x", "y", "z"];
 /** Return the bed of the options; null if the service would not accept it. */
 export function readBed(options: Record<string, Value | undefined>, printers: readonly Printer[] = []): Bed | null {
   const sides = readSides(options["split_for_bed"], printers);
-  if (!sides?.every((side) => side >= MIN_SIDE_MM)) return null;
-  const protrudes = PROTRUDING.includes(String(options["split_for_bed_connectors"]));
-  return { sides, protrusion: protrudes ? CONNECTOR_MM : 0 };
+  if (!sides?.every((side) => side >= constants.minBedSideMm)) return null;
+  const protrudes = constants.protrudingConnectors.includes(String(options["split_for_bed_connectors"]));
+  return { sides, protrusion: protrudes ? constants.maxConnectorMm : 0 };
 }
 
 export function fitsIn({ sides }: Bed, spans: Spans): boolean {

@@ -1,5 +1,6 @@
 /** Turn dropped and picked files, folders and ZIP archives into models with their companions. */
 
+import constants from "./constants.json";
 import { ArchiveError, readZip, type ArchiveDefect } from "./zip";
 
 /** A model and the files that it needs, such as materials and textures. */
@@ -32,7 +33,7 @@ export class UnpackError extends Error {
   }
 }
 
-const COMPANION_EXTENSIONS = new Set("mtl bin png jpg jpeg webp bmp gif tga tif tiff ktx2 dds".split(" "));
+const COMPANION_EXTENSIONS = new Set(constants.companionExtensions);
 /** Formats whose models get every companion in their folder; a model of another format gets those that it mentions. */
 const WITH_FOLDER = new Set(["obj", "gltf", "ply"]);
 /** Maximum size in bytes of a file that is searched for the names of companions. */

@@ -1,5 +1,6 @@
 /** Printers that the service knows, and whether a model fits on their beds. */
 
+import constants from "./constants.json";
 import type { Printer, Triple } from "./types";
 
 /** Return the printer with an id or a name, however people spell it: "Prusa  MK4" and "prusa_mk4". */
@@ -15,9 +16,9 @@ function fold(text: string): string {
     .replace(/[\s_-]+/g, "-");
 }
 
-/** Return whether a model fits on a bed, as it stands or turned by 90° about Z. */
+/** Return whether a model fits on a bed, as it stands or turned by 90° about Z, as the service decides it. */
 export function fitsBed(size: readonly number[], bed: Triple): boolean {
   const [x = 0, y = 0, z = 0] = size;
-  const [width, depth, height] = bed;
+  const [width = 0, depth = 0, height = 0] = bed.map((side) => side * (1 + constants.roundingRatio));
   return z <= height && ((x <= width && y <= depth) || (y <= width && x <= depth));
 }

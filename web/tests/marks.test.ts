@@ -39,4 +39,7 @@ test("a model fits on a bed as it stands or turned by a quarter", () => {
   expect(fitsBed([200, 240, 10], bed)).toBe(true);
   expect(fitsBed([220, 240, 10], bed)).toBe(false);
   expect(fitsBed([10, 10, 230], bed)).toBe(false);
+  // Less than one part in a million is rounding.
+  expect(fitsBed([250.0000001, 210.0000001, 220.0000001], bed)).toBe(true);
+  expect(fitsBed([10, 10, 220.001], bed)).toBe(false);
 });

@@ -19,6 +19,9 @@ from meshhub.toolkit.validity import find_damage
 
 Kind = Literal["none", "pegs", "dowels", "dovetail"]
 
+PROTRUDING: tuple[Kind, ...] = ("pegs", "dovetail")
+"""Connectors that are part of a piece, and extend it."""
+
 PEG_RADII_MM = (4.0, 3.0, 2.0)
 """Radii of pegs and dowels, of which the largest that fits is used; a peg is as long as it is thick."""
 

@@ -9,8 +9,8 @@ import numpy as np
 from manifold3d import Manifold
 
 from meshhub.builtin_plugins.split_for_bed import SplitForBedOptions
-from meshhub.builtin_plugins.split_for_bed.connectors import MAX_LENGTH_MM, Connectors, find_connectors
-from meshhub.builtin_plugins.split_for_bed.pieces import MIN_THICKNESS_MM, ROUNDING_RATIO, divide
+from meshhub.builtin_plugins.split_for_bed.connectors import MAX_LENGTH_MM, PROTRUDING, Connectors, find_connectors
+from meshhub.builtin_plugins.split_for_bed.pieces import MIN_THICKNESS_MM, divide
 from meshhub.errors import format_count, format_number, quote
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
@@ -19,6 +19,7 @@ from meshhub.toolkit.cut_planes import Plane
 from meshhub.toolkit.dividing import Divider, Piece
 from meshhub.toolkit.geometry import bounds, bounds_of_parts
 from meshhub.toolkit.objects import find_objects, renamed
+from meshhub.toolkit.printers import ROUNDING_RATIO
 from meshhub.toolkit.solids import find_tolerance
 
 
@@ -83,7 +84,7 @@ class _Cutter:
     def cut(self, solid: Manifold, *, cuts: Sequence[Plane]) -> list[Piece]:
         """Return the pieces of a solid, which is cut at the planes and where the bed requires it, and its dowels."""
         kind = self.options.split_for_bed_connectors
-        pieces = divide(solid, self.bed, MAX_LENGTH_MM if kind in ("pegs", "dovetail") else 0.0, cuts)
+        pieces = divide(solid, self.bed, MAX_LENGTH_MM if kind in PROTRUDING else 0.0, cuts)
         connectors = Connectors()
         if kind != "none":
             connectors = find_connectors(pieces.solids, pieces.planes, kind, self.options.split_for_bed_clearance_mm)

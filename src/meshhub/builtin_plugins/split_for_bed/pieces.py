@@ -12,6 +12,7 @@ from manifold3d import Manifold
 from meshhub.errors import InvalidOption
 from meshhub.model.scene import Float64
 from meshhub.toolkit.cut_planes import Plane
+from meshhub.toolkit.printers import ROUNDING_RATIO
 from meshhub.toolkit.solids import find_tolerance, split_solid
 
 MIN_THICKNESS_MM = 10.0
@@ -22,9 +23,6 @@ MAX_PIECES = 500
 
 SHIFTS = (0.0, -0.3, 0.3, -0.6, 0.6, -0.9, 0.9)
 """Positions of a plane between its limits (-1 and 1) and the middle (0), in the order of preference."""
-
-ROUNDING_RATIO = 1e-6
-"""Excess over the bed, relative to it, that counts as rounding."""
 
 
 class Pieces(NamedTuple):
