@@ -43,6 +43,16 @@ def test_the_name_of_several_printers_is_that_of_none() -> None:
         PRINT_OPTIONS["print_printer"].parse("prusa")
 
 
+def test_the_service_lists_the_other_names_of_each_printer() -> None:
+    known = {
+        printer["id"]: printer
+        for printer in supported(REGISTRY, Caller(plan=Plan(id="free", label="Free")))["printers"]
+    }
+    assert known["prusa-mk4"]["aliases"] == ["mk4", "mk4s"]
+    assert {"p2s", "bambu-lab-p2s"} <= set(known["bambu-p2s"]["aliases"])
+    assert {alias: key for key, printer in known.items() for alias in printer["aliases"]} == ALIASES
+
+
 def test_all_options_and_the_service_know_the_same_printers() -> None:
     known = supported(REGISTRY, Caller(plan=Plan(id="free", label="Free")))
     checks = next(check for check in known["checks"] if check["id"] == "size")

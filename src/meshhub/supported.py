@@ -15,7 +15,7 @@ from meshhub.model.translations import ENGLISH, CheckTexts, OptionTexts, RecipeT
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.network_printers import find_storages
 from meshhub.registry import Registry
-from meshhub.toolkit.printers import PRINTERS
+from meshhub.toolkit.printers import ALIASES, PRINTERS
 
 if TYPE_CHECKING:
     from meshhub.pipeline.rates import RateCard
@@ -202,6 +202,9 @@ class PrinterSupport(TypedDict):
     name: str
     """Name for people."""
 
+    aliases: list[str]
+    """Other names for these options, in lower case with dashes; letter case, spaces and underscores do not matter."""
+
     volume_mm: list[float]
     """Width, depth and height in which it prints."""
 
@@ -291,7 +294,13 @@ def supported(registry: Registry, caller: Caller, language: str = ENGLISH, rates
         "recipes": {recipe.id: _describe_recipe(recipe, texts) for recipe in declarations.recipes.values()},
         "rates": None if rates is None else {"currency": rates.currency, "materials": list(rates.materials)},
         "printers": [
-            {"id": key, "name": known.name, "volume_mm": list(known.volume_mm), "filaments": known.filaments}
+            {
+                "id": key,
+                "name": known.name,
+                "aliases": [alias for alias, printer_id in sorted(ALIASES.items()) if printer_id == key],
+                "volume_mm": list(known.volume_mm),
+                "filaments": known.filaments,
+            }
             for key, known in PRINTERS.items()
         ],
         "sends": sorted(

@@ -91,6 +91,8 @@ export interface NetworkPrinter {
 export interface Printer {
   id: string;
   name: string;
+  /** Other names, in lower case with dashes; absent on an older server. */
+  aliases?: string[];
   /** Width, depth and height in which it prints. */
   volume_mm: Triple;
 }

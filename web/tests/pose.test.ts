@@ -29,10 +29,17 @@ test.each(["80x60x40", "80X60X40", " 80 × 60 × 40 "])("a box is read as the se
   expect(readPose({ fit_mm: text })?.fit_mm).toEqual([80, 60, 40]);
 });
 
-test.each(["prusa-mk4", "Prusa  MK4"])("a box may be that of a printer: %s", (text) => {
-  const printers = [{ id: "prusa-mk4", name: "Prusa MK4", volume_mm: [250, 210, 220] satisfies Triple }];
+const mk4 = { id: "prusa-mk4", name: "Prusa MK4", volume_mm: [250, 210, 220] satisfies Triple };
+
+test.each(["prusa-mk4", "Prusa  MK4", "mk4", "MK4s"])("a box may be that of a printer: %s", (text) => {
+  const printers = [{ ...mk4, aliases: ["mk4", "mk4s"] }];
   expect(readPose({ fit_mm: text }, printers)?.fit_mm).toEqual([250, 210, 220]);
   expect(readPose({ fit_mm: text })).toBeNull();
+});
+
+test("a printer of an older server has its id and its name", () => {
+  expect(readPose({ fit_mm: "Prusa MK4" }, [mk4])?.fit_mm).toEqual([250, 210, 220]);
+  expect(readPose({ fit_mm: "mk4" }, [mk4])).toBeNull();
 });
 
 test("a rotation that the server chooses is not shown", () => {
