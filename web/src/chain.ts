@@ -19,6 +19,13 @@ export function findOperations({ options }: Settings, { operations }: Supported)
   );
 }
 
+/** Return whether an operation before that of an option makes several parts. */
+export function isDividedBefore(option: string, settings: Settings, supported: Supported): boolean {
+  const running = findOperations(settings, supported);
+  const place = running.findIndex(({ options }) => option in options.properties);
+  return running.slice(0, Math.max(place, 0)).some(({ stage }) => stage === "divide");
+}
+
 /** Return the chain of a conversion. `features` are those of the file, as its inspection lists them. */
 export function planChain(settings: Settings, supported: Supported, features: readonly string[]): PlannedChain {
   const operations = findOperations(settings, supported);

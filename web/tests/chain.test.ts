@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { chooseTarget, planChain } from "../src/chain";
+import { chooseTarget, isDividedBefore, planChain } from "../src/chain";
 import type { Format, Operation, Supported } from "../src/types";
 
 const capability = { label: "", requires: null, allowed: true, objection: null, remedy: null };
@@ -40,6 +40,18 @@ const supported: Supported = {
 function losses(target: string, features: string[], options: Record<string, string | boolean> = {}): string[] {
   return planChain({ target, options }, supported, features).losses;
 }
+
+test("the operations that run before that of an option may divide the model", () => {
+  const divided = {
+    ...supported,
+    operations: ["copies", "bed", "parts"].map((id) => operation(id, { stage: "divide" })),
+  };
+  const isDivided = (options: Record<string, boolean>): boolean =>
+    isDividedBefore("bed", { target: "stl", options }, divided);
+  expect(isDivided({ copies: true, bed: true })).toBe(true);
+  expect(isDivided({ bed: true, parts: true })).toBe(false);
+  expect(isDivided({ copies: true })).toBe(false);
+});
 
 test("only features of the file are lost", () => {
   expect(losses("stl", [])).toEqual([]);

@@ -3,6 +3,7 @@
 import { computed } from "@preact/signals";
 
 import { fitsIn, isBesideTooLarge, needsFurtherCuts, planCuts, readBed, type Spans } from "../bed-cuts";
+import { isDividedBefore } from "../chain";
 import { readPlanes, toPosition, writePlanes, type CutPlane } from "../cut-planes";
 import { formatNumber } from "../i18n";
 import { isPoseKnown, readPose } from "../pose";
@@ -14,8 +15,6 @@ import type { Cut } from "../viewer/marks";
 import { plannedPose, posed, spanOf, viewOptions } from "./view-state";
 
 export const BED_CUTS = "split_for_bed_cuts";
-/** Operations before that for a bed that make several parts. */
-const EARLIER_DIVISIONS = ["copies", "cut_plane"];
 
 export interface Cuts {
   planes: readonly CutPlane[];
@@ -43,8 +42,9 @@ export const spans = computed((): Spans | null => {
 /** Whether the model is one body, so that its extents are those of what is cut. */
 const isOneBody = computed(() => {
   const model = active.value?.facts?.inspection.model;
-  const { options } = settings.value;
-  return model?.parts === 1 && model.bodies === 1 && !EARLIER_DIVISIONS.some((name) => isSet(options[name]));
+  const capabilities = supported.value;
+  const isOne = model?.parts === 1 && model.bodies === 1;
+  return isOne && capabilities !== null && !isDividedBefore(BED_CUTS, settings.value, capabilities);
 });
 
 /** Cuts for the bed of the settings; null without a bed. */
