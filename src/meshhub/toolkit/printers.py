@@ -33,6 +33,9 @@ MAX_BYTES = 1 << 20
 ROUNDING_RATIO = 1e-6
 """Excess over a side, relative to it, that counts as rounding."""
 
+MAX_FILAMENTS = {"prusa": 15, "bambu": 32, "orca": 32}
+"""Largest filament that a slicer paints with, by the id of the slicer."""
+
 log = logging.getLogger(__name__)
 
 _ID = re.compile(r"[a-z0-9.]+(?:-[a-z0-9.]+)*")

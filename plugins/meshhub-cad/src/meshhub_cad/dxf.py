@@ -15,6 +15,7 @@ import manifold3d
 import numpy as np
 
 from meshhub import ModelTooComplex, Scene, Source, UnreadableFile, note
+from meshhub.model.capabilities import MILLIMETERS_PER
 from meshhub.toolkit.visibility import report_hidden
 from meshhub_cad import DxfOptions
 from meshhub_cad.profiles import (
@@ -43,8 +44,6 @@ _MM_PER_UNIT = {
     11: 1e-7, 12: 1e-6, 13: 1e-3, 14: 100.0, 15: 1e4, 16: 1e5, 21: 1200 / 3937 * 1000,
 }  # fmt: skip
 """Millimeters per unit by value of $INSUNITS (DXF Reference, "HEADER Section"). The value 0 means "unitless"."""
-
-_MM_PER_OPTION = {"um": 1e-3, "mm": 1.0, "cm": 10.0, "m": 1000.0, "in": 25.4, "ft": 304.8}
 
 _CURVES = frozenset({"ARC", "CIRCLE", "ELLIPSE", "SPLINE"})
 _MAX_LEFT_OUT = 8
@@ -117,7 +116,7 @@ def _load(data: bytes) -> Any:
 
 def _mm_per_unit(document: Any, options: DxfOptions) -> float:
     if options.dxf_unit is not None:
-        return _MM_PER_OPTION[options.dxf_unit]
+        return MILLIMETERS_PER[options.dxf_unit]
     unit = document.header.get("$INSUNITS", 0)
     if unit not in _MM_PER_UNIT:
         note("unit_assumed", "the DXF drawing names no unit; millimeters were assumed, 'dxf_unit' sets another one")

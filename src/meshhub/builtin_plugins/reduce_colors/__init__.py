@@ -8,9 +8,10 @@ from msgspec import Meta, Struct
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.toolkit.printers import MAX_FILAMENTS
 
-MAX_FILAMENT_COUNT = 32
-"""Maximum number of filaments that the slicers OrcaSlicer and BambuStudio can paint with."""
+MAX_FILAMENT_COUNT = max(MAX_FILAMENTS.values())
+"""Maximum number of filaments that a slicer can paint with."""
 
 DEFAULT_CELL_MM = 0.4
 """Millimeters; the width of the usual nozzle."""

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.builtin_plugins.threemf.printers import ALIASES, MAX_FILAMENTS, PRINTERS, TITLES
+from meshhub.builtin_plugins.threemf.printers import ALIASES, PRINTERS, TITLES
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
+from meshhub.toolkit.printers import MAX_FILAMENTS
 
 THREEMF = Format(
     id="3mf",

@@ -1,4 +1,4 @@
-"""Printers of projects: those with presets in BambuStudio or OrcaSlicer, and how many filaments slicers use."""
+"""Printers of projects: those with presets in BambuStudio or OrcaSlicer."""
 
 # why these presets: docs/decisions/0045-retargeting.md
 from __future__ import annotations
@@ -11,10 +11,6 @@ from meshhub.toolkit.printers import Presets
 
 DEFAULT_PRINTER = "bambu-p1s"
 """Printer of a project for which none is requested; its plate is that of most printers of Bambu Lab."""
-
-
-MAX_FILAMENTS = {"prusa": 15, "bambu": 32, "orca": 32}
-"""Largest filament that a slicer paints with, by the profile of the writer."""
 
 
 class ProjectPrinter(NamedTuple):

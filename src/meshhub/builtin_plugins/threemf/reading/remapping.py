@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from meshhub.builtin_plugins.threemf.paint_trees import remap_code
-from meshhub.builtin_plugins.threemf.printers import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.reading.filament_settings import read_colors
 from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.source import Source
+from meshhub.toolkit.printers import MAX_FILAMENTS
 
 _OPTION = "threemf_remap_filaments"
 _ENTRY = re.compile(r"([1-9][0-9]?)=([1-9][0-9]?)")

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.paint_trees import PaintTrees
-from meshhub.builtin_plugins.threemf.printers import MAX_FILAMENTS
 from meshhub.builtin_plugins.threemf.writing.object_tree import MeshObject
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
 from meshhub.builtin_plugins.threemf.writing.strips import MAX_SLICING_COST, measure_surface, remove_strips
@@ -18,6 +17,7 @@ from meshhub.errors import format_number
 from meshhub.model.notes import note
 from meshhub.model.scene import Division, Int32, Mesh, Scene
 from meshhub.toolkit.geometry import face_normals
+from meshhub.toolkit.printers import MAX_FILAMENTS
 
 Profile = Literal["prusa", "bambu", "orca"]
 
