@@ -12,8 +12,11 @@ from pathlib import Path
 
 import meshhub
 from meshhub import errors
+from meshhub.builtin_plugins.threemf.printers import PRINTERS
 from meshhub.model.capabilities import Operation, Stage
 from meshhub.model.options import OptionField, option_fields
+from meshhub.toolkit.print_materials import MATERIALS
+from meshhub.toolkit.slicers import SLICERS
 from reference_pages import REGISTRY, code, python_api, table
 
 SOURCE = Path(meshhub.__file__).parent
@@ -123,6 +126,30 @@ def _finding_codes(folder: Path) -> set[str]:
     return {str(value.value) for value in values if isinstance(value, ast.Constant)}
 
 
+def _densities() -> str:
+    """Return the table of the densities of materials, with a row for each source."""
+    names: dict[str, list[str]] = {}
+    for name, material in MATERIALS.items():
+        names.setdefault(material.density_source, []).append(name)
+    rows = (
+        (", ".join(map(code, each)), ", ".join(f"{MATERIALS[name].density_g_cm3:.2f}" for name in each), source)
+        for source, each in names.items()
+    )
+    return table(("`print_material`", "g/cm³", "source"), rows)
+
+
+def _project_printers() -> str:
+    """Return the table of the printers of projects by the slicers that know them, those of several slicers first."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, printer in PRINTERS.items():
+        names.setdefault(printer.presets.slicers, []).append(name)
+    rows = (
+        (", ".join(map(code, each)), " and ".join(SLICERS[slicer].label for slicer in slicers))
+        for slicers, each in sorted(names.items(), key=lambda item: -len(item[0]))
+    )
+    return table(("`threemf_printer`", "slicers"), rows)
+
+
 def _toolkit() -> str:
     """Return the table of the modules of the toolkit, with their functions and classes."""
     rows = []
@@ -148,6 +175,8 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "operations": _operations,
     "stages": _stages,
     "checks": _checks,
+    "densities": _densities,
+    "project-printers": _project_printers,
     "toolkit": _toolkit,
     "error-classes": _error_classes,
 }

@@ -21,6 +21,9 @@ class PrintMaterial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     density_g_cm3: Annotated[float, Meta(gt=0)]
     """Density of the print."""
 
+    density_source: str = ""
+    """Where the density is from, for the documentation."""
+
     process: Process = "fdm"
     """Process that prints it."""
 
