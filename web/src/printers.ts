@@ -6,7 +6,7 @@ import type { Printer, Triple } from "./types";
 /** Return the printer with an id or another name, however people spell it: "Prusa  MK4", "prusa_mk4" and "mk4". */
 export function findPrinter(text: string, printers: readonly Printer[]): Printer | undefined {
   const wanted = fold(text);
-  return printers.find(({ id, name, aliases = [fold(name)] }) => id === wanted || aliases.includes(wanted));
+  return printers.find(({ id, name, aliases = [] }) => [id, fold(name), ...aliases].includes(wanted));
 }
 
 function fold(text: string): string {
