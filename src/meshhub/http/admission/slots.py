@@ -27,8 +27,9 @@ _MAX_RETRY_AFTER_S = 60
 _MEAN_RATIO = 0.1
 """Weight of the latest conversion in the mean of durations."""
 
-_PACE_COUNT, _MIN_PACE_COUNT = 64, 8
-"""Latest ends of conversions, and fewest, whose distance is the pace of a busy service: a second of small ones."""
+_PACE_COUNT, _MIN_PACE_COUNT = 256, 8
+"""Latest ends of conversions, and fewest, whose distance is the pace of a busy service: four seconds of small ones. A
+burst of uploads slows the next second."""
 
 _MAX_OVERTAKING_S = 10.0
 """Seconds for which others overtake a conversion whose memory is not free; then all that follow wait, too."""
