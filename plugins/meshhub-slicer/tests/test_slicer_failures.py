@@ -35,7 +35,7 @@ def test_no_slicer_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_message_names_the_slicers_that_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin", monkeypatch, {"CuraEngine": "exit 0"})
-    with pytest.raises(MissingDependency, match=r"OrcaSlicer is not installed \(Cura is\)"):
+    with pytest.raises(MissingDependency, match=r"OrcaSlicer writes .*not installed \(installed: Cura\)"):
         convert("gcode-3mf")
 
 

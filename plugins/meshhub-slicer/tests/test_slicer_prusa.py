@@ -178,7 +178,7 @@ def test_figures_are_those_of_the_command_line(registry: Registry, tmp_path: Pat
         ({"slicer_set": "layer_height=9"}, "layer_height must be from 0.03 to 1.2"),
         ({"slicer_set": "perimeters=1.5"}, "whole number"),
         ({"slicer_set": "layer_height"}, "is not key=number"),
-        ({"slicer_program": "orca"}, "OrcaSlicer is not installed"),
+        ({"slicer_program": "orca"}, "OrcaSlicer writes .gcode, and is not installed"),
     ],
 )
 def test_options_that_are_wrong(registry: Registry, options: dict[str, Any], message: str) -> None:
