@@ -133,5 +133,5 @@ def test_options_that_are_wrong(options: dict[str, Any], error: type[Exception],
 
 def test_a_slicer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin", monkeypatch, {})
-    with pytest.raises(MissingDependency, match="OrcaSlicer writes .*not installed"):
+    with pytest.raises(MissingDependency, match=r"OrcaSlicer writes .*not installed"):
         convert()
