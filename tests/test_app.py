@@ -22,7 +22,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from meshhub import Registry
 from meshhub.cli.app_instance import Address
+from meshhub.cli.desktop_entry import install
 from waiting import MAX_WAIT_S, wait_until
 
 pytest.importorskip("litestar", reason="needs the extra 'http'")
@@ -34,8 +36,10 @@ pytestmark = [
 BRACKET = Path(__file__).parent.parent / "examples" / "bracket.stl"
 
 PROGRAM = """
+import importlib
 from meshhub.cli import watch
 watch.POLL_S, watch._SETTLE_S = 0.05, 0.3
+importlib.import_module("meshhub.cli.app")._BROWSER_START_S = 6.0
 from meshhub.__main__ import main
 main()
 """
@@ -161,6 +165,23 @@ def test_the_app_ends_if_no_browser_is_found_and_no_tab_opened(programs: Program
     assert b"no browser was found" in errors
 
 
+def test_the_app_ends_if_the_browser_shows_no_tab(programs: Programs) -> None:
+    process = programs.start("--end-after", "0.5", display=":0")
+    programs.read_address(process)
+    assert process.wait(MAX_WAIT_S) == 0
+    assert programs.opened.read_text().startswith("--app=http://127.0.0.1:")
+
+
+def test_a_start_waits_for_an_app_that_ends(programs: Programs) -> None:
+    first = programs.start("--no-browser")
+    programs.read_address(first)
+    first.send_signal(signal.SIGINT)
+    second = programs.start("--no-browser")
+    address = programs.read_address(second)
+    assert first.wait(MAX_WAIT_S) == 0
+    programs.connect(address)
+
+
 def test_the_app_ends_at_once_with_a_signal(programs: Programs) -> None:
     process = programs.start("--no-browser")
     programs.connect(programs.read_address(process))
@@ -262,6 +283,22 @@ def test_what_is_missing_is_an_error(programs: Programs, arguments: tuple[str, .
     process = programs.start(*arguments)
     assert process.wait(MAX_WAIT_S) == 2
     assert message in process.communicate()[1].decode()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="desktop entries are for Linux")
+def test_the_command_of_the_desktop_entry_keeps_special_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = '/opt/a $b/"c"/`d`/e\\f/100%/python'
+    monkeypatch.setattr(sys, "executable", program)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = next(iter(install(Registry(entry_points=False))))
+    (line,) = [line for line in path.read_text().splitlines() if line.startswith("Exec=")]
+    # the escapes of a string, then those of a quoted argument
+    command = line.removeprefix("Exec=").replace("\\\\", "\\").replace("%%", "%")
+    arguments = [re.sub(r"\\(.)", r"\1", each) for each in re.findall(r'"((?:[^"\\]|\\.)*)"', command)]
+    assert arguments == [program, "-m", "meshhub"]
+    assert command.endswith('" app %F')
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="desktop entries are for Linux")

@@ -8,7 +8,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote_from_bytes
 
 import pytest
 
@@ -123,6 +125,54 @@ def test_a_long_search_for_companions_delays_no_answer(
     assert max(app.state.files, default=0) == last
     is_found.set()
     assert app.read_events(1, after=last)[0]["name"] == "large.obj"
+
+
+def test_a_file_that_is_searched_longer_than_the_next_one_is_shown(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_found = threading.Event()
+
+    def find(path: Path) -> dict[str, Path]:
+        if path.name == "large.obj":
+            is_found.wait(MAX_WAIT_S)
+        return {}
+
+    monkeypatch.setattr("meshhub.http.local_app.find_companions", find)
+    last = max(app.state.files, default=0)
+    for name in ("large.obj", "small.obj"):
+        (tmp_path / name).write_text("v 0 0 0\n")
+        app.post(FILES, json.dumps([str(tmp_path / name)]).encode())
+    (small,) = app.read_events(1, after=last)
+    is_found.set()
+    (large,) = app.read_events(1, after=small["id"])
+    assert (small["name"], large["name"]) == ("small.obj", "large.obj")
+
+
+def test_a_file_that_is_opened_late_gets_time_for_its_tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("meshhub.http.local_app.time", SimpleNamespace(monotonic=lambda: now_s))
+    local_app = LocalApp()
+    assert local_app.seconds_without_tab == 0
+    local_app.expect_tab(60)
+    now_s = 215.0
+    assert local_app.seconds_without_tab == 55
+    (tmp_path / "a.stl").write_bytes(b"solid")
+    local_app.open_soon([tmp_path / "a.stl"])
+    assert local_app.seconds_without_tab == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_result_is_saved_in_a_folder_that_is_not_utf_8(app: App, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    (folder / "a.stl").write_bytes(b"solid")
+    last = max(app.state.files, default=0)
+    app.post(FILES, json.dumps([quote_from_bytes(os.fsencode(folder / "a.stl"))]).encode())
+    (event,) = app.read_events(1, after=last)
+    answer = app.post(f"{FILES}/{event['id']}/results?name=a.3mf", b"3MF")
+    assert (answer.status_code, answer.json()["name"]) == (201, "a.3mf")
+    assert (folder / "a.3mf").read_bytes() == b"3MF"
+    assert app.state.find_saved(answer.json()["path"]) == folder / "a.3mf"
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'["/does/not/exist.stl"]', b"[1]"])

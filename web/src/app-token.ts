@@ -13,7 +13,8 @@ export const isApp = appToken !== "";
 /** Return the token that the address carries, and remove it from there; the tab keeps it for when it is loaded again. */
 function takeToken(): string {
   const [, token] = FRAGMENT.exec(location.hash) ?? [];
-  if (token === undefined) return readStored("sessionStorage", STORAGE_KEY) ?? "";
+  // the app is on this machine: a link to another service must not turn its page into the app
+  if (token === undefined || location.hostname !== "127.0.0.1") return readStored("sessionStorage", STORAGE_KEY) ?? "";
   store("sessionStorage", STORAGE_KEY, token);
   history.replaceState(null, "", location.pathname + location.search);
   return token;

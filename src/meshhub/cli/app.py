@@ -18,7 +18,7 @@ from meshhub.cli.paths import list_inputs, readable_extensions
 from meshhub.cli.signals import Ended
 from meshhub.cli.texts import tr
 from meshhub.cli.verbosity import verbosity
-from meshhub.errors import MissingDependency, describe_missing, printable
+from meshhub.errors import MissingDependency, ServiceUnreachable, describe_missing, printable
 from meshhub.model.installing import describe_install
 
 if TYPE_CHECKING:
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 
 _END_AFTER_S = 60.0
 """Seconds: enough to load the page again, and to open a file that arrives next."""
+
+
+_BROWSER_START_S = 60.0
+"""Seconds in which a browser shows the page, even if it is started for the first time."""
+
+_RETRY_S = 0.2
+"""Seconds between two attempts to become the app."""
+
+_HANDOVER_S = 10.0
+"""Seconds in which an app that ends releases its lock."""
 
 
 @click.command()
@@ -71,11 +81,19 @@ def app(
         return
     paths = [Path(path) for path in _list_files(files)]
     instance = Instance()
-    if not instance.acquire():
+    deadline = time.monotonic() + _HANDOVER_S
+    while not instance.acquire():
         if watch is not None:
             raise click.UsageError("meshhub app already runs; close it before it can watch a folder")
-        _use_running(instance.find(), paths, no_browser)
-        return
+        try:
+            _use_running(instance.find(), paths, no_browser)
+        except ServiceUnreachable:
+            # the other app may be about to end
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return
     try:
         _run(instance, paths, watch, no_browser, end_after)
     except (Ended, KeyboardInterrupt):
@@ -115,9 +133,13 @@ def _run(instance: Instance, paths: Sequence[Path], watch: Path | None, no_brows
         address = Address(port, local_app.token)
         instance.publish(address)
         threading.Thread(target=_open_files, args=(local_app, paths, arrivals), daemon=True).start()
-        if not _show(address, no_browser):
+        if _show(address, no_browser):
+            if not no_browser:
+                # a browser may fail after its start
+                local_app.expect_tab(_BROWSER_START_S)
+        else:
             # a command in a script must not run forever
-            local_app.expect_tab()
+            local_app.expect_tab(0)
 
     serve_app(local_app, 0, end_after_s, start)
 

@@ -60,9 +60,12 @@ class Instance:
         lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(lock)
-        except OSError:
+        except (BlockingIOError, PermissionError):
             os.close(lock)
             return False
+        except OSError as error:
+            os.close(lock)
+            raise OSError(error.errno, error.strerror, str(self._lock_path)) from error
         self._lock = lock
         # of a process that was killed
         self._address_path.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,10 +87,14 @@ def _translate_name() -> Iterator[str]:
 
 def _quote_command() -> str:
     """Return the command of this installation for the key `Exec` of a desktop entry."""
-    program = shutil.which("meshhub")
-    arguments = [program] if program else [sys.executable, "-m", "meshhub"]
-    # % begins a field code, and \ is an escape in both the string and the quoted argument
-    return " ".join('"' + argument.replace("\\", r"\\\\").replace("%", "%%") + '"' for argument in arguments)
+    program = Path(sys.executable).with_name("meshhub")
+    arguments = [str(program)] if program.is_file() else [sys.executable, "-m", "meshhub"]
+    return " ".join(f'"{_escape(argument)}"' for argument in arguments)
+
+
+def _escape(argument: str) -> str:
+    """Return a quoted argument: % begins a field code, and \\ is an escape in both the string and the argument."""
+    return re.sub(r'["`$]', r"\\\\\g<0>", argument.replace("\\", r"\\\\")).replace("%", "%%")
 
 
 def _read_icon() -> str:

@@ -54,14 +54,14 @@ class OpenedFile(NamedTuple):
         """Return the file as data for the page."""
         return {
             "id": self.id,
-            "name": _to_text(self.path.name),
-            "folder": _to_text(str(self.path.parent)),
-            "companions": list(map(_to_text, self.companions)),
+            "name": to_text(self.path.name),
+            "folder": to_text(str(self.path.parent)),
+            "companions": list(map(to_text, self.companions)),
         }
 
     def find_companion(self, name: str) -> Path | None:
         """Return the companion with a name of `describe`."""
-        return next((path for companion, path in self.companions.items() if _to_text(companion) == name), None)
+        return next((path for companion, path in self.companions.items() if to_text(companion) == name), None)
 
 
 class LocalApp:
@@ -73,7 +73,7 @@ class LocalApp:
         self.files: dict[int, OpenedFile] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
-        self._saved: set[Path] = set()
+        self._saved: dict[str, Path] = {}
         self._left: float | None = None
         self.tabs = 0
 
@@ -89,14 +89,19 @@ class LocalApp:
         """Show a file in every tab, in place of an earlier version of it. Raises OSError."""
         path = path.absolute()
         _check_file(path)
-        opened = OpenedFile(next(self._ids), path, find_companions(path))
+        companions = find_companions(path)
         with self._lock:
+            # a tab asks for the files after the last id it has, so ids follow the order in which files appear
+            opened = OpenedFile(next(self._ids), path, companions)
             self.files = {**{id_: file for id_, file in self.files.items() if file.path != path}, opened.id: opened}
 
     def open_soon(self, paths: Sequence[Path]) -> None:
         """Open files in a thread, because large ones are searched for their companions. Raises OSError."""
         for path in paths:
             _check_file(path)
+        if self._left is not None:
+            # whoever opens them needs time to connect
+            self._left = time.monotonic()
 
         def open_all() -> None:
             for path in paths:
@@ -108,7 +113,7 @@ class LocalApp:
 
     def open_arrival(self, path: Path) -> None:
         """Show a file that has arrived in a watched folder, unless the app itself saved it. Raises OSError."""
-        if path.absolute() not in self._saved:
+        if path.absolute() not in self._saved.values():
             self.open(path)
 
     def find(self, file_id: int) -> OpenedFile:
@@ -138,7 +143,7 @@ class LocalApp:
             raise ServiceError(
                 f"{folder} is not writable: {error.strerror}; download the result", error_code="save_failed"
             ) from error
-        self._saved.add(path)
+        self._saved[to_text(str(path))] = path
         try:
             yield path
         except BaseException as error:
@@ -147,10 +152,12 @@ class LocalApp:
                 raise ServiceError(f"{path} cannot be written: {error.strerror}", error_code="save_failed") from error
             raise
 
-    def check_saved(self, path: Path) -> None:
-        """Raise ServiceError for a file that the app has not saved: a page must not pass any file to a program."""
-        if path not in self._saved:
+    def find_saved(self, text: str) -> Path:
+        """Return a result by its path as text. Raises ServiceError: a page must not pass other files to programs."""
+        path = self._saved.get(text)
+        if path is None:
             raise ServiceError("only a result that was saved can be opened; save it first", error_code="not_found")
+        return path
 
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Yield lists of the files after one as server-sent events to a tab, which is open while it receives them."""
@@ -172,10 +179,10 @@ class LocalApp:
             self.tabs -= 1
             self._left = time.monotonic()
 
-    def expect_tab(self) -> None:
-        """Count the seconds without a tab from now on, although none was open."""
+    def expect_tab(self, within_s: float) -> None:
+        """Count the seconds without a tab, although none was open, if none is open within this time."""
         if self._left is None:
-            self._left = time.monotonic()
+            self._left = time.monotonic() + within_s
 
     @property
     def seconds_without_tab(self) -> float:
@@ -189,7 +196,7 @@ def _check_file(path: Path) -> None:
         raise OSError(errno.ENOENT, "not a file", str(path))
 
 
-def _to_text(name: str) -> str:
+def to_text(name: str) -> str:
     """Return a name without the bytes that are not UTF-8, which JSON cannot hold."""
     return os.fsencode(name).decode("utf-8", "replace")
 

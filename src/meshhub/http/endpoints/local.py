@@ -15,7 +15,7 @@ from litestar.response import Stream
 from meshhub.errors import UnreadableFile, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.names import label
-from meshhub.http.local_app import LocalApp
+from meshhub.http.local_app import LocalApp, to_text
 from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.slicers import find_slicers, open_in_slicer
 from meshhub.http.state import AnyRequest, state_of
@@ -81,7 +81,7 @@ async def save_result(request: AnyRequest) -> Response[bytes]:
                 await threads.run(file.write, chunk)
         except InternalServerException as error:
             raise ServiceError("the page was closed before the result was complete; save it again") from error
-    body = msgspec.json.encode({"path": str(path), "name": path.name})
+    body = msgspec.json.encode({"path": to_text(str(path)), "name": path.name})
     return Response(body, status_code=201, media_type="application/json")
 
 
@@ -94,12 +94,17 @@ async def list_slicers() -> dict[str, str]:
 @post("/local/slicers/{slicer:str}", status_code=204)
 async def open_result(request: AnyRequest) -> None:
     """Open a saved result in a slicer; its `path` is in the query."""
-    slicer, path = request.path_params["slicer"], Path(request.query_params.get("path", ""))
-    app_of(request).check_saved(path)
+    slicer = request.path_params["slicer"]
+    path = app_of(request).find_saved(request.query_params.get("path", ""))
     _, program = find_slicers().get(slicer, ("", ""))
     if not program:
         raise ServiceError(f"the slicer {quote(slicer)} is not installed", error_code="not_found")
-    open_in_slicer(program, path)
+    try:
+        open_in_slicer(program, path)
+    except OSError as error:
+        raise ServiceError(
+            f"the slicer {quote(slicer)} does not start: {error.strerror}; open {path} in it", error_code="not_found"
+        ) from error
 
 
 HANDLERS = (open_files, follow_files, read_file, close_file, save_result, list_slicers, open_result)

@@ -39,6 +39,13 @@ def open_listeners(host: str, port: int, unix_socket: str | None) -> Iterator[li
         yield listeners
 
 
+@contextlib.contextmanager
+def listen_on_loopback(port: int) -> Iterator[list[socket.socket]]:
+    """Open a socket for programs of this machine alone, whatever sockets a supervisor passes. Raises OSError."""
+    with _listen("127.0.0.1", port) as listener:
+        yield [listener]
+
+
 def describe(listener: socket.socket) -> str:
     """Return the address of a listener for the log."""
     address = listener.getsockname()

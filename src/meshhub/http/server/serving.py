@@ -8,7 +8,6 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,12 @@ from types import FrameType
 import uvicorn
 
 from meshhub.engine import logs
+from meshhub.engine.scratch import Scratch
 from meshhub.errors import InvalidSettings, KeyStoreUnavailable, ServerBusy
 from meshhub.http.local_app import LocalApp
 from meshhub.http.server.app import create_app, create_engine
 from meshhub.http.server.connections import Connection, Peers
-from meshhub.http.server.listeners import describe, open_listeners
+from meshhub.http.server.listeners import describe, listen_on_loopback, open_listeners
 from meshhub.http.server.memory import freeze_objects, trim_heap, use_one_heap
 from meshhub.http.server.temporary_folder import own_temporary_folder
 from meshhub.http.server.tracing import add_tracing
@@ -44,8 +44,6 @@ _POLL_INTERVAL_S = 0.05
 
 _KEEP_ALIVE_S = 15
 """Seconds that an idle connection stays open."""
-
-_LOOPBACK = "127.0.0.1"
 
 _APP_SHUTDOWN_S = 1.0
 """Seconds that running requests of the app have: nobody waits for them after its last tab was closed."""
@@ -96,7 +94,11 @@ def serve_app(local_app: LocalApp, port: int, end_after_s: float, on_start: Call
     def create_server(config: uvicorn.Config, state: ServiceState) -> Server:
         return _AppServer(config, state, local_app, end_after_s, on_start)
 
-    with tempfile.TemporaryDirectory(prefix="meshhub-app-") as folder:
+    with contextlib.ExitStack() as stack:
+        # the next start removes what a killed app leaves
+        scratch = Scratch("service", _choose_folder(loaded.settings))
+        stack.callback(scratch.remove)
+        folder = str(scratch.path)
         settings = Settings(
             **{name: getattr(loaded.settings, name) for name in _MACHINE_SETTINGS},
             database_url=f"sqlite:///{Path(folder, 'keys.sqlite3')}",
@@ -104,7 +106,13 @@ def serve_app(local_app: LocalApp, port: int, end_after_s: float, on_start: Call
             metrics="off",
             shutdown_seconds=_APP_SHUTDOWN_S,
         )
-        _run(Loaded(settings, loaded.origins), open_listeners(_LOOPBACK, port, None), create_server, local_app)
+        _run(Loaded(settings, loaded.origins), listen_on_loopback(port), create_server, local_app)
+
+
+def _choose_folder(settings: Settings) -> str | None:
+    """Return the folder for temporary files; None for that of the system, also if `create_app` will reject it."""
+    folder = settings.temporary_folder
+    return folder if folder and os.access(folder, os.W_OK) else None
 
 
 def _run(
