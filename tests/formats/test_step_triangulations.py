@@ -160,3 +160,10 @@ def test_a_note_says_why_a_noisy_mesh_stays_flat(tmp_path: Path) -> None:
     assert remark.message.endswith("no surface fits them; the model is free-form, or noisier than its features")
     assert remark.values["total"] == len(mesh.faces)
     assert len(mesh.faces) / 2 < remark.values["count"] <= len(mesh.faces)
+
+
+def test_rectangles_are_no_facets_without_a_surface(tmp_path: Path) -> None:
+    boxes = [Solid.cube((4, 4, 4)).translate((6 * (number % 6), 6 * (number // 6), 0)) for number in range(36)]
+    remarks = write_step(mesh_of(Solid.compose(boxes)), tmp_path)
+    assert remarks.figures["faces"] == 6 * 36
+    assert not remarks.notes

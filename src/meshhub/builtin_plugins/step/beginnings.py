@@ -26,6 +26,9 @@ _MAX_SINGLE_COUNT = 2
 _MAX_SINGLE_RATIO = 0.2
 """Share of triangles that are facets by themselves, above which a mesh is tried as a noisy one."""
 
+_MIN_NOTED_RATIO = 0.5
+"""Share of triangles that are flat faces by themselves, above which a note says so."""
+
 _MIN_IRREGULAR_COUNT = 300
 """Triangles of a mesh from which its noise can be estimated."""
 
@@ -103,13 +106,19 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
 
 
 def count_facets(regions: Regions) -> int:
-    """Return the number of triangles that are facets by themselves; 0 if that is normal, as in small meshes."""
+    """Return the number of triangles that are flat faces by themselves; 0 if these are few.
+
+    Two triangles are a rectangle, of which brackets and boxes consist.
+    """
     size = np.bincount(regions.region)
-    is_single = (size[regions.region] <= _MAX_SINGLE_COUNT) & ~regions.curved[regions.region]
-    count, total = int(is_single.sum()), len(regions.region)
-    return count if total >= _MIN_IRREGULAR_COUNT and count > _MAX_SINGLE_RATIO * total else 0
+    is_alone = (size[regions.region] == 1) & ~regions.curved[regions.region]
+    count, total = int(is_alone.sum()), len(regions.region)
+    return count if total >= _MIN_IRREGULAR_COUNT and count > _MIN_NOTED_RATIO * total else 0
 
 
 def _is_faceted(regions: Regions) -> bool:
     """Return whether many triangles are faces by themselves, but not so many that a second attempt takes long."""
-    return len(regions.region) <= _MAX_IRREGULAR_COUNT and count_facets(regions) > 0
+    count = len(regions.region)
+    size = np.bincount(regions.region)
+    is_single = (size[regions.region] <= _MAX_SINGLE_COUNT) & ~regions.curved[regions.region]
+    return _MIN_IRREGULAR_COUNT <= count <= _MAX_IRREGULAR_COUNT and bool(is_single.mean() > _MAX_SINGLE_RATIO)
