@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from engine import write_sphere
-from small_jobs import BOUNDARY, BURST_COUNT, CROWD_COUNT, FACE_COUNT, build_body, read_cpu_s, serve, walk
+from small_jobs import BURST_COUNT, CROWD_COUNT, FACE_COUNT, build_body, read_cpu_s, send, serve, walk
 
 BURST_AT_S = 30.0
 """Seconds after the start of a minute at which the further addresses send."""
@@ -41,22 +41,16 @@ class Counts:
         self.wrong: list[str] = []
 
 
-def send(connection: http.client.HTTPConnection, body: bytes, address: str) -> tuple[int, bytes, float]:
-    """Return the status and the body of the answer to a conversion, and the seconds after which to send again."""
-    headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Forwarded-For": address}
-    connection.request("POST", "/convert", body, headers)
-    response = connection.getresponse()
-    return response.status, response.read(), float(response.headers.get("Retry-After", 1))
-
-
-def judge(answer: tuple[int, bytes, float], expected: dict[str, bytes], address: str, counts: Counts) -> bool:
-    """Return whether an answer is a model, and record a wrong one; wait as long as a refused one says."""
-    status, content, retry_after_s = answer
-    if status == 503:
-        time.sleep(retry_after_s)
+def convert(
+    connection: http.client.HTTPConnection, body: bytes, address: str, expected: dict[str, bytes], counts: Counts
+) -> bool:
+    """Return whether a request was accepted, and record a wrong answer; after a refusal, wait as long as it says."""
+    response, content = send(connection, body, address)
+    if response.status == 503:
+        time.sleep(float(response.headers["Retry-After"]))
         return False
-    if status != 200 or content != expected.setdefault(address, content) or content[:4] != b"glTF":
-        counts.wrong.append(f"{address}: {status}, {content[:200]!r}")
+    if response.status != 200 or content != expected.setdefault(address, content) or content[:4] != b"glTF":
+        counts.wrong.append(f"{address}: {response.status}, {content[:200]!r}")
     return True
 
 
@@ -68,7 +62,7 @@ def run_minute(port: int, bodies: list[bytes], expected: dict[str, bytes]) -> Co
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         while (start := time.perf_counter()) - began < 60:
             address = f"10.1.{number}.1"
-            if judge(send(connection, bodies[number % len(bodies)], address), expected, address, counts):
+            if convert(connection, bodies[number % len(bodies)], address, expected, counts):
                 counts.times_ms.append((time.perf_counter() - start) * 1000)
             else:
                 counts.refused += 1
@@ -76,7 +70,7 @@ def run_minute(port: int, bodies: list[bytes], expected: dict[str, bytes]) -> Co
     def burst(number: int) -> None:
         connection, address = http.client.HTTPConnection("127.0.0.1", port, timeout=120), f"10.2.{number}.1"
         start = time.perf_counter()
-        if judge(send(connection, bodies[number % len(bodies)], address), expected, address, counts):
+        if convert(connection, bodies[number % len(bodies)], address, expected, counts):
             counts.burst_ms.append((time.perf_counter() - start) * 1000)
         else:
             counts.burst_refused += 1

@@ -64,7 +64,7 @@ GOAL_CPU_MS = 15
 _ADDRESS = "10.1.0.1"
 """Address of the requests of one caller."""
 
-BOUNDARY = "meshhub-benchmark"
+_BOUNDARY = "meshhub-benchmark"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -142,21 +142,21 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
             break
         time.sleep(0.05)
     ready_ms = (time.perf_counter() - start) * 1000
-    first_ms = convert(connection, body)
+    first_ms = _convert(connection, body)
     time.sleep(SETTLE_S)
     # servers close idle connections; this one opens again
     connection.close()
     for _ in range(10):
-        convert(connection, body)
+        _convert(connection, body)
     cpu = read_cpu_s(process)
-    times = [convert(connection, body) for _ in range(count)]
+    times = [_convert(connection, body) for _ in range(count)]
     sequential = read_cpu_s(process) - cpu
     cpu = read_cpu_s(process)
     per_second = _measure_rate(port, body, [_ADDRESS] * count)
     parallel = read_cpu_s(process) - cpu
     addresses = [f"10.0.{number % ADDRESS_COUNT}.1" for number in range(count)]
     cpu = read_cpu_s(process)
-    callers_times = [convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
+    callers_times = [_convert(connection, body, address) for address in addresses[:ADDRESS_COUNT]]
     callers = read_cpu_s(process) - cpu
     callers_per_second = _measure_rate(port, body, [address[:-1] + "2" for address in addresses])
     crowd_times, elapsed_s = _measure_crowd(port, body, CROWD_COUNT, max(1, count // 20))
@@ -185,7 +185,7 @@ def _measure_rate(port: int, body: bytes, addresses: list[str]) -> float:
     def run_share(share: list[str]) -> None:
         own = http.client.HTTPConnection("127.0.0.1", port)
         for address in share:
-            convert(own, body, address)
+            _convert(own, body, address)
 
     began = time.perf_counter()
     with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
@@ -201,7 +201,7 @@ def _measure_crowd(port: int, body: bytes, addresses: int, count: int) -> tuple[
         times = []
         for _ in range(count):
             with contextlib.suppress(RuntimeError):
-                times.append(convert(own, body, f"10.{addresses}.{number}.1"))
+                times.append(_convert(own, body, f"10.{addresses}.{number}.1"))
         return times
 
     began = time.perf_counter()
@@ -210,16 +210,21 @@ def _measure_crowd(port: int, body: bytes, addresses: int, count: int) -> tuple[
     return times, time.perf_counter() - began
 
 
-def convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
+def _convert(connection: http.client.HTTPConnection, body: bytes, address: str = _ADDRESS) -> float:
     """Return the milliseconds of a request from an address."""
     start = time.perf_counter()
-    headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Forwarded-For": address}
-    connection.request("POST", "/convert", body, headers)
-    response = connection.getresponse()
-    content = response.read()
+    response, content = send(connection, body, address)
     if response.status != 200 or content[:4] != b"glTF":
         raise RuntimeError(f"{response.status}: {content[:200]!r}")
     return (time.perf_counter() - start) * 1000
+
+
+def send(connection: http.client.HTTPConnection, body: bytes, address: str) -> tuple[http.client.HTTPResponse, bytes]:
+    """Send a request from an address; return the response and its content."""
+    headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}", "X-Forwarded-For": address}
+    connection.request("POST", "/convert", body, headers)
+    response = connection.getresponse()
+    return response, response.read()
 
 
 def _find_port(process: subprocess.Popen[str]) -> int:
@@ -258,18 +263,18 @@ def walk(process: int) -> Iterator[int]:
 def build_body(model: bytes) -> bytes:
     head = "\r\n".join(
         (
-            f"--{BOUNDARY}",
+            f"--{_BOUNDARY}",
             'Content-Disposition: form-data; name="target"',
             "",
             "glb",
-            f"--{BOUNDARY}",
+            f"--{_BOUNDARY}",
             'Content-Disposition: form-data; name="file"; filename="sphere.stl"',
             "Content-Type: model/stl",
             "",
             "",
         )
     )
-    return head.encode() + model + f"\r\n--{BOUNDARY}--\r\n".encode()
+    return head.encode() + model + f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
 def main() -> None:

@@ -134,7 +134,7 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
         "carries": ", ".join(tr(report_text.FEATURES[name]) for name in model.features) or tr("triangles only"),
     }
     if "layers_mm" in inspection.figures:
-        # the lines of a toolpath overlap, which is no defect
+        # overlapping lines of a toolpath are not defects
         for name in _SURFACE_ROWS:
             del rows[name]
     click.echo(click.style(printable(path), bold=True))

@@ -100,7 +100,7 @@ class LocalApp:
         for path in paths:
             _check_file(path)
         if self._left is not None:
-            # whoever opens them needs time to connect
+            # a new tab needs time to connect
             self._left = time.monotonic()
 
         def open_all() -> None:
