@@ -48,6 +48,9 @@ _SEED_RINGS = (8, 4, 2)
 _MAX_FAILURES = 20
 """Seeds without a region after which the rest stays as it is."""
 
+_MAX_FIRST_FAILURES = 6
+"""The same before the first region: free-form meshes have none, and CAD parts had one after at most three seeds."""
+
 _MAX_ROUGH_FAILURES = 4
 """The same for seeds that a quadric does not fit to; mostly they are beside an edge."""
 
@@ -192,7 +195,7 @@ class _Growth:
         """Grow regions from the faces that were not tried, the flattest first."""
         surfaces: list[SurfaceArray] = []
         failures = 0
-        while failures < max_failures:
+        while failures < (max_failures if surfaces else min(max_failures, _MAX_FIRST_FAILURES)):
             is_free = self.region < 0
             seeds = np.flatnonzero(is_free & ~tried)
             if len(seeds) == 0:
