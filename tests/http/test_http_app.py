@@ -260,3 +260,12 @@ def test_a_service_has_no_such_endpoints(service: Running) -> None:
     for path in (FILES, f"{FILES}/1"):
         check_error(service.get(path), 404, "not_found")
     assert not any(path.startswith("/local") for path in service.get("/schema").json()["paths"])
+
+
+@pytest.mark.parametrize(
+    ("language", "start"), [("de", "Keine Datei"), ("fr", "Aucun fichier"), ("es", "Ningún archivo")]
+)
+def test_errors_of_the_app_are_in_the_language_of_the_page(app: App, language: str, start: str) -> None:
+    error = app.get(f"{FILES}/99999", **{"Accept-Language": language}).json()["error"]
+    assert error.startswith(start)
+    assert "open it again" not in error

@@ -105,7 +105,7 @@ class LocalApp:
 
         def open_all() -> None:
             for path in paths:
-                # removed in the meantime
+                # removed since it was checked
                 with contextlib.suppress(OSError):
                     self.open(path)
 
@@ -194,6 +194,9 @@ def _check_file(path: Path) -> None:
     if not path.is_file():
         # reading a pipe would never end
         raise OSError(errno.ENOENT, "not a file", str(path))
+    with path.open("rb"):
+        # may be another user's
+        pass
 
 
 def to_text(name: str) -> str:
