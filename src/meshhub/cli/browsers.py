@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
+
+from meshhub.toolkit.programs import find_program
 
 _NAMES = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "microsoft-edge-stable",
@@ -55,7 +56,7 @@ def _open_elsewhere_if_failed(process: subprocess.Popen[bytes], url: str) -> Non
 
 def _list_programs() -> Iterator[str]:
     for name in _NAMES:
-        if (path := shutil.which(name)) is not None:
+        if (path := find_program(name)) is not None:
             yield path
     roots = [os.environ.get(name) for name in _PROGRAM_FOLDERS] if sys.platform == "win32" else ["/Applications"]
     names = _WINDOWS_PROGRAMS if sys.platform == "win32" else _MACOS_PROGRAMS

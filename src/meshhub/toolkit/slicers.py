@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import IO, NamedTuple
 
 from meshhub.errors import ConversionFailed, DiskFull
 from meshhub.model.deadline import seconds_left
+from meshhub.toolkit.programs import find_program
 
 MAX_SECONDS = 600.0
 """Seconds for one model without a deadline; large models take a minute."""
@@ -182,7 +182,7 @@ def _read_version(program: str, arguments: tuple[str, ...]) -> str:
 
 
 def _find(names: tuple[str, ...], label: str, windows: str) -> str | None:
-    on_path = next(filter(None, map(shutil.which, names)), None)
+    on_path = next(filter(None, map(find_program, names)), None)
     if on_path is not None:
         return on_path
     if sys.platform == "win32":
