@@ -48,7 +48,7 @@ def plugin(**fields: Any) -> ModuleType:
                 stage=Stage.REDUCE,
                 options=MeltOptions,
                 run="meshhub.builtin_plugins.optimize.operation:run",
-                **{"reduces_faces": "melt_faces", **fields},
+                **{"solves": {"many_faces": "melt_faces"}, **fields},
             )
         ]
 
@@ -101,9 +101,9 @@ def test_a_late_conversion_advises_the_reduction_of_a_plugin_if_the_plan_grants_
 
 
 def test_a_reduction_must_name_an_option_of_its_operation() -> None:
-    registry = Registry([plugin(reduces_faces="melt")], entry_points=False)
+    registry = Registry([plugin(solves={"many_faces": "melt"})], entry_points=False)
     assert [fault.message for fault in registry.faults] == [
-        "operation 'melt': reduces_faces must be one of its options, got 'melt'"
+        "operation 'melt': solves['many_faces'] must be one of its options, got 'melt'"
     ]
 
 
@@ -112,7 +112,7 @@ def test_paint_needs_an_operation_that_reduces_colors_whose_option_the_error_adv
         registry = Registry(plugins, entry_points=False, disabled=disabled)
         registry.check_request(Request(target="3mf", options={"texture_colors": "paint", **options}))
 
-    others = [plugin(reduces_colors="melt_faces")]
+    others = [plugin(solves={"many_colors": "melt_faces"})]
     check([], [], reduce_colors=4)
     check(others, [], melt_faces=4)
     for plugins, disabled, advice in (

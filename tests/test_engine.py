@@ -116,7 +116,7 @@ class Careful:
                 options=toys.CarefulOptions,
                 frame=Frame("cm", "y"),
                 score=90,
-                crash_options={"toy_careful": "true"},
+                options_for={"crash": {"toy_careful": "true"}},
             )
         ]
 

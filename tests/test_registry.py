@@ -7,7 +7,7 @@ import sys
 import types
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 import numpy as np
@@ -48,7 +48,7 @@ from meshhub import (
     Writer,
     hookimpl,
 )
-from meshhub.model.capabilities import HOST_FRAME
+from meshhub.model.capabilities import HOST_FRAME, Occasion
 from meshhub.model.chain import Request
 from meshhub.supported import supported
 from models import brick
@@ -405,7 +405,7 @@ SHOWING = Reader(
     run="toys:read",
     options=toys.ToyReaderOptions,
     frame=None,
-    display_options={"toy_size": "7.5"},
+    options_for={"display": {"toy_size": "7.5"}},
 )
 """Reader with an option for scenes that are only shown."""
 
@@ -440,16 +440,18 @@ def test_a_scene_that_a_program_reads_is_not_only_shown() -> None:
         assert max(registry.inspect(toy()).model.size_mm) == 225
 
 
-@pytest.mark.parametrize("field", ["crash_options", "display_options", "color_by_surface"])
+@pytest.mark.parametrize("occasion", get_args(Occasion))
 @pytest.mark.parametrize(
     "values", [{"toy_width": "3"}, {"toy_size": "wide"}, {"toy_size": "-1"}, {"toy_style": "plain"}]
 )
-def test_values_that_are_not_those_of_an_option_of_the_reader_are_faults(field: str, values: dict[str, str]) -> None:
-    reader = msgspec.structs.replace(SHOWING, **{"display_options": {}, field: values})
+def test_values_that_are_not_those_of_an_option_of_the_reader_are_faults(
+    occasion: Occasion, values: dict[str, str]
+) -> None:
+    reader = msgspec.structs.replace(SHOWING, options_for={occasion: values})
     registry = build_registry(build_plugin("r", meshhub_readers=lambda: [reader]))
     assert not registry.declarations.readers
     (fault,) = registry.faults
-    assert field in fault.message and next(iter(values)) in fault.message
+    assert occasion in fault.message and next(iter(values)) in fault.message
 
 
 def test_the_highest_score_is_chosen_in_any_order() -> None:

@@ -229,7 +229,7 @@ CASES: Mapping[str, Case] = {
         ),
         ("label-number", lambda: read_format(label=3), "format.label: Expected `str`, got `int`"),
         ("label-surrogate", lambda: read_format(label="\ud800"), "format.label must be text that UTF-8 can hold, got"),
-        ("surface-list", lambda: reader(color_by_surface=["a"]), "color_by_surface: Expected `object`, got `array`"),
+        ("occasion-list", lambda: reader(options_for=["a"]), "options_for: Expected `object`, got `array`"),
         (
             "default-high",
             lambda: reader(options=OutOfBounds),
@@ -289,9 +289,9 @@ CASES: Mapping[str, Case] = {
         ("stage-none", lambda: operation(stage=None), "stage: Expected `int`, got `null`"),
         ("no-options", lambda: operation(options=Reader), "option 'run' needs a plain default"),
         (
-            "reduces-colors-name",
-            lambda: operation(reduces_colors="bad_colors"),
-            "reduces_colors must be one of its options, got 'bad_colors'",
+            "solves-name",
+            lambda: operation(solves={"many_colors": "bad_colors"}),
+            "solves['many_colors'] must be one of its options, got 'bad_colors'",
         ),
     ),
     **_cases(

@@ -147,6 +147,6 @@ def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> 
 def _advise_repair(registry: Registry) -> str:
     """Return the advice for a model that is not closed; "" if no installed operation repairs meshes."""
     operations = registry.declarations.operations
-    names = [operation.capability.repairs_meshes for operation in operations if not operation.missing]
+    names = (item.capability.solves.get("open_mesh") for item in operations if not item.missing)
     name = next(filter(None, names), None)
     return "" if name is None else tr(": convert it with {flag}").format(flag=flag_of(name))

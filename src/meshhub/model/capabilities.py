@@ -243,6 +243,13 @@ def checked_score(score: object) -> int:
     raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
 
 
+Occasion = Literal["display", "surfaces", "crash"]
+"""Why a reader uses other options than the requested ones."""
+
+Problem = Literal["many_faces", "many_colors", "open_mesh"]
+"""Problem of a model that an operation solves."""
+
+
 class Reader(Capability, frozen=True, kw_only=True):
     """Reader of a format: `run(source: Source, options) -> Scene`, in the frame of the file."""
 
@@ -268,23 +275,15 @@ class Reader(Capability, frozen=True, kw_only=True):
     call it instead of `run`.
     """
 
-    color_by_surface: dict[str, str] = {}
-    """Options that make the reader color each face by the kind of its surface.
+    options_for: dict[Occasion, dict[str, str]] = {}
+    """Values of options on some occasions: `{"crash": {"abc_careful": "true"}}`.
 
-    The names of the materials are then the kinds, such as "cylinder". Empty: the format has no surfaces.
-    """
-
-    display_options: dict[str, str] = {}
-    """Options for scenes that are only shown, in inspections, pictures and previews; requested ones take precedence.
-
-    A picture with operations ignores them, because it shows the result of a conversion. Default: none, so scenes are
-    shown as they are converted.
-    """
-
-    crash_options: dict[str, str] = {}
-    """Options with which a new process reads the file again if native code of the reader crashes.
-
-    They take precedence over requested ones, and a note reports them. Empty: a crash fails the request.
+    "display": The scene is only shown, in an inspection, a picture or a preview. Requested options take precedence. A
+    picture with operations ignores these, because it shows the result of a conversion.
+    "surfaces": The picture shows the kinds of surfaces. The reader then gives each face a material with the name of its
+    kind, such as "cylinder". Without them, the format has no surfaces.
+    "crash": Native code of the reader has crashed, and a new process reads the file again. These take precedence over
+    requested ones, and a note reports them. Without them, the request fails.
     """
 
     sniff: Reference | None = None
@@ -462,14 +461,13 @@ class Operation(Capability, frozen=True, kw_only=True):
     """Features of `drops` whose content the result keeps in another form (textures as materials), which is not a loss.
     """
 
-    reduces_faces: str | None = None
-    """Option that reduces the number of faces; messages about models with too many faces recommend it."""
+    solves: dict[Problem, str] = {}
+    """Options that solve a problem, which messages recommend: `{"many_faces": "abc_faces"}`.
 
-    reduces_colors: str | None = None
-    """Option that sets the number of colors, or filaments; `texture_colors=paint` needs such an operation."""
-
-    repairs_meshes: str | None = None
-    """Flag that makes meshes closed and consistently oriented; inspections of other meshes recommend it."""
+    "many_faces": Option that reduces the number of faces.
+    "many_colors": Option that sets the number of colors, or filaments; `texture_colors=paint` needs such an operation.
+    "open_mesh": Flag that makes meshes closed and consistently oriented.
+    """
 
     figures: dict[str, str] = {}
     """Sentences about figures that `run` reports with `did`, for people, by the figure that must not be 0 or absent.

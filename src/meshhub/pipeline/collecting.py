@@ -152,10 +152,9 @@ class _Collector:
         names = {field.name for field in option_fields(operation.options)}
         if not names:
             raise InvalidDeclaration("an operation needs an option field that requests it")
-        for field in ("reduces_faces", "reduces_colors", "repairs_meshes"):
-            name = getattr(operation, field)
-            if name is not None and name not in names:
-                raise InvalidDeclaration(f"{field} must be one of its options, got {show_value(name)}")
+        for problem, name in operation.solves.items():
+            if name not in names:
+                raise InvalidDeclaration(f"solves[{problem!r}] must be one of its options, got {show_value(name)}")
         self._operations[operation.id] = declared
 
     def _add_check(self, plugin: Plugin, check: Check) -> None:
@@ -257,11 +256,11 @@ def _check_module(plugin: Plugin, reference: str) -> None:
 def _check_option_values(reader: Reader) -> None:
     """Check that a reader declares values only for its own options."""
     fields = {field.name: field for field in option_fields(reader.options)}
-    for name in ("color_by_surface", "crash_options", "display_options"):
+    for occasion, values in reader.options_for.items():
         try:
-            parse_options(fields, getattr(reader, name))
+            parse_options(fields, values)
         except InvalidOption as error:
-            raise InvalidDeclaration(f"{name}: {error}") from None
+            raise InvalidDeclaration(f"options_for[{occasion!r}]: {error}") from None
 
 
 def _check_up_option(writer: Writer) -> None:

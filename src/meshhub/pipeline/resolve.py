@@ -13,7 +13,7 @@ from msgspec import structs
 
 from meshhub.errors import InvalidOption
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Operation, Reader
+from meshhub.model.capabilities import Occasion, Operation, Reader
 from meshhub.model.chain import Chain, Ending, Request, Step, Write
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -147,7 +147,7 @@ def _resolve_reader(
     check_options(reader, options)
     options = checked.purpose.adapt_reading(declarations, reader.capability, options)
     step = make_step("read", reader, because, options)
-    step = structs.replace(step, crash_options=_parse_own_options(reader.capability, reader.capability.crash_options))
+    step = structs.replace(step, crash_options=_list_options_for(reader.capability, "crash"))
     # input_unit and input_up contradict the lengths and axes of the feature table
     if checked.purpose.reads_features and not (options.get("input_unit") or options.get("input_up")):
         step = structs.replace(step, features=reader.capability.features)
@@ -156,9 +156,9 @@ def _resolve_reader(
 
 def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:
     """Raise InvalidOption if no operation reduces the colors to those of filaments."""
-    if any(operation.capability.reduces_colors is not None for operation in operations):
+    if any("many_colors" in operation.capability.solves for operation in operations):
         return
-    names = [operation.capability.reduces_colors for operation in declarations.operations]
+    names = (operation.capability.solves.get("many_colors") for operation in declarations.operations)
     name = next(filter(None, names), None)
     raise InvalidOption(
         "option '{texture_colors}' is paint, which needs filaments; "
@@ -169,11 +169,11 @@ def _check_filaments(declarations: Declarations, operations: Iterable[Declared[O
 
 def find_reduction(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> str | None:
     """Return an option that reduces the faces, if the caller may use it and the request does not; otherwise None."""
-    candidates = [operation for operation in declarations.operations if operation.capability.reduces_faces is not None]
+    candidates = [operation for operation in declarations.operations if "many_faces" in operation.capability.solves]
     if any(operation in checked.operations for operation in candidates):
         return None
     usable = (
-        operation.capability.reduces_faces
+        operation.capability.solves["many_faces"]
         for operation in candidates
         if not operation.missing and caller.plan.allows(operation.capability.requires)
     )
@@ -204,12 +204,13 @@ def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str
     if not checked.purpose.shows_scene or checked.operations or checked.measured is not None:
         return checked.options
     requested = {name: value for name, value in checked.options.items() if value is not None}
-    return {**_parse_own_options(reader, reader.display_options), **requested}
+    return {**_list_options_for(reader, "display"), **requested}
 
 
-def _parse_own_options(reader: Reader, texts: dict[str, str]) -> dict[str, Value]:
-    """Return the values that a reader declares for some of its options."""
-    return opt.parse_options({field.name: field for field in opt.option_fields(reader.options)}, texts)
+def _list_options_for(reader: Reader, occasion: Occasion) -> dict[str, Value]:
+    """Return the values of options that a reader declares for an occasion."""
+    fields = {field.name: field for field in opt.option_fields(reader.options)}
+    return opt.parse_options(fields, reader.options_for.get(occasion, {}))
 
 
 def _find_possible_losses(

@@ -153,7 +153,7 @@ def meshhub_operations() -> Iterable[Operation]:
             install="meshhub",
             drops=frozenset({"uv", "colors", "textures"}),
             transfers=frozenset({"uv", "colors", "textures"}),
-            reduces_colors="reduce_colors",
+            solves={"many_colors": "reduce_colors"},
             figures={
                 "filament_colors": "colors {}",
                 "delta_e_mean": "mean deviation {} ΔE",

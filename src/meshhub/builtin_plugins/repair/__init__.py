@@ -82,7 +82,7 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.REPAIR,
             memory_factor=1.5,
             options=RepairOptions,
-            repairs_meshes="repair",
+            solves={"open_mesh": "repair"},
             figures={
                 "holes_closed": "closed {} hole|closed {} holes",
                 "fragments_removed": "removed {} fragment|removed {} fragments",

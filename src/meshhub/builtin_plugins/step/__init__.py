@@ -124,8 +124,7 @@ def meshhub_readers() -> Iterable[Reader]:
             carries=frozenset({"names", "hierarchy", "instances", "materials", "units"}),
             frame=None,
             features="meshhub.builtin_plugins.step.reader:read_with_features",
-            color_by_surface={"step_colors": "surface"},
-            crash_options={"step_reading": "plain"},
+            options_for={"surfaces": {"step_colors": "surface"}, "crash": {"step_reading": "plain"}},
             keeps_state=True,
         )
     ]

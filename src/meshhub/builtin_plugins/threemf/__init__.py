@@ -132,7 +132,7 @@ def meshhub_readers() -> list[Reader]:
             carries=_CARRIES,
             frame=None,
             options=ThreeMFReadOptions,
-            display_options={"threemf_paint": "auto"},
+            options_for={"display": {"threemf_paint": "auto"}},
         )
     ]
 

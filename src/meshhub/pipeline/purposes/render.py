@@ -49,17 +49,16 @@ class RenderPurpose(Purpose):
         """Add the options that make the reader color faces by surface, if the picture shows surfaces."""
         if _build(options).color_by != "surface":
             return options
-        if not reader.color_by_surface:
-            ids = sorted(
-                {item.capability.format.id for item in declarations.readers if item.capability.color_by_surface}
-            )
+        if "surfaces" not in reader.options_for:
+            readers = (item.capability for item in declarations.readers)
+            ids = sorted({other.format.id for other in readers if "surfaces" in other.options_for})
             listed = f" ({', '.join(ids)})" if ids else ""
             raise InvalidOption(
                 f"option '{{color_by}}': surface needs a format with surfaces{listed}, and {reader.format.label} "
                 "has only triangles; use part or model",
                 options=("color_by",),
             )
-        return {**options, **reader.color_by_surface}
+        return {**options, **reader.options_for["surfaces"]}
 
     def make_end(self, checked: CheckedRequest, options: Options) -> End:
         """Draw the picture."""
