@@ -80,6 +80,17 @@ def test_the_page_links_every_result_and_names_existing_commands() -> None:
     assert all((ROOT / script).is_file() for script in re.findall(r"python (benchmarks/\w+\.py)", page))
 
 
+def test_a_page_or_a_decision_names_every_benchmark() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    texts += (ROOT / "tox.ini").read_text(encoding="utf-8")
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")}
+    for name, script in scripts.items():
+        # others are imported or run by a benchmark
+        is_part = any(re.search(rf"\b{name}\b", text) for other, text in scripts.items() if other != name)
+        if "__main__" in script and not is_part:
+            assert re.search(rf"\b{name}\b", texts), name
+
+
 def test_a_reader_is_right_if_another_one_finds_the_same_shape() -> None:
     readers = importlib.import_module("readers")
     shape = importlib.import_module("corpus_check").shape
