@@ -255,6 +255,43 @@ def test_the_app_starts_again_after_it_was_killed(programs: Programs) -> None:
     assert programs.read_address(programs.start("--no-browser")).token != old.token
 
 
+def test_the_next_start_has_the_same_port(programs: Programs) -> None:
+    """Browsers keep presets, the theme and the palette by the port."""
+
+    def start_and_end() -> Address:
+        process = programs.start("--no-browser")
+        address = programs.read_address(process)
+        process.terminate()
+        assert process.wait(MAX_WAIT_S) == 0, process.communicate()
+        return address
+
+    first = start_and_end()
+    again = start_and_end()
+    assert (again.port, again.token != first.token) == (first.port, True)
+    # another program has the port in the meantime
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", first.port))
+        other.listen()
+        elsewhere = start_and_end()
+    assert elsewhere.port != first.port
+    assert start_and_end().port == first.port
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b'[0, true, "80", 70000, 1]', b"[" * 100_000])
+def test_damaged_ports_of_earlier_starts_are_ignored(programs: Programs, content: bytes) -> None:
+    path = programs.folder / "state/meshhub/app-ports.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    address = programs.read_address(programs.start("--no-browser"))
+    assert json.loads(path.read_bytes()) == [address.port]
+
+
+def test_ports_that_cannot_be_kept_do_not_prevent_a_start(programs: Programs) -> None:
+    (programs.folder / "state/meshhub/app-ports.json").mkdir(parents=True)
+    programs.read_address(programs.start("--no-browser"))
+
+
 def test_the_window_has_the_address(programs: Programs) -> None:
     process = programs.start(BRACKET, display=":0")
     address = programs.read_address(process)

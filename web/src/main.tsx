@@ -4,7 +4,7 @@ import { render } from "preact";
 import { watchOptions } from "./check";
 import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
-import { isApp } from "./app-token";
+import { isApp, watchToken } from "./app-token";
 import { isUploading } from "./state/items";
 import { followFiles, loadSlicers } from "./state/local-files";
 import { openLinkedModel } from "./state/linked-model";
@@ -26,6 +26,7 @@ effect(() => {
 const VIEWER_DELAY_MS = 1000;
 
 async function open(): Promise<void> {
+  watchToken();
   await loadCatalog(language.peek());
   const root = document.getElementById("app");
   if (root) render(<App isEmbedded={isEmbedded()} />, root);

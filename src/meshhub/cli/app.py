@@ -141,7 +141,7 @@ def _run(instance: Instance, paths: Sequence[Path], watch: Path | None, no_brows
             # a command in a script must not run forever
             local_app.expect_tab(0)
 
-    serve_app(local_app, 0, end_after_s, start)
+    serve_app(local_app, instance.read_ports(), end_after_s, start)
 
 
 def _show(address: Address, no_browser: bool) -> bool:

@@ -25,6 +25,12 @@ _RETRY_S = 0.1
 _REQUEST_TIMEOUT_S = 10.0
 """Seconds for the response of the running app."""
 
+_MAX_PORTS_COUNT = 3
+"""Maximum ports that are kept: the first one, and those that replaced it while another program had it."""
+
+_MIN_PORT, _MAX_PORT = 1024, 65_535
+"""Ports that a program may use without privileges."""
+
 
 class Address(NamedTuple):
     """Address of the running app."""
@@ -53,6 +59,7 @@ class Instance:
             ) from error
         self._lock_path = folder / "app.lock"
         self._address_path = folder / "app.json"
+        self._ports_path = folder / "app-ports.json"
         self._lock: int | None = None
 
     def acquire(self) -> bool:
@@ -72,10 +79,35 @@ class Instance:
         return True
 
     def publish(self, address: Address) -> None:
-        """Write the address for further processes of this user. Raises OSError."""
+        """Write the address for further processes of this user, and its port for the next start. Raises OSError."""
         descriptor = os.open(self._address_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(address._asdict(), file)
+        self._keep_port(address.port)
+
+    def read_ports(self) -> list[int]:
+        """Return the ports of earlier starts, the first choice first; an empty list if the file is missing or damaged.
+
+        Browsers keep the settings of the page by its port.
+        """
+        ports = None
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            ports = json.loads(self._ports_path.read_text(encoding="utf-8"))
+        if not isinstance(ports, list):
+            return []
+        return [port for port in ports if type(port) is int and _MIN_PORT <= port <= _MAX_PORT][:_MAX_PORTS_COUNT]
+
+    def _keep_port(self, port: int) -> None:
+        """Keep a port for the next start; without it, the next start only takes another one."""
+        ports = self.read_ports()
+        if port in ports:
+            return
+        # the first port has the settings of the most starts
+        kept = [*ports[: _MAX_PORTS_COUNT - 1], port]
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self._ports_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(kept, file)
 
     def release(self) -> None:
         """Remove the address, and release the lock."""

@@ -7,7 +7,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from meshhub.errors import InvalidSettings
@@ -40,9 +40,23 @@ def open_listeners(host: str, port: int, unix_socket: str | None) -> Iterator[li
 
 
 @contextlib.contextmanager
-def listen_on_loopback(port: int) -> Iterator[list[socket.socket]]:
-    """Open a socket for programs of this machine alone, whatever sockets a supervisor passes. Raises OSError."""
-    with _listen("127.0.0.1", port) as listener:
+def listen_on_loopback(ports: Iterable[int]) -> Iterator[list[socket.socket]]:
+    """Open a socket for programs of this machine alone, whatever sockets a supervisor passes. Raises OSError.
+
+    Args:
+        ports: Ports to try in this order; if none of them is free, the system selects one.
+    """
+    with contextlib.ExitStack() as stack:
+        for port in (*ports, 0):
+            try:
+                listener = stack.enter_context(_listen("127.0.0.1", port))
+                # two programs can bind one port with SO_REUSEADDR, but only one can listen
+                listener.listen()
+            except OSError:
+                if port == 0:
+                    raise
+            else:
+                break
         yield [listener]
 
 

@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -74,12 +74,12 @@ def serve(
     _run(loaded, open_listeners(host, port, unix_socket), Server)
 
 
-def serve_app(local_app: LocalApp, port: int, end_after_s: float, on_start: Callable[[int], None]) -> None:
+def serve_app(local_app: LocalApp, ports: Sequence[int], end_after_s: float, on_start: Callable[[int], None]) -> None:
     """Serve `meshhub app` on 127.0.0.1 until a signal, or until its last tab has been closed for a while.
 
     Args:
         local_app: State of the app.
-        port: Port; 0 selects a free one.
+        ports: Ports to try in this order; if none of them is free, the system selects one.
         end_after_s: Seconds without a tab after which the app ends.
         on_start: Called with the port when the app accepts connections.
     Raises:
@@ -106,7 +106,7 @@ def serve_app(local_app: LocalApp, port: int, end_after_s: float, on_start: Call
             metrics="off",
             shutdown_seconds=_APP_SHUTDOWN_S,
         )
-        _run(Loaded(settings, loaded.origins), listen_on_loopback(port), create_server, local_app)
+        _run(Loaded(settings, loaded.origins), listen_on_loopback(ports), create_server, local_app)
 
 
 def _choose_folder(settings: Settings) -> str | None:
