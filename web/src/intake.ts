@@ -6,6 +6,8 @@ import { ArchiveError, readZip, type ArchiveDefect } from "./zip";
 /** A model and the files that it needs, such as materials and textures. */
 export interface Model {
   name: string;
+  /** Path in the dropped folder or archive, which begins with its name; absent for a single file. */
+  path?: string;
   file: File;
   companions: { path: string; file: File }[];
   /** Where it is on this machine; absent for a file that was dropped or chosen. */
@@ -77,10 +79,10 @@ async function readEntry(entry: FileSystemEntry): Promise<PathFile[]> {
 
 /** Unpack ZIP archives and group the files into models with companions. Throws an UnpackError. */
 export async function groupModels(files: PathFile[]): Promise<Model[]> {
-  const unpacked = await Promise.all(files.map(async (each) => (isArchive(each) ? unpack(each) : [each])));
+  const unpacked = await Promise.all(files.map(async (each) => (isArchive(each) ? unpackModels(each) : [each])));
   const usable = unpacked.flat().filter(({ path }) => !SYSTEM_FILES.test(path));
   const companions = usable.filter(({ path }) => COMPANION_EXTENSIONS.has(extensionOf(path)));
-  const models = usable.filter(({ path }) => !COMPANION_EXTENSIONS.has(extensionOf(path)));
+  const models = usable.filter(isModel);
   // Without any model the companions themselves are sent, so that the service reports what is wrong with them.
   if (models.length === 0) return companions.map(({ file }) => ({ name: file.name, file, companions: [] }));
   const modelFolders = new Set(models.map(({ path }) => folderOf(path)));
@@ -88,6 +90,7 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
   return Promise.all(
     models.map(async (model) => ({
       name: model.file.name,
+      ...(model.path !== model.file.name && { path: model.path }),
       file: model.file,
       companions: await findCompanions(model, companions, shared),
     })),
@@ -96,6 +99,28 @@ export async function groupModels(files: PathFile[]): Promise<Model[]> {
 
 export function isArchive({ path }: PathFile): boolean {
   return extensionOf(path) === "zip";
+}
+
+function isModel({ path }: PathFile): boolean {
+  return !COMPANION_EXTENSIONS.has(extensionOf(path)) && !SYSTEM_FILES.test(path);
+}
+
+/** Unpack an archive. Its models are below its name: two archives may hold equal paths. */
+async function unpackModels(archive: PathFile): Promise<PathFile[]> {
+  const entries = await unpack(archive);
+  // Materials and textures alone belong to models beside the archive.
+  if (!entries.some(isModel)) return entries;
+  return entries.map(({ path, file }) => ({ path: `${archive.path}/${path}`, file }));
+}
+
+/** Return the folder and the archive of a model, as far as they are known; "" if they are not. */
+export function placeOf({ path = "", origin }: Model): string {
+  return [origin?.folder ?? "", folderOf(path).replace(/\/$/, "")].filter(Boolean).join("/");
+}
+
+/** Return a short place of a model, which distinguishes it from another one of its name; "" without one. */
+export function shortPlaceOf({ path = "", origin }: Model): string {
+  return folderOf(path).replace(/\/$/, "") || (origin?.folder.replace(/[\\/]$/, "").replace(/^.*[\\/]/, "") ?? "");
 }
 
 async function unpack({ path, file }: PathFile): Promise<PathFile[]> {

@@ -72,3 +72,31 @@ test("a ZIP that is none, or holds no files, is rejected by name", async () => {
 test("a texture alone is sent, so that the service explains what is missing", async () => {
   expect((await groupModels([at("a.png")])).map(({ name }) => name)).toEqual(["a.png"]);
 });
+
+test("two archives with equal paths keep their own materials", async () => {
+  const pack = (name: string, text: string) => {
+    const data = new TextEncoder().encode(text);
+    const entries = [
+      { path: "car.obj", data: new TextEncoder().encode("mtllib car.mtl") },
+      { path: "car.mtl", data },
+    ];
+    return { path: name, file: new File([writeZip(entries)], name) };
+  };
+  const models = await groupModels([pack("red.zip", "newmtl red"), pack("blue.zip", "newmtl blue")]);
+  expect(models.map(({ path, companions }) => [path, companions.map((each) => each.path)])).toEqual([
+    ["red.zip/car.obj", ["car.mtl"]],
+    ["blue.zip/car.obj", ["car.mtl"]],
+  ]);
+  expect(await models[1]?.companions[0]?.file.text()).toBe("newmtl blue");
+});
+
+test("an archive of textures belongs to the model beside it", async () => {
+  const textures = writeZip([{ path: "car.mtl", data: new TextEncoder().encode("newmtl red") }]);
+  const models = await groupModels([
+    { path: "car.obj", file: new File(["mtllib car.mtl"], "car.obj") },
+    { path: "textures.zip", file: new File([textures], "textures.zip") },
+  ]);
+  expect(models.map(({ name, companions }) => [name, companions.map(({ path }) => path)])).toEqual([
+    ["car.obj", ["car.mtl"]],
+  ]);
+});

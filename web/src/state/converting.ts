@@ -58,6 +58,11 @@ async function convertOne(id: number, settings: Settings): Promise<boolean> {
         : {}),
     });
     if (work.job) keepOutput(work.job.id, output);
+    if (find(id)?.model !== model) {
+      // The file was opened again in the meantime: this is the result of its earlier version.
+      update(id, { work: null });
+      return true;
+    }
     find(id)?.outputPicture?.dispose();
     const job = work.job?.id ?? null;
     update(id, { work: null, output: { ...output, job }, outputPicture: null, outputFacts: null });

@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 
 import type { Output } from "../api";
-import type { Model } from "../intake";
+import { shortPlaceOf, type Model } from "../intake";
 import type { Job } from "../job-events";
 import type { PreviewFacts, Quote, Verdict } from "../types";
 import type { Picture } from "../viewer/picture";
@@ -57,6 +57,11 @@ export const active = computed(() => find(activeId.value) ?? items.value[0] ?? n
 /** Whether the user looks at the list of files instead of a model. */
 export const isTableOpen = signal(false);
 export const isTableShown = computed(() => isTableOpen.value && items.value.length > 1);
+/** Names that several items have. */
+const repeatedNames = computed(() => {
+  const names = items.value.map(({ model }) => model.name);
+  return new Set(names.filter((name, index) => names.indexOf(name) !== index));
+});
 /** Ids of the items that are marked in the table. */
 export const marked = signal<ReadonlySet<number>>(new Set());
 /** Items that are marked in the table; null if none is, or if a model is shown. */
@@ -79,6 +84,11 @@ let nextId = 1;
 
 export function find(id: number): Item | undefined {
   return items.value.find((item) => item.id === id);
+}
+
+/** Return the place of a model if another one has its name; "" otherwise. */
+export function distinguish(model: Model): string {
+  return repeatedNames.value.has(model.name) ? shortPlaceOf(model) : "";
 }
 
 export function update(id: number, change: Partial<Item>): void {

@@ -9,7 +9,7 @@ import { send } from "../requests";
 import { toFields } from "../settings";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
-import { banner, isCanceled, PageError, toFailure, toNotice } from "./failures";
+import { banner, type Failure, isCanceled, PageError, toFailure, toNotice } from "./failures";
 import { choices, resetForm, settingsOf, suggest } from "./form";
 import { addModels, dropItem, find, isTableOpen, type Item, items, update } from "./items";
 import { plan, readerOptions, supported } from "./service";
@@ -29,6 +29,17 @@ const TABLE_FROM = 5;
 /** Milliseconds without a change before models are read again with other options. */
 const REREAD_DELAY_MS = 600;
 
+/** State of a model of which nothing is known. */
+const NOTHING_KNOWN = {
+  output: null,
+  outputPicture: null,
+  outputFacts: null,
+  outputError: null,
+  answer: null,
+  quote: null,
+  thumbnail: null,
+};
+
 /** Add files to the list and read them. */
 export async function addFiles(files: PathFile[]): Promise<void> {
   banner.value = null;
@@ -36,8 +47,7 @@ export async function addFiles(files: PathFile[]): Promise<void> {
   try {
     models = await groupModels(files);
   } catch (error) {
-    const isArchive = error instanceof UnpackError;
-    banner.value = isArchive ? toNotice(t(`archive_${error.defect}`, { name: error.path })) : toFailure(error);
+    banner.value = describeUnread(error);
     return;
   }
   const limit = plan.value?.limits.max_batch_files ?? Infinity;
@@ -51,6 +61,12 @@ export async function addFiles(files: PathFile[]): Promise<void> {
   await openModels(models);
 }
 
+/** Return the message about files that cannot be added. */
+export function describeUnread(error: unknown): Failure {
+  const isArchive = error instanceof UnpackError;
+  return isArchive ? toNotice(t(`archive_${error.defect}`, { name: error.path })) : toFailure(error);
+}
+
 /** Add models to the list and read them; a model that was opened again replaces its earlier version. */
 export async function openModels(models: Model[]): Promise<void> {
   const placed = models.map((model) => [model, findPlaced(model)] as const);
@@ -60,16 +76,20 @@ export async function openModels(models: Model[]): Promise<void> {
   for (const [model, item] of placed) {
     if (!item) continue;
     item.outputPicture?.dispose();
-    update(item.id, { model, output: null, outputPicture: null, outputFacts: null, outputError: null, answer: null });
+    update(item.id, { model, ...NOTHING_KNOWN });
     await read(item.id);
   }
   for (const { id } of addedItems) await read(id);
 }
 
 /** Return the item of the file on this machine from which a model was read. */
-function findPlaced({ name, origin }: Model): Item | undefined {
+function findPlaced({ origin, ...model }: Model): Item | undefined {
   if (!origin) return undefined;
-  return items.value.find(({ model }) => model.name === name && model.origin?.folder === origin.folder);
+  // Models of two archives in a folder, or of two folders in an archive, may have one name.
+  const path = model.path ?? model.name;
+  return items.value.find(
+    ({ model: other }) => other.origin?.folder === origin.folder && (other.path ?? other.name) === path,
+  );
 }
 
 export function removeItem(id: number): void {

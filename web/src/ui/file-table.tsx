@@ -3,9 +3,20 @@
 import type { Output } from "../api";
 import { askAboutAll, hasFreshAnswer, isAskingAll, stopAskingAll, waiting } from "../check";
 import { formatBytes, formatSize, t } from "../i18n";
+import { placeOf } from "../intake";
 import { saveFile } from "../save";
 import { hasFreshOutput, hasOwnSettings } from "../state/form";
-import { activeId, isTableOpen, type Item, items, marked, queued, scope, shownItems } from "../state/items";
+import {
+  activeId,
+  distinguish,
+  isTableOpen,
+  type Item,
+  items,
+  marked,
+  queued,
+  scope,
+  shownItems,
+} from "../state/items";
 import { read, removeItem } from "../state/reading";
 import { checkFields, supported } from "../state/service";
 import { Icon } from "./icons";
@@ -124,11 +135,11 @@ function Row({ item, hasChecks, hasPrices }: { item: Item; hasChecks: boolean; h
         )}
       </td>
       <th scope="row">
-        <button class="link" title={model.name} onClick={open}>
+        <button class="link" title={[model.name, placeOf(model)].filter(Boolean).join(" · ")} onClick={open}>
           {model.name}
         </button>
         <small>
-          {formatBytes(model.file.size)}
+          {[distinguish(model), formatBytes(model.file.size)].filter(Boolean).join(" · ")}
           {hasOwnSettings(item) && ` · ${t("ownSettings")}`}
         </small>
       </th>

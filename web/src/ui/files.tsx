@@ -3,8 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { readPicked } from "../intake";
-import { active, activeId, isTableOpen, isTableShown, type Item, items } from "../state/items";
+import { placeOf, readPicked } from "../intake";
+import { active, activeId, distinguish, isTableOpen, isTableShown, type Item, items } from "../state/items";
 import { addFiles, removeItem } from "../state/reading";
 import { shownPlace } from "./view-state";
 import { Icon, type IconName } from "./icons";
@@ -78,6 +78,7 @@ function TableSwitch() {
 function FileTab({ item }: { item: Item }) {
   const isActive = item.id === active.value?.id;
   const tab = useRef<HTMLLIElement>(null);
+  const place = distinguish(item.model);
   useEffect(() => {
     if (isActive) tab.current?.scrollIntoView({ inline: "nearest", block: "nearest" });
   }, [isActive]);
@@ -86,7 +87,7 @@ function FileTab({ item }: { item: Item }) {
       <button
         class="file-name"
         aria-current={isActive}
-        title={item.model.name}
+        title={[item.model.name, placeOf(item.model)].filter(Boolean).join(" · ")}
         onClick={() => {
           activeId.value = item.id;
           shownPlace.value = null;
@@ -94,6 +95,7 @@ function FileTab({ item }: { item: Item }) {
       >
         <span class={`dot ${stateOf(item)}`} aria-hidden="true" />
         <span class="ellipsis">{item.model.name}</span>
+        {place && <small class="ellipsis">{place}</small>}
         <span class="visually-hidden">{describe(item)}</span>
       </button>
       <button
