@@ -58,7 +58,7 @@ class Tab:
     def __init__(self, address: Address) -> None:
         self.names: list[str] = []
         connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=MAX_WAIT_S)
-        connection.request("GET", "/local/files", headers={"X-Meshhub-Token": address.token})
+        connection.request("GET", "/local/files/events", headers={"X-Meshhub-Token": address.token})
         self._socket = connection.sock
         self._response = connection.getresponse()
         assert self._response.status == 200

@@ -41,7 +41,7 @@ class App:
 
     def read_events(self, count: int, after: int = 0) -> list[dict[str, Any]]:
         """Return the next opened files that a tab is informed of."""
-        with self.running.client.stream("GET", f"{FILES}?after={after}", headers=self.headers) as response:
+        with self.running.client.stream("GET", f"{FILES}/events?after={after}", headers=self.headers) as response:
             files: list[dict[str, Any]] = []
             lines = (line for line in response.iter_lines() if line.startswith("data: "))
             while len(files) < count:
@@ -57,7 +57,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         yield App(running, state)
 
 
-@pytest.mark.parametrize("path", ["/plan", "/supported", FILES, "/schema", f"{FILES}/1"])
+@pytest.mark.parametrize("path", ["/plan", "/supported", FILES, f"{FILES}/events", "/schema", f"{FILES}/1"])
 @pytest.mark.parametrize("headers", [{}, {"X-Meshhub-Token": "x" * 32}, {"X-Api-Key": "mh_aaaaaaaaaaaa_" + "x" * 43}])
 def test_a_request_without_the_token_is_rejected(app: App, path: str, headers: dict[str, str]) -> None:
     check_error(app.running.get(path, headers=headers), 403, "app_token_required")
@@ -104,9 +104,27 @@ def test_opened_files_reach_the_tab_with_their_companions(app: App, tmp_path: Pa
     # opened again, it replaces its earlier version
     app.post(FILES, json.dumps([str(model)]).encode())
     (again,) = app.read_events(1, after=event["id"])
-    check_error(app.get(path), 404, "not_found")
-    assert app.running.client.delete(f"{FILES}/{again['id']}", headers=app.headers).status_code == 204
-    check_error(app.get(f"{FILES}/{again['id']}"), 404, "not_found")
+    assert [file["id"] for file in app.get(f"{FILES}?after={last}").json()] == [again["id"]]
+    check_error(app.get(f"{FILES}/{again['id'] + 1}"), 404, "not_found")
+    # a tab that has not received the later version can still read the file, and save beside it
+    assert app.get(path).content == model.read_bytes()
+    assert app.post(f"{path}/results", b"x", params={"name": "cube.stl"}).status_code == 201
+
+
+def test_a_file_that_one_tab_removes_stays_in_the_others(app: App, tmp_path: Path) -> None:
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    event = app.open(tmp_path / "part.stl")
+    before = event["id"] - 1
+    assert event["closed"] is False
+    assert app.running.client.delete(f"{FILES}/{event['id']}", headers=app.headers).status_code == 204
+    # a new tab does not show it; the others read it, also when they are loaded again
+    assert app.get(f"{FILES}?after={before}").json() == [{**event, "closed": True}]
+    assert app.get(f"{FILES}/{event['id']}").content == b"solid"
+    saved = app.post(f"{FILES}/{event['id']}/results", b"x", params={"name": "part.3mf"})
+    assert saved.status_code == 201
+    # opened again, every tab shows it
+    assert app.open(tmp_path / "part.stl")["closed"] is False
+    assert len(app.get(f"{FILES}?after={before}").json()) == 1
 
 
 def test_a_long_search_for_companions_delays_no_answer(
@@ -244,7 +262,7 @@ def test_a_tab_counts_as_long_as_it_is_connected(app: App) -> None:
     ended = threading.Event()
 
     def stay() -> None:
-        with app.running.client.stream("GET", FILES, headers=app.headers):
+        with app.running.client.stream("GET", f"{FILES}/events", headers=app.headers):
             ended.wait()
 
     tab = threading.Thread(target=stay)

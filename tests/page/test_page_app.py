@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from meshhub import Registry
-from page_visits import START_TIMEOUT_S, Visit, convert, pick
+from page_visits import START_TIMEOUT_S, TIMEOUT_MS, Visit, convert, pick
 
 pytest.importorskip("litestar", reason="needs the extra 'http'")
 pytestmark = pytest.mark.once
@@ -108,6 +108,50 @@ def test_a_file_that_is_opened_again_is_read_again(window: Visit, app: LocalApp)
     again.communicate()
     page.get_by_role("heading", name="Closed").wait_for()
     assert page.locator(".file-tab").count() == 1
+
+
+def open_tab(window: Visit, address: str) -> Any:
+    """Open a further tab of the browser, and wait until it shows the bracket."""
+    page = window.context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    page.goto(address)
+    page.get_by_role("button", name="Remove bracket.stl").wait_for()
+    return page
+
+
+def test_eight_tabs_get_what_is_opened_and_the_app_ends_with_the_last(window: Visit, app: LocalApp) -> None:
+    # a stream for each tab would take all connections that a browser has for the app
+    pages = [open_page(window), *(open_tab(window, window.address) for _ in range(7))]
+    # the other tabs go on without that which holds the stream
+    for name in ("second.stl", "third.stl"):
+        shutil.copy(EXAMPLES / "bracket-clean.stl", app.folder / name)
+        second = app.start(name)
+        assert second.communicate(timeout=START_TIMEOUT_S)[1:] == (b"opened in the window of the running app\n",)
+        for page in pages:
+            page.get_by_role("button", name=f"{name} Closed").wait_for()
+        pages.pop(0).close()
+    assert app.process.poll() is None
+    for page in pages:
+        page.close()
+    assert app.process.wait(START_TIMEOUT_S) == 0
+
+
+def test_a_file_that_one_tab_removes_stays_in_the_others(window: Visit, app: LocalApp) -> None:
+    page = open_page(window)
+    other = open_tab(window, window.address)
+    page.get_by_role("button", name="Remove bracket.stl").click()
+    page.locator(".formats").wait_for()
+    other.reload()
+    other.get_by_role("heading", name="Needs repair").wait_for()
+    convert(other, "Repair and save as 3MF")
+    other.get_by_role("button", name="Save beside the original").click()
+    other.get_by_text(f"Saved as {app.folder / 'bracket.3mf'}").first.wait_for()
+    # a tab that has not shown it before does not show it
+    other.reload()
+    other.get_by_role("button", name="Remove bracket.stl").wait_for()
+    page.reload()
+    page.locator(".formats").wait_for()
+    assert page.locator(".file-tab").count() == 0
 
 
 def test_dropped_files_are_downloaded(window: Visit, tmp_path: Path) -> None:

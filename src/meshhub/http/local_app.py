@@ -49,6 +49,8 @@ class OpenedFile(NamedTuple):
     id: int
     path: Path
     companions: dict[str, Path]
+    is_closed: bool = False
+    """Whether a tab has removed it: tabs that have it keep it, and new ones do not show it."""
 
     def describe(self) -> dict[str, object]:
         """Return the file as data for the page."""
@@ -57,6 +59,7 @@ class OpenedFile(NamedTuple):
             "name": to_text(self.path.name),
             "folder": to_text(str(self.path.parent)),
             "companions": list(map(to_text, self.companions)),
+            "closed": self.is_closed,
         }
 
     def find_companion(self, name: str) -> Path | None:
@@ -71,6 +74,8 @@ class LocalApp:
         """Start without files and tabs."""
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.files: dict[int, OpenedFile] = {}
+        # a tab reads the earlier version of a file and saves beside it until it has the next one
+        self._replaced: dict[int, OpenedFile] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._saved: dict[str, Path] = {}
@@ -93,7 +98,10 @@ class LocalApp:
         with self._lock:
             # a tab asks for the files after the last id it has, so ids follow the order in which files appear
             opened = OpenedFile(next(self._ids), path, companions)
-            self.files = {**{id_: file for id_, file in self.files.items() if file.path != path}, opened.id: opened}
+            replaced = {id_: file for id_, file in self.files.items() if file.path == path}
+            self._replaced.update(replaced)
+            others = {id_: file for id_, file in self.files.items() if id_ not in replaced}
+            self.files = {**others, opened.id: opened}
 
     def open_soon(self, paths: Sequence[Path]) -> None:
         """Open files in a thread, because large ones are searched for their companions. Raises OSError."""
@@ -118,15 +126,17 @@ class LocalApp:
 
     def find(self, file_id: int) -> OpenedFile:
         """Return an opened file. Raises ServiceError."""
-        file = self.files.get(file_id)
+        file = self.files.get(file_id) or self._replaced.get(file_id)
         if file is None:
             raise ServiceError(f"no file with the id {file_id} is open; open it again", error_code="not_found")
         return file
 
     def close(self, file_id: int) -> None:
-        """Forget a file; a tab that is loaded again does not show it."""
+        """Mark a file as closed: new tabs do not show it, and those that have it can still use it."""
         with self._lock:
-            self.files = {id_: file for id_, file in self.files.items() if id_ != file_id}
+            self.files = {
+                id_: file._replace(is_closed=True) if id_ == file_id else file for id_, file in self.files.items()
+            }
 
     @contextlib.contextmanager
     def saving(self, file_id: int, name: str) -> Iterator[Path]:
@@ -159,8 +169,15 @@ class LocalApp:
             raise ServiceError("only a result that was saved can be opened; save it first", error_code="not_found")
         return path
 
+    def list_after(self, after: int) -> list[dict[str, object]]:
+        """Return the descriptions of the files that were opened after one."""
+        return [file.describe() for id_, file in self.files.items() if id_ > after]
+
     async def stream_files(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
-        """Yield lists of the files after one as server-sent events to a tab, which is open while it receives them."""
+        """Yield lists of the files after one as server-sent events.
+
+        A tab is open while it receives them. Tabs of one browser share a stream.
+        """
         loop = asyncio.get_running_loop()
         self.tabs += 1
         try:

@@ -2,13 +2,16 @@
 
 import { signal } from "@preact/signals";
 
+import { appToken } from "../app-token";
 import { t } from "../i18n";
 import { groupModels, isArchive, type Model, type Origin } from "../intake";
 import { readEvents } from "../job-events";
-import { getJson, openStream, send, sleep } from "../requests";
+import { ApiError, getJson, openStream, send, sleep } from "../requests";
+import { SharedEvents } from "../shared-events";
+import { isShown, keepShown } from "../shown-files";
 import { announcement, banner, toFailure } from "./failures";
 import { find, type Item, update } from "./items";
-import { openModels } from "./reading";
+import { describeUnread, openModels } from "./reading";
 
 interface OpenedFile {
   id: number;
@@ -16,7 +19,12 @@ interface OpenedFile {
   folder: string;
   /** Paths of the files that it mentions, from its folder. */
   companions: string[];
+  /** Whether a tab has removed it. */
+  closed: boolean;
 }
+
+/** What the tab with the stream passes to the others. */
+type AppEvent = { files: OpenedFile[] } | { hasEnded: boolean };
 
 /** Milliseconds before the page connects again; it counts as closed in the meantime. */
 const RECONNECT_MS = 1000;
@@ -24,28 +32,73 @@ const RECONNECT_MS = 1000;
 /** Whether the app has ended: this page can do no more. */
 export const hasEnded = signal(false);
 
+/** Id of the newest file. */
+let last = 0;
+const received = new Set<number>();
+/** Files are shown in the order in which they were opened, so that the latest version of a file remains. */
+let shown = Promise.resolve();
+
 /** Show the files that are opened, as long as this tab is open; the app ends without a tab. */
 export async function followFiles(): Promise<void> {
-  let last = 0;
+  // Pages without HTTPS have no locks, but in most browsers those of this machine do.
+  const locks = "locks" in navigator ? navigator.locks : undefined;
+  const events = new SharedEvents<AppEvent>(`meshhub-app-${appToken}`, receive, locks);
+  if (await repeat(receive, async () => receive({ files: await getJson(`local/files?after=${last}`) }), false)) {
+    await events.lead((emit) => repeat(emit, () => passEvents(emit), true));
+  }
+}
+
+/** Pass the files that are opened to all tabs, until the connection ends. */
+async function passEvents(emit: (event: AppEvent) => void): Promise<void> {
+  const stream = await openStream(`local/files/events?after=${last}`, new AbortController().signal);
+  emit({ hasEnded: false });
+  for await (const files of readEvents<OpenedFile[]>(stream)) emit({ files });
+}
+
+/**
+ * Repeat a step while the app does not answer.
+ * @param isEndless Whether to repeat it also after it has succeeded.
+ * @returns false if another app answers, which was started later.
+ */
+async function repeat(
+  emit: (event: AppEvent) => void,
+  step: () => Promise<void>,
+  isEndless: boolean,
+): Promise<boolean> {
   for (;;) {
     try {
-      const stream = await openStream(`local/files?after=${last}`, new AbortController().signal);
-      hasEnded.value = false;
-      for await (const files of readEvents<OpenedFile[]>(stream)) {
-        last = files.at(-1)?.id ?? last;
-        // A file that cannot be fetched leaves the others alone.
-        const models = await Promise.all(files.map((file) => fetchModels(file).catch(report)));
-        void openModels(models.flat());
-      }
-    } catch {
-      hasEnded.value = true;
+      await step();
+      if (!isEndless) return true;
+    } catch (error) {
+      emit({ hasEnded: true });
+      if (error instanceof ApiError && error.code === "app_token_required") return false;
     }
     await sleep(RECONNECT_MS);
   }
 }
 
+function receive(event: AppEvent): void {
+  if ("hasEnded" in event) {
+    hasEnded.value = event.hasEnded;
+    return;
+  }
+  hasEnded.value = false;
+  const added = event.files.filter(({ id }) => !received.has(id));
+  for (const { id } of added) received.add(id);
+  last = Math.max(last, ...received);
+  const wanted = added.filter(({ id, closed }) => !closed || isShown(id));
+  if (wanted.length > 0) shown = shown.then(() => show(wanted));
+}
+
+async function show(files: readonly OpenedFile[]): Promise<void> {
+  // A file that cannot be fetched leaves the others alone.
+  const models = await Promise.all(files.map((file) => fetchModels(file).catch(report)));
+  for (const { origin } of models.flat()) if (origin) keepShown(origin.id);
+  void openModels(models.flat());
+}
+
 function report(error: unknown): Model[] {
-  banner.value = toFailure(error);
+  banner.value = describeUnread(error);
   return [];
 }
 

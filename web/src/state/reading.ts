@@ -7,6 +7,7 @@ import { formatBytes, t, tOptional } from "../i18n";
 import { extensionOf, groupModels, type Model, type PathFile, UnpackError } from "../intake";
 import { send } from "../requests";
 import { toFields } from "../settings";
+import { forgetShown } from "../shown-files";
 import type { Format } from "../types";
 import { hasSlowWebGl } from "../viewer/speed";
 import { banner, type Failure, isCanceled, PageError, toFailure, toNotice } from "./failures";
@@ -100,6 +101,7 @@ export function removeItem(id: number): void {
   dropItem(id);
   // The models of an archive have one origin.
   if (origin && !items.value.some(({ model }) => model.origin?.id === origin.id)) {
+    forgetShown(origin.id);
     void send("DELETE", `local/files/${origin.id}`).catch(() => undefined);
   }
   if (items.value.length === 0) resetForm();

@@ -25,7 +25,8 @@ from meshhub.http.state import AnyRequest, state_of
 async def open_files(request: AnyRequest) -> dict[str, int]:
     """Open the files of a JSON list of paths, as a second `meshhub app` sends it; return the number of tabs.
 
-    The paths are percent-encoded, because JSON cannot hold names that are not UTF-8.
+    Tabs of one browser count once, because they share a stream. The paths are percent-encoded, because JSON cannot hold
+    names that are not UTF-8.
     """
     app = app_of(request)
     try:
@@ -40,14 +41,25 @@ async def open_files(request: AnyRequest) -> dict[str, int]:
 
 
 @get("/local/files")
+async def list_files(request: AnyRequest) -> Response[bytes]:
+    """Return the opened files as a tab shows them when it is loaded; `after` is the last id it has."""
+    body = msgspec.json.encode(app_of(request).list_after(_read_after(request)))
+    return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+@get("/local/files/events")
 async def follow_files(request: AnyRequest) -> Stream:
     """Return lists of opened files as server-sent events, until the tab is closed; `after` is the last id it has."""
     resources = state_of(request).resources
+    stream = app_of(request).stream_files(_read_after(request), lambda: resources.is_closing)
+    return Stream(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _read_after(request: AnyRequest) -> int:
     after = request.query_params.get("after", "0")
     if not after.isdecimal():
         raise ServiceError(f"after is {quote(after)}, which is not the id of a file")
-    stream = app_of(request).stream_files(int(after), lambda: resources.is_closing)
-    return Stream(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return int(after)
 
 
 @get("/local/files/{file_id:int}")
@@ -66,7 +78,7 @@ async def read_file(request: AnyRequest) -> FileResponse:
 
 @delete("/local/files/{file_id:int}", status_code=204)
 async def close_file(request: AnyRequest) -> None:
-    """Forget an opened file."""
+    """Close an opened file: new tabs do not show it, and those that have it keep it."""
     app_of(request).close(request.path_params["file_id"])
 
 
@@ -107,7 +119,10 @@ async def open_result(request: AnyRequest) -> None:
         ) from error
 
 
-HANDLERS = (open_files, follow_files, read_file, close_file, save_result, list_slicers, open_result)
+HANDLERS = (
+    open_files, list_files, follow_files, read_file, close_file, save_result, list_slicers,
+    open_result,
+)  # fmt: skip
 """Handlers of the app."""
 
 

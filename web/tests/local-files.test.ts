@@ -1,0 +1,90 @@
+import { beforeEach, expect, test, vi } from "vitest";
+
+import type { Output } from "../src/api";
+import type { Model } from "../src/intake";
+
+const stored = new Map<string, string>();
+const area = {
+  getItem: (key: string) => stored.get(key) ?? null,
+  setItem: (key: string, value: string) => void stored.set(key, value),
+  removeItem: (key: string) => void stored.delete(key),
+};
+vi.stubGlobal("window", { sessionStorage: area, localStorage: area });
+vi.stubGlobal("navigator", { languages: [] });
+vi.stubGlobal("history", { replaceState: () => undefined });
+const place = { pathname: "/", search: "?lang=en", hash: "#token=t1", hostname: "127.0.0.1" };
+vi.stubGlobal("location", { ...place, href: "http://127.0.0.1/" });
+
+const sent: [string, string, unknown][] = [];
+let opened: object[] = [];
+const stream = new TransformStream<string, string>();
+const write = stream.writable.getWriter();
+vi.mock("../src/requests", async (load) => {
+  const real = await load<typeof import("../src/requests")>();
+  return {
+    ...real,
+    send: (method: string, path: string, call?: { body?: unknown }) => {
+      sent.push([method, path, call?.body]);
+      return Promise.resolve({ data: new TextEncoder().encode("solid").buffer, header: () => null });
+    },
+    getJson: () => Promise.resolve(opened),
+    openStream: () => Promise.resolve(stream.readable.pipeThrough(new TextEncoderStream())),
+  };
+});
+vi.mock("../src/api", () => ({ preview: () => new Promise(() => undefined) }));
+
+const { followFiles } = await import("../src/state/local-files");
+const { openModels, removeItem } = await import("../src/state/reading");
+const { items, distinguish } = await import("../src/state/items");
+const { isShown, keepShown } = await import("../src/shown-files");
+const { groupModels } = await import("../src/intake");
+const { writeZip } = await import("../src/zip");
+
+beforeEach(() => {
+  items.value = [];
+  sent.length = 0;
+});
+
+const makeModel = (name: string, change: Partial<Model> = {}): Model => ({
+  name,
+  file: new File(["solid"], name),
+  companions: [],
+  ...change,
+});
+test("models of one name in two archives and folders are separate, and a later version replaces its own", async () => {
+  const pack = (...paths: string[]): File =>
+    new File([writeZip(paths.map((path) => ({ path, data: new TextEncoder().encode("solid") })))], "zip");
+  const read = async (id: number, name: string, ...paths: string[]): Promise<Model[]> => {
+    const models = await groupModels([{ path: name, file: pack(...paths) }]);
+    return models.map((model) => ({ ...model, origin: { id, folder: "/models" } }));
+  };
+  void openModels(await read(1, "a.zip", "part.stl", "left/part.stl", "right/part.stl"));
+  void openModels(await read(2, "b.zip", "part.stl"));
+  const [first] = items.value;
+  expect(items.value.map(({ model }) => distinguish(model))).toEqual(["a.zip", "a.zip/left", "a.zip/right", "b.zip"]);
+  void openModels(await read(3, "a.zip", "part.stl"));
+  expect(items.value.map(({ model }) => model.origin?.id)).toEqual([3, 1, 1, 2]);
+  expect(items.value[0]?.id).toBe(first?.id);
+});
+
+test("a file that is opened again has no picture, price or result of its earlier version", () => {
+  const origin = { id: 1, folder: "/models" };
+  void openModels([makeModel("a.stl", { origin })]);
+  items.value = items.value.map((item) => ({ ...item, thumbnail: "data:", output: {} as Output }));
+  void openModels([makeModel("a.stl", { origin: { ...origin, id: 2 } })]);
+  expect(items.value).toMatchObject([{ thumbnail: null, output: null, quote: null }]);
+});
+
+test("a tab shows what it has shown before, what is new, and not what was removed", async () => {
+  const describe = (id: number, closed = false) => ({ id, name: `${id}.stl`, folder: "/", companions: [], closed });
+  keepShown(2);
+  opened = [describe(1), describe(2, true), describe(3, true)];
+  void followFiles();
+  const names = (): string[] => items.value.map(({ model }) => model.name);
+  await vi.waitFor(() => expect(names()).toEqual(["1.stl", "2.stl"]));
+  await write.write(`: open\n\ndata: ${JSON.stringify([describe(2, true), describe(4)])}\n\n`);
+  await vi.waitFor(() => expect(names()).toEqual(["1.stl", "2.stl", "4.stl"]));
+  removeItem(items.value[0]?.id ?? 0);
+  expect([1, 2, 3, 4].filter(isShown)).toEqual([2, 4]);
+  expect(sent.filter(([method]) => method === "DELETE").map(([, path]) => path)).toEqual(["local/files/1"]);
+});
