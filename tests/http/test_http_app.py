@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -210,10 +211,37 @@ def test_a_result_is_saved_beside_its_input_and_replaces_nothing(app: App, tmp_p
     assert answer.json() == {"path": str(tmp_path / "part-3.3mf"), "name": "part-3.3mf"}
     assert (tmp_path / "part.3mf").read_bytes() == b"mine"
     assert (tmp_path / "part-2.3mf").read_bytes() == (tmp_path / "part-3.3mf").read_bytes() == content
-    # a watched folder does not show what the app itself saved
-    app.state.open_arrival(tmp_path / "part-2.3mf")
-    app.state.open_arrival(tmp_path / "part.3mf")
-    assert app.read_events(1, after=event["id"])[0]["name"] == "part.3mf"
+
+
+def test_a_watched_folder_does_not_show_results(app: App, tmp_path: Path) -> None:
+    folder, linked = tmp_path / "parts", tmp_path / "linked"
+    folder.mkdir()
+    linked.symlink_to(folder, target_is_directory=True)
+    (folder / "part.stl").write_bytes(b"solid")
+    event = app.open(folder / "part.stl")
+    app.post(f"{FILES}/{event['id']}/results", b"saved", params={"name": "part.3mf"})
+    download = {"size": 10, "sha256": hashlib.sha256(b"downloaded").hexdigest()}
+    assert app.post("/local/downloads", json.dumps(download).encode()).status_code == 204
+    check_error(app.post("/local/downloads", b'{"size": 10}'), 400, "bad_request")
+    # the browser chooses another name
+    (folder / "part (1).3mf").write_bytes(b"downloaded")
+    (folder / "new.3mf").write_bytes(b"DOWNLOADED")
+    for name in ("part.3mf", "part (1).3mf", "new.3mf"):
+        app.state.open_arrival(linked / name)
+    assert [file["name"] for file in app.get(f"{FILES}?after={event['id']}").json()] == ["new.3mf"]
+    # another program has changed it
+    (folder / "part.3mf").write_bytes(b"sliced")
+    app.state.open_arrival(linked / "part.3mf")
+    assert [file["name"] for file in app.get(f"{FILES}?after={event['id']}").json()] == ["new.3mf", "part.3mf"]
+
+
+def test_a_watched_folder_does_not_show_a_result_that_is_not_complete(app: App, tmp_path: Path) -> None:
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    event = app.open(tmp_path / "part.stl")
+    with app.state.saving(event["id"], "part.3mf") as result:
+        result.write(b"half")
+        app.state.open_arrival(result.path)
+    assert app.get(f"{FILES}?after={event['id']}").json() == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the slicer is a script of the shell")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from meshhub import Registry
-from page_visits import START_TIMEOUT_S, TIMEOUT_MS, Visit, convert, pick
+from page_visits import START_TIMEOUT_S, TIMEOUT_MS, Visit, convert, download, pick
 
 pytest.importorskip("litestar", reason="needs the extra 'http'")
 pytestmark = pytest.mark.once
@@ -24,11 +24,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 class LocalApp:
     """App that runs in a folder, with the bracket open."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self._environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
         shutil.copy(EXAMPLES / "bracket.stl", folder)
-        self.process = self.start("bracket.stl", "--no-browser", "--end-after", "1")
+        self.process = self.start("bracket.stl", "--no-browser", "--end-after", "1", *arguments)
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().decode().strip()
         assert self.address.startswith("http://127.0.0.1:"), self.process.communicate()
@@ -152,6 +152,25 @@ def test_a_file_that_one_tab_removes_stays_in_the_others(window: Visit, app: Loc
     page.reload()
     page.locator(".formats").wait_for()
     assert page.locator(".file-tab").count() == 0
+
+
+def test_a_watched_folder_shows_new_models_and_no_results(browser: Any, tmp_path: Path) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    app = LocalApp(tmp_path, "--watch", "downloads")
+    window = Visit(browser, app.address, viewport={"width": 1280, "height": 720})
+    try:
+        page = open_page(window)
+        convert(page, "Repair and save as 3MF")
+        path = download(page, "Download bracket.3mf", downloads)
+        path.rename(path.with_name("bracket (1).3mf"))
+        shutil.copy(EXAMPLES / "bracket-clean.stl", downloads / "new.stl")
+        # it is seen at the same time as the result, and after it by name
+        page.get_by_role("button", name="new.stl Closed").wait_for()
+        assert page.locator(".file-tab").count() == 2
+        window.close()
+    finally:
+        app.end()
 
 
 def test_dropped_files_are_downloaded(window: Visit, tmp_path: Path) -> None:

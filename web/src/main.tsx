@@ -6,7 +6,7 @@ import { isEmbedded, startEmbedding } from "./embed";
 import { language, loadCatalog } from "./i18n";
 import { isApp, watchToken } from "./app-token";
 import { isUploading } from "./state/items";
-import { followFiles, loadSlicers } from "./state/local-files";
+import { followFiles, loadSlicers, reportSaves } from "./state/local-files";
 import { openLinkedModel } from "./state/linked-model";
 import { start } from "./state/loading";
 import { watchComparison } from "./state/comparing";
@@ -32,6 +32,7 @@ async function open(): Promise<void> {
   if (root) render(<App isEmbedded={isEmbedded()} />, root);
   await start();
   if (isApp) {
+    reportSaves();
     void followFiles();
     void loadSlicers();
   }

@@ -6,7 +6,15 @@ import { packFiles } from "./zip";
 /** Milliseconds after which a browser has started the download. */
 const DOWNLOAD_START_MS = 30_000;
 
+let onSave: (file: File) => void = () => undefined;
+
+/** Call a function with each file that the browser saves. */
+export function watchSaves(callback: (file: File) => void): void {
+  onSave = callback;
+}
+
 export function saveFile(file: File): void {
+  onSave(file);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(file);
   link.download = file.name;
@@ -16,6 +24,7 @@ export function saveFile(file: File): void {
 
 /** Let a drag take a file out of the window, in browsers that can (Chromium). */
 export function dragFile(event: DragEvent, file: File): void {
+  onSave(file);
   const address = URL.createObjectURL(file);
   const type = file.type || "application/octet-stream";
   event.dataTransfer?.setData("DownloadURL", `${type}:${file.name}:${address}`);
@@ -39,6 +48,8 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
 
 /** Save several files as one ZIP. */
 export async function saveAll(files: File[]): Promise<void> {
+  // They may be unpacked into the folder of downloads.
+  files.forEach(onSave);
   const taken = new Set<string>();
   const named = files.map((file) => {
     const path = freeName(file.name, taken);
@@ -74,6 +85,7 @@ export async function saveIntoFolder(files: File[]): Promise<string | null> {
   for (const file of files) {
     const name = freeName(file.name, taken);
     taken.add(name);
+    onSave(file);
     const stream = await (await folder.getFileHandle(name, { create: true })).createWritable();
     await stream.write(file);
     await stream.close();

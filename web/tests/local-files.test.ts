@@ -31,9 +31,11 @@ vi.mock("../src/requests", async (load) => {
     openStream: () => Promise.resolve(stream.readable.pipeThrough(new TextEncoderStream())),
   };
 });
+let onSave: (file: File) => void = () => undefined;
+vi.mock("../src/save", () => ({ watchSaves: (callback: typeof onSave) => (onSave = callback) }));
 vi.mock("../src/api", () => ({ preview: () => new Promise(() => undefined) }));
 
-const { followFiles } = await import("../src/state/local-files");
+const { followFiles, reportSaves } = await import("../src/state/local-files");
 const { openModels, removeItem } = await import("../src/state/reading");
 const { items, distinguish } = await import("../src/state/items");
 const { isShown, keepShown } = await import("../src/shown-files");
@@ -87,4 +89,16 @@ test("a tab shows what it has shown before, what is new, and not what was remove
   removeItem(items.value[0]?.id ?? 0);
   expect([1, 2, 3, 4].filter(isShown)).toEqual([2, 4]);
   expect(sent.filter(([method]) => method === "DELETE").map(([, path]) => path)).toEqual(["local/files/1"]);
+});
+
+test("files that the browser saves are reported by their content", async () => {
+  reportSaves();
+  onSave(new File(["abc"], "a.stl"));
+  await vi.waitFor(() => expect(sent).toHaveLength(1));
+  const [method, path, body] = sent[0] ?? [];
+  expect([method, path]).toEqual(["POST", "local/downloads"]);
+  expect(JSON.parse(await (body as File).text())).toEqual({
+    size: 3,
+    sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+  });
 });

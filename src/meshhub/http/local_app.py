@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import hmac
 import itertools
 import os
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -67,6 +68,33 @@ class OpenedFile(NamedTuple):
         return next((path for companion, path in self.companions.items() if to_text(companion) == name), None)
 
 
+class Content(msgspec.Struct, frozen=True):
+    """Size and digest of a file, by which it is recognized."""
+
+    size: int
+    sha256: str
+
+
+class Result:
+    """Result that is written into the folder of its input."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        """Write to an open file."""
+        self.path = path
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def write(self, chunk: bytes) -> None:
+        """Append a part of the result. Raises OSError."""
+        self._file.write(chunk)
+        self._hash.update(chunk)
+
+    @property
+    def content(self) -> Content:
+        """Content that was written."""
+        return Content(size=self._file.tell(), sha256=self._hash.hexdigest())
+
+
 class LocalApp:
     """State of the app. Files may be opened in any thread."""
 
@@ -79,6 +107,8 @@ class LocalApp:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._saved: dict[str, Path] = {}
+        self._unfinished: set[Path] = set()
+        self._own: set[Content] = set()
         self._left: float | None = None
         self.tabs = 0
 
@@ -120,9 +150,21 @@ class LocalApp:
         threading.Thread(target=open_all, daemon=True).start()
 
     def open_arrival(self, path: Path) -> None:
-        """Show a file that has arrived in a watched folder, unless the app itself saved it. Raises OSError."""
-        if path.absolute() not in self._saved.values():
+        """Show a file that has arrived in a watched folder, unless it is a result of the app. Raises OSError."""
+        if path.resolve() not in self._unfinished and not self._is_own(path):
             self.open(path)
+
+    def keep_own(self, content: Content) -> None:
+        """Recognize a result by its content if it arrives in a watched folder: browsers choose its name and folder."""
+        self._own.add(content)
+
+    def _is_own(self, path: Path) -> bool:
+        """Return whether a file has the content of a result. Raises OSError."""
+        size = path.stat().st_size
+        if not any(content.size == size for content in tuple(self._own)):
+            return False
+        with path.open("rb") as file:
+            return Content(size=size, sha256=hashlib.file_digest(file, "sha256").hexdigest()) in self._own
 
     def find(self, file_id: int) -> OpenedFile:
         """Return an opened file. Raises ServiceError."""
@@ -139,8 +181,8 @@ class LocalApp:
             }
 
     @contextlib.contextmanager
-    def saving(self, file_id: int, name: str) -> Iterator[Path]:
-        """Yield a new empty file for a result beside its input; it is removed if the block fails. Raises ServiceError.
+    def saving(self, file_id: int, name: str) -> Iterator[Result]:
+        """Yield a new file for a result beside its input; it is removed if the block fails. Raises ServiceError.
 
         Args:
             file_id: Id of the input.
@@ -153,14 +195,23 @@ class LocalApp:
             raise ServiceError(
                 f"{folder} is not writable: {error.strerror}; download the result", error_code="save_failed"
             ) from error
-        self._saved[to_text(str(path))] = path
+        unfinished = path.resolve()
+        self._unfinished.add(unfinished)
         try:
-            yield path
+            with path.open("wb") as file:
+                result = Result(path, file)
+                yield result
+                content = result.content
+            # the last bytes are written when the file is closed
+            self.keep_own(content)
         except BaseException as error:
             path.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise ServiceError(f"{path} cannot be written: {error.strerror}", error_code="save_failed") from error
             raise
+        finally:
+            self._unfinished.discard(unfinished)
+        self._saved[to_text(str(path))] = path
 
     def find_saved(self, text: str) -> Path:
         """Return a result by its path as text. Raises ServiceError: a page must not pass other files to programs."""

@@ -7,6 +7,7 @@ import { t } from "../i18n";
 import { groupModels, isArchive, type Model, type Origin } from "../intake";
 import { readEvents } from "../job-events";
 import { ApiError, getJson, openStream, send, sleep } from "../requests";
+import { watchSaves } from "../save";
 import { SharedEvents } from "../shared-events";
 import { isShown, keepShown } from "../shown-files";
 import { announcement, banner, toFailure } from "./failures";
@@ -133,6 +134,18 @@ export async function saveBeside(items: readonly Item[]): Promise<void> {
       banner.value = toFailure(error);
     }
   }
+}
+
+/** Report files that the browser saves, because the app may watch the folder of its downloads. */
+export function reportSaves(): void {
+  watchSaves((file) => void reportSave(file).catch(() => undefined));
+}
+
+async function reportSave(file: File): Promise<void> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await file.arrayBuffer()));
+  const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const body = new File([JSON.stringify({ size: file.size, sha256 })], "download.json");
+  await send("POST", "local/downloads", { body });
 }
 
 /** Installed slicers: names by id. */

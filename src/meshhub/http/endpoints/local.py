@@ -15,7 +15,7 @@ from litestar.response import Stream
 from meshhub.errors import UnreadableFile, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.names import label
-from meshhub.http.local_app import LocalApp, to_text
+from meshhub.http.local_app import Content, LocalApp, to_text
 from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.slicers import find_slicers, open_in_slicer
 from meshhub.http.state import AnyRequest, state_of
@@ -87,14 +87,24 @@ async def save_result(request: AnyRequest) -> Response[bytes]:
     """Save the body as a file of this `name` in the folder of an opened file; return its path."""
     threads = state_of(request).resources.threads
     name = label(request.query_params.get("name", ""))
-    with app_of(request).saving(request.path_params["file_id"], name) as path, path.open("wb") as file:
+    with app_of(request).saving(request.path_params["file_id"], name) as result:
+        path = result.path
         try:
             async for chunk in request.stream():
-                await threads.run(file.write, chunk)
+                await threads.run(result.write, chunk)
         except InternalServerException as error:
             raise ServiceError("the page was closed before the result was complete; save it again") from error
     body = msgspec.json.encode({"path": to_text(str(path)), "name": path.name})
     return Response(body, status_code=201, media_type="application/json")
+
+
+@post("/local/downloads", status_code=204)
+async def report_download(request: AnyRequest) -> None:
+    """Recognize a file that the page passes to the browser, so that it is not shown as new in a watched folder."""
+    try:
+        app_of(request).keep_own(msgspec.json.decode(await request.body(), type=Content))
+    except msgspec.DecodeError as error:
+        raise ServiceError(f"the body is not the size and SHA-256 of a file: {error}") from None
 
 
 @get("/local/slicers")
@@ -120,7 +130,7 @@ async def open_result(request: AnyRequest) -> None:
 
 
 HANDLERS = (
-    open_files, list_files, follow_files, read_file, close_file, save_result, list_slicers,
+    open_files, list_files, follow_files, read_file, close_file, save_result, report_download, list_slicers,
     open_result,
 )  # fmt: skip
 """Handlers of the app."""
