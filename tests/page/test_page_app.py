@@ -179,6 +179,11 @@ def test_dropped_files_are_downloaded(window: Visit, tmp_path: Path) -> None:
     pick(page, tmp_path / "dropped.stl", button="Add files")
     page.get_by_role("button", name="Convert 2 files to 3MF").click()
     page.get_by_role("button", name="Download dropped.3mf").wait_for()
+    path = download(page, "Save beside the originals", tmp_path)
+    assert path.name == "dropped.3mf"
+    page.get_by_text("1 result was downloaded: dropped.3mf.").wait_for()
+    page.get_by_role("button", name="bracket.stl").first.click()
+    page.get_by_text(f"Saved as {tmp_path / 'bracket.3mf'}").first.wait_for()
 
 
 def test_a_page_of_another_origin_gets_nothing(window: Visit, app: LocalApp, browser: Any) -> None:

@@ -46,8 +46,13 @@ export function freeName(name: string, taken: ReadonlySet<string>): string {
   return free;
 }
 
-/** Save several files as one ZIP. */
+/** Save files; several as one ZIP. */
 export async function saveAll(files: File[]): Promise<void> {
+  const [single, ...others] = files;
+  if (single && others.length === 0) {
+    saveFile(single);
+    return;
+  }
   // They may be unpacked into the folder of downloads.
   files.forEach(onSave);
   const taken = new Set<string>();

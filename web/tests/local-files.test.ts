@@ -2,6 +2,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 
 import type { Output } from "../src/api";
 import type { Model } from "../src/intake";
+import type { Item } from "../src/state/items";
 
 const stored = new Map<string, string>();
 const area = {
@@ -19,6 +20,7 @@ const sent: [string, string, unknown][] = [];
 let opened: object[] = [];
 const stream = new TransformStream<string, string>();
 const write = stream.writable.getWriter();
+const folders: Record<string, boolean> = {};
 vi.mock("../src/requests", async (load) => {
   const real = await load<typeof import("../src/requests")>();
   return {
@@ -27,24 +29,37 @@ vi.mock("../src/requests", async (load) => {
       sent.push([method, path, call?.body]);
       return Promise.resolve({ data: new TextEncoder().encode("solid").buffer, header: () => null });
     },
-    getJson: () => Promise.resolve(opened),
+    getJson: (path: string) => {
+      if (!path.includes("/results")) return Promise.resolve(opened);
+      sent.push(["POST", path, null]);
+      const isWritable = folders[path.split("/")[2] ?? ""] ?? true;
+      if (isWritable) return Promise.resolve({ path: `/models/${path.split("name=")[1] ?? ""}` });
+      return Promise.reject(new real.ApiError("/models is not writable", "other"));
+    },
     openStream: () => Promise.resolve(stream.readable.pipeThrough(new TextEncoderStream())),
   };
 });
+const saved: File[] = [];
 let onSave: (file: File) => void = () => undefined;
-vi.mock("../src/save", () => ({ watchSaves: (callback: typeof onSave) => (onSave = callback) }));
+vi.mock("../src/save", () => ({
+  saveAll: (files: File[]) => void saved.push(...files),
+  watchSaves: (callback: typeof onSave) => (onSave = callback),
+}));
 vi.mock("../src/api", () => ({ preview: () => new Promise(() => undefined) }));
 
-const { followFiles, reportSaves } = await import("../src/state/local-files");
+const { followFiles, reportSaves, saveBeside } = await import("../src/state/local-files");
 const { openModels, removeItem } = await import("../src/state/reading");
 const { items, distinguish } = await import("../src/state/items");
+const { banner } = await import("../src/state/failures");
 const { isShown, keepShown } = await import("../src/shown-files");
 const { groupModels } = await import("../src/intake");
 const { writeZip } = await import("../src/zip");
 
 beforeEach(() => {
   items.value = [];
+  banner.value = null;
   sent.length = 0;
+  saved.length = 0;
 });
 
 const makeModel = (name: string, change: Partial<Model> = {}): Model => ({
@@ -53,6 +68,31 @@ const makeModel = (name: string, change: Partial<Model> = {}): Model => ({
   companions: [],
   ...change,
 });
+const makeItem = (name: string, origin?: Model["origin"]): Item =>
+  ({
+    id: 0,
+    model: makeModel(name, origin && { origin }),
+    output: { file: new File(["x"], name) } as Output,
+  }) as Item;
+
+test("files without a folder are downloaded, and the page says so", async () => {
+  const others = ["b.3mf", "c.3mf"].map((name) => makeItem(name));
+  await saveBeside([makeItem("a.3mf", { id: 1, folder: "/models" }), ...others]);
+  expect(sent.map(([, path]) => path)).toEqual(["local/files/1/results?name=a.3mf"]);
+  expect(saved.map(({ name }) => name)).toEqual(["b.3mf", "c.3mf"]);
+  expect(banner.value?.message).toMatch(/^2 results were downloaded: b.3mf, c.3mf. The app does not know the folder/);
+});
+
+test("a message names all results that cannot be saved", async () => {
+  folders["7"] = false;
+  const origin = { id: 7, folder: "/models" };
+  await saveBeside([makeItem("a.3mf", origin), makeItem("b.3mf", { id: 1, folder: "/" }), makeItem("c.3mf", origin)]);
+  await saveBeside([]);
+  expect(banner.value?.message).toBe("a.3mf, c.3mf: /models is not writable");
+  await saveBeside([makeItem("a.3mf", origin), makeItem("d.3mf")]);
+  expect(banner.value?.advice).toContain("1 result was downloaded: d.3mf.");
+});
+
 test("models of one name in two archives and folders are separate, and a later version replaces its own", async () => {
   const pack = (...paths: string[]): File =>
     new File([writeZip(paths.map((path) => ({ path, data: new TextEncoder().encode("solid") })))], "zip");

@@ -377,6 +377,10 @@ export const de: Catalog = {
     folderFailed: "In den Ordner kann nicht geschrieben werden: {message}",
     saveBeside: "Neben dem Original speichern",
     saveAllBeside: "Neben den Originalen speichern",
+    downloadedInstead: [
+      "{n} Ergebnis wurde heruntergeladen: {names}. Von hereingezogenen oder ausgewählten Dateien kennt die App den Ordner nicht.",
+      "{n} Ergebnisse wurden heruntergeladen: {names}. Von hereingezogenen oder ausgewählten Dateien kennt die App den Ordner nicht.",
+    ],
     savedAs: "Gespeichert als {path}",
     sendTo: "An einen Drucker senden",
     fileToSend: "Datei zum Senden",

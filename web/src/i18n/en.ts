@@ -372,6 +372,10 @@ export const en = {
     folderFailed: "The folder cannot be written: {message}",
     saveBeside: "Save beside the original",
     saveAllBeside: "Save beside the originals",
+    downloadedInstead: [
+      "{n} result was downloaded: {names}. The app does not know the folder of a file that was dropped or chosen.",
+      "{n} results were downloaded: {names}. The app does not know the folders of files that were dropped or chosen.",
+    ],
     savedAs: "Saved as {path}",
     sendTo: "Send to a printer",
     fileToSend: "File to send",

@@ -375,6 +375,10 @@ export const es: Catalog = {
     folderFailed: "No se puede escribir en la carpeta: {message}",
     saveBeside: "Guardar junto al original",
     saveAllBeside: "Guardar junto a los originales",
+    downloadedInstead: [
+      "Se descargó {n} resultado: {names}. La aplicación no conoce la carpeta de un archivo arrastrado o elegido.",
+      "Se descargaron {n} resultados: {names}. La aplicación no conoce las carpetas de los archivos arrastrados o elegidos.",
+    ],
     savedAs: "Guardado como {path}",
     sendTo: "Enviar a una impresora",
     fileToSend: "Archivo que se envía",

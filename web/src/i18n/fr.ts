@@ -377,6 +377,10 @@ export const fr: Catalog = {
     folderFailed: "Impossible d’écrire dans le dossier : {message}",
     saveBeside: "Enregistrer à côté de l’original",
     saveAllBeside: "Enregistrer à côté des originaux",
+    downloadedInstead: [
+      "{n} résultat a été téléchargé : {names}. L’application ne connaît pas le dossier d’un fichier déposé ou choisi.",
+      "{n} résultats ont été téléchargés : {names}. L’application ne connaît pas le dossier des fichiers déposés ou choisis.",
+    ],
     savedAs: "Enregistré sous {path}",
     sendTo: "Envoyer à une imprimante",
     fileToSend: "Fichier à envoyer",

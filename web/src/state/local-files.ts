@@ -7,10 +7,10 @@ import { t } from "../i18n";
 import { groupModels, isArchive, type Model, type Origin } from "../intake";
 import { readEvents } from "../job-events";
 import { ApiError, getJson, openStream, send, sleep } from "../requests";
-import { watchSaves } from "../save";
+import { saveAll, watchSaves } from "../save";
 import { SharedEvents } from "../shared-events";
 import { isShown, keepShown } from "../shown-files";
-import { announcement, banner, toFailure } from "./failures";
+import { announcement, banner, type Failure, toFailure, toNotice } from "./failures";
 import { find, type Item, update } from "./items";
 import { describeUnread, openModels } from "./reading";
 
@@ -29,6 +29,8 @@ type AppEvent = { files: OpenedFile[] } | { hasEnded: boolean };
 
 /** Milliseconds before the page connects again; it counts as closed in the meantime. */
 const RECONNECT_MS = 1000;
+/** Maximum names in a message. */
+const MAX_NAMES = 3;
 
 /** Whether the app has ended: this page can do no more. */
 export const hasEnded = signal(false);
@@ -120,8 +122,12 @@ async function fetchBytes(path: string): Promise<ArrayBuffer> {
   return (await send("GET", path)).data;
 }
 
-/** Save the results of models into the folders of their inputs. */
+/** Save the results of models into the folders of their inputs; those of other models are downloaded. */
 export async function saveBeside(items: readonly Item[]): Promise<void> {
+  const notice = downloadOthers(items);
+  if (notice) banner.value = notice;
+  let failure: Failure | null = null;
+  const unsaved: string[] = [];
   for (const { id, output, model } of items) {
     if (!output || !model.origin) continue;
     try {
@@ -131,9 +137,26 @@ export async function saveBeside(items: readonly Item[]): Promise<void> {
       // In the meantime, the model may have been converted again.
       if (find(id)?.output?.file === output.file) update(id, { output: { ...output, savedAs: saved.path } });
     } catch (error) {
-      banner.value = toFailure(error);
+      failure ??= toFailure(error);
+      unsaved.push(output.file.name);
     }
   }
+  if (!failure) return;
+  const message = t("labeled", { label: listNames(unsaved), text: failure.message });
+  banner.value = { ...failure, message, advice: [failure.advice, notice?.message].filter(Boolean).join(" ") };
+}
+
+/** Download the results of models that were dropped or chosen; return a message about them, or null without any. */
+function downloadOthers(items: readonly Item[]): Failure | null {
+  const files = items.flatMap(({ output, model }) => (output && !model.origin ? output.file : []));
+  if (files.length === 0) return null;
+  // Before the others are saved: a browser allows downloads only shortly after a click.
+  void saveAll(files);
+  return toNotice(t("downloadedInstead", { n: files.length, names: listNames(files.map(({ name }) => name)) }));
+}
+
+function listNames(names: readonly string[]): string {
+  return [...names.slice(0, MAX_NAMES), ...(names.length > MAX_NAMES ? ["…"] : [])].join(", ");
 }
 
 /** Report files that the browser saves, because the app may watch the folder of its downloads. */

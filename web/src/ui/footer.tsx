@@ -110,14 +110,14 @@ export function TableFooter() {
   );
 }
 
-/** Save all results: in the app into the folders of their inputs, otherwise as one download. */
+/** Save all results: in the app into the folders of their inputs if they are known, otherwise as one download. */
 function SaveAllButton({ all }: { all: readonly Item[] }) {
-  const placed = all.filter(hasFolder);
+  const isPlaced = all.some(hasFolder);
   const files = all.flatMap(({ output }) => output?.file ?? []);
   return (
-    <button class="button" onClick={() => void (placed.length > 0 ? saveBeside(placed) : saveAll(files))}>
+    <button class="button" onClick={() => void (isPlaced ? saveBeside(all) : saveAll(files))}>
       <Icon name="download" />
-      {placed.length > 0 ? t("saveAllBeside") : t("downloadAll", { n: files.length })}
+      {isPlaced ? t("saveAllBeside") : t("downloadAll", { n: files.length })}
     </button>
   );
 }
