@@ -39,10 +39,14 @@ export async function saveModel({ name, file, companions }: Model): Promise<void
   else saveFile(new File([await packFiles([{ path: name, file }, ...companions])], `${stemOf(name)}.zip`));
 }
 
-/** Return a name that is not taken: equal names get a number. */
-export function freeName(name: string, taken: ReadonlySet<string>): string {
+/**
+ * Return a name that is not taken, and take it: equal names get a number.
+ * @param taken Names in lower case, because Windows and macOS do not distinguish them by case.
+ */
+export function takeName(name: string, taken: Set<string>): string {
   let free = name;
-  for (let copy = 2; taken.has(free); copy++) free = name.replace(/(\.[^.]*)?$/, `-${copy}$1`);
+  for (let copy = 2; taken.has(free.toLowerCase()); copy++) free = name.replace(/(\.[^.]*)?$/, `-${copy}$1`);
+  taken.add(free.toLowerCase());
   return free;
 }
 
@@ -56,11 +60,7 @@ export async function saveAll(files: File[]): Promise<void> {
   // They may be unpacked into the folder of downloads.
   files.forEach(onSave);
   const taken = new Set<string>();
-  const named = files.map((file) => {
-    const path = freeName(file.name, taken);
-    taken.add(path);
-    return { path, file };
-  });
+  const named = files.map((file) => ({ path: takeName(file.name, taken), file }));
   saveFile(new File([await packFiles(named)], "meshhub.zip", { type: "application/zip" }));
 }
 
@@ -86,10 +86,10 @@ export async function saveIntoFolder(files: File[]): Promise<string | null> {
   }
   if (!folder) return null;
   const taken = new Set<string>();
-  for await (const name of (folder as unknown as { keys(): AsyncIterable<string> }).keys()) taken.add(name);
+  for await (const name of (folder as unknown as { keys(): AsyncIterable<string> }).keys())
+    taken.add(name.toLowerCase());
   for (const file of files) {
-    const name = freeName(file.name, taken);
-    taken.add(name);
+    const name = takeName(file.name, taken);
     onSave(file);
     const stream = await (await folder.getFileHandle(name, { create: true })).createWritable();
     await stream.write(file);
