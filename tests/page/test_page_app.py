@@ -186,6 +186,22 @@ def test_dropped_files_are_downloaded(window: Visit, tmp_path: Path) -> None:
     page.get_by_text(f"Saved as {tmp_path / 'bracket.3mf'}").first.wait_for()
 
 
+def test_a_tab_keeps_its_settings_and_shows_the_next_start(window: Visit, app: LocalApp, tmp_path: Path) -> None:
+    page = open_page(window)
+    page.evaluate("localStorage.setItem('kept', 'yes')")
+    app.process.terminate()
+    page.get_by_text("The app has ended").wait_for()
+    again = LocalApp(tmp_path)
+    try:
+        # the addresses differ only behind the #, so that the browser does not load the page again by itself
+        page.goto(again.address)
+        page.get_by_role("heading", name="Needs repair").wait_for()
+        assert page.evaluate("localStorage.getItem('kept')") == "yes"
+        assert page.get_by_text("The app has ended").count() == 0
+    finally:
+        again.end()
+
+
 def test_a_page_of_another_origin_gets_nothing(window: Visit, app: LocalApp, browser: Any) -> None:
     open_page(window)
     origin = app.address.partition("#")[0]
