@@ -40,7 +40,7 @@ class FacetGraph:
     point:            (k,) points of the facets, distinct within a facet
     normal:           (f, 3) unit normals
     center:           (f, 3) centers of the planes
-    probe:            (f, 3) a point on each facet; the center of a facet with a hole can lie in the hole
+    probe:            (f, 3) a point on each facet; the center of a ring or an arc lies beside it
     area:             (f,) mm²
     extent:           (f,) millimeters, diagonal of the bounding box
     is_sliver:        (f,) whether a facet is so thin that its normal is noise
@@ -101,7 +101,7 @@ def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:
     left, right, shared = left[is_smooth], right[is_smooth], shared[is_smooth]
     longest = np.zeros(count)
     np.maximum.at(longest, left, shared)
-    has_hole = np.bincount(faceted.outline.loop_region, minlength=count) > 1
+    is_broad = corners > _MAX_FACET_CORNERS
     area = lengths(skin.cross)
     largest = np.empty(count, np.intp)
     rising = np.argsort(area, kind="stable")
@@ -118,13 +118,26 @@ def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:
         point=point,
         normal=planes.normal,
         center=planes.center,
-        probe=np.where(has_hole[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.center),
+        probe=np.where(
+            (is_broad & ~_has_center(skin, faceted))[:, None],
+            skin.points[skin.faces[largest]].mean(axis=1),
+            planes.center,
+        ),
         area=sum_by_label(region, area, count) / 2,
         extent=_extents(skin.points[point], np.searchsorted(owner, np.arange(count))),
         is_sliver=is_sliver,
         is_triangle=is_triangle,
-        is_broad=corners > _MAX_FACET_CORNERS,
+        is_broad=is_broad,
     )
+
+
+def _has_center(skin: Skin, faceted: FacetedSkin) -> Mask:
+    """Return whether the center of each facet (f,) is in one of its triangles."""
+    corner = skin.points[skin.faces]
+    center = faceted.planes.center[faceted.region][:, None]
+    sides = np.cross(np.roll(corner, -1, axis=1) - corner, center - corner)
+    is_in = (np.einsum("ijk,ik->ij", sides, skin.cross) >= 0).all(axis=1)
+    return np.bincount(faceted.region, is_in, faceted.faces) > 0
 
 
 def _extents(points: Float64, begin: IntIndex) -> Float64:

@@ -11,6 +11,7 @@ from meshhub.builtin_plugins.step.facets.bodies import shell_origins, shell_size
 from meshhub.builtin_plugins.step.facets.outline import Outline, signed_areas, trace_outline
 from meshhub.builtin_plugins.step.facets.overlaps import find_overlapping
 from meshhub.builtin_plugins.step.facets.planar import (
+    FLOAT32_HALF_UNIT_RATIO,
     ROUNDING_RATIO,
     Labels,
     Planes,
@@ -38,9 +39,6 @@ _MAX_SPLITS = 3
 
 _MAX_OFF_RATIO = 0.5
 """Distance of a corner from its face over the length of an edge at the corner; twice as far, the edge vanishes."""
-
-_FLOAT32_HALF_UNIT_RATIO = 2.0**-24
-"""Largest relative error of a number rounded to float32."""
 
 
 class FacetedSkin(NamedTuple):
@@ -72,7 +70,7 @@ def facet_skin(skin: Skin) -> FacetedSkin:
     allowed = _MAX_VOLUME_CHANGE_RATIO * np.maximum(np.abs(volume), _MAX_VOLUME_CHANGE_RATIO * size)
     if np.array_equal(skin.points, skin.points.astype(np.float32)):
         # the volume of the mesh itself is only as exact as its rounded coordinates
-        half_unit = tolerance / ROUNDING_RATIO * _FLOAT32_HALF_UNIT_RATIO
+        half_unit = tolerance / ROUNDING_RATIO * FLOAT32_HALF_UNIT_RATIO
         allowed = np.maximum(allowed, half_unit * size ** (2 / 3))
     for attempt in range(_MAX_ATTEMPTS):
         faceted = outline_faces(skin, *merge_coplanar_faces(skin, tolerance), tolerance)

@@ -29,6 +29,28 @@ SLIVER_RATIO = 20.0
 """Height in tolerances below which the normal of a triangle or region is noise: rounding turns it by up to 3°. As many
 tolerances may a region deviate from the uncertain plane of a narrow neighbor."""
 
+_STEPS_MM = (1e-3, 1e-4)
+"""Millimeters to which programs round coordinates in text."""
+
+_SIGNIFICANT_DIGITS = 6
+"""Digits that `%g` in C and streams in C++ write."""
+
+_STEP_RATIO = 1.2
+"""Tolerance over the step of the coordinates. Of nine CAD parts with four decimals, five had their surfaces with 0.3,
+and all with 1.2."""
+
+FLOAT32_HALF_UNIT_RATIO = 2.0**-24
+"""Largest error of rounding to float32 over the number."""
+
+_MIN_ROUNDED_COUNT = 50
+"""Coordinates that show how they were rounded; fewer may be those of a design."""
+
+_MAX_STEP_RATIO = 1e-3
+"""Step over the extent of the mesh, above which the surfaces are rounded away."""
+
+_MIN_ODD_RATIO = 0.5
+"""Share of coordinates that are no multiples of ten steps. Of rounded ones, nine of ten are none; of a design, few."""
+
 _MAX_REACH_RATIO = 20.0
 """Largest |coordinate| over the extent that counts where coordinates are not float32 numbers."""
 
@@ -52,7 +74,7 @@ def estimate_tolerance(points: Float64) -> float:
 
     Rounding depends on the position of a part, not on its size, so the largest coordinate counts. Coordinates that are
     not float32 numbers were rounded in another frame, for example before a small part was placed in a large assembly.
-    There, the extent of the part bounds the tolerance.
+    There, the extent of the part bounds the tolerance. Text has coordinates with fewer digits than float32.
 
     Args:
         points: (p, 3) millimeters.
@@ -62,7 +84,31 @@ def estimate_tolerance(points: Float64) -> float:
     reach = float(np.abs(points).max(initial=0.0))
     if len(points) and not np.array_equal(points, points.astype(np.float32)):
         reach = min(reach, _MAX_REACH_RATIO * float(np.ptp(points, axis=0).max()))
-    return max(reach * ROUNDING_RATIO, 1e-9)
+    return max(reach * ROUNDING_RATIO, _STEP_RATIO * _find_decimal_step(points), 1e-9)
+
+
+def _find_decimal_step(points: Float64) -> float:
+    """Return the step (mm) of coordinates that were rounded to some decimals or digits; 0 if they were not."""
+    values = np.abs(points[np.abs(points) > _STEPS_MM[0]])
+    if len(values) < _MIN_ROUNDED_COUNT:
+        return 0.0
+    max_step = _MAX_STEP_RATIO * float(np.ptp(points, axis=0).max())
+    digits = 10.0 ** (np.floor(np.log10(values)) - _SIGNIFICANT_DIGITS + 1)
+    for steps in (*(np.full(len(values), step) for step in _STEPS_MM), digits):
+        is_coarsest = steps == steps.max()
+        odd = ~_are_multiples(values[is_coarsest], 10 * steps[is_coarsest])
+        is_design = np.count_nonzero(odd) < max(_MIN_ROUNDED_COUNT, _MIN_ODD_RATIO * len(odd))
+        if not is_design and steps.max() <= max_step and _are_multiples(values, steps).all():
+            return float(steps.max())
+    return 0.0
+
+
+def _are_multiples(values: Float64, steps: Float64) -> NDArray[np.bool_]:
+    """Return which values are multiples of their steps, as float64 or float32 numbers; none if these are too coarse."""
+    count = values / steps
+    rounding = 1e-6 + FLOAT32_HALF_UNIT_RATIO * count
+    result: NDArray[np.bool_] = np.abs(count - np.round(count)) < np.where(rounding < 0.1, rounding, 0.0)
+    return result
 
 
 class Planes(NamedTuple):

@@ -22,7 +22,7 @@ def remove_spare_points(skin: Skin, faceted: FacetedSkin) -> tuple[Skin, Faceted
         faceted: Its flat faces.
     Returns:
         The same skin if it has no such points, or if it is not the boundary of solids. A folded mesh stays, too: there,
-        a flat face would get triangles outside of its plane.
+        a flat face would get triangles outside of its plane. So does a mesh with a shell that would vanish.
     """
     outline = faceted.outline
     is_spare = np.ones(len(skin.points), np.bool_)
@@ -43,4 +43,6 @@ def remove_spare_points(skin: Skin, faceted: FacetedSkin) -> tuple[Skin, Faceted
     paint = np.empty(faceted.faces, np.int32)
     paint[faceted.region] = skin.paint
     simpler = build_skin(points, faces, paint[facet])
+    if len(simpler.closed) < len(skin.closed):
+        return skin, faceted
     return simpler, facet_skin(simpler)
