@@ -1,7 +1,7 @@
 """Halve and double each numeric constant of a package, and count the cases whose results change.
 
     python benchmarks/constants.py print|repair|recognition [--parts FOLDER …] [--csv FILE] [--names FILE:NAME …]
-                                   [--stop-after 2] [--case-seconds 15] [--list]
+                                   [--stop-after 2] [--case-seconds 15] [--folder FOLDER [--compare]] [--list]
 
 `constant_cases.py` makes the cases. FOLDER has real parts with an INDEX.csv; default: MESHHUB_CORPUS, and `printed`
 beside it. Each run has its own process, forked from one that has loaded libraries and modules that do not import
@@ -11,7 +11,8 @@ derived from it, and modules that import it, follow.
 Values between ½ and 1½ are moved from 1, as ratios and cosines; counts are rounded and stay at least 1. A case is run
 for a constant only if the unchanged run called a function that reads it; the fastest cases run first, as many as take
 so many seconds of processor time unchanged. A run ends after so many changed cases, and counts as changed if it takes
-four times as long. Cases whose results differ between two unchanged runs are left out.
+four times as long. Cases whose results differ between two unchanged runs are left out. --folder keeps the cases and the
+unchanged results; after a change of the package, --compare lists the cases whose results are others.
 """
 
 from __future__ import annotations
@@ -423,6 +424,16 @@ def prepare(options: argparse.Namespace, folder: Path) -> tuple[list[Case], Run,
     return cases, base, again, modules
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Print the cases of a folder whose results differ from those that the folder keeps."""
+    cases, base, _, modules = prepare(options, options.folder)
+    load_modules(modules)
+    run, _ = start_run(options.package, cases, None, base.results, 0, 0.0, wall_seconds=3600.0)
+    different = [case.name for case in cases if run.results.get(case.name) != base.results[case.name]]
+    print(f"{len(different)} of {len(cases)} cases differ: {', '.join(different) or 'none'}")
+    return 1 if different else 0
+
+
 def measure(options: argparse.Namespace, constants: list[Constant], folder: Path) -> int:
     """Print and write a row for each constant."""
     package = options.package
@@ -475,6 +486,7 @@ def main() -> int:
     parser.add_argument("--case-seconds", type=float, default=15.0, help="processor time of the cases of a constant")
     parser.add_argument("--max-case-seconds", type=float, default=1.5, help="time of a case above which it is left out")
     parser.add_argument("--folder", type=Path, help="keeps the cases and the unchanged results for further runs")
+    parser.add_argument("--compare", action="store_true", help="compare the cases of --folder with its kept results")
     parser.add_argument("--list", action="store_true", help="list the constants only")
     parser.add_argument("--verbose", action="store_true", help="print cases, and which of them change")
     options = parser.parse_args()
@@ -490,6 +502,8 @@ def main() -> int:
             print(Path(each.path).name, each.name, each.value, sep="\t")
         print(f"{len(constants)} constants")
         return 0
+    if options.compare:
+        return compare(options)
     with tempfile.TemporaryDirectory() as temporary:
         return measure(options, constants, options.folder or Path(temporary))
 
