@@ -101,6 +101,23 @@ def test_a_reader_is_right_if_another_one_finds_the_same_shape() -> None:
     assert readers.judge({"a": one, "c": far, "d": None}) == {}
 
 
+def test_a_constant_is_halved_and_doubled_as_its_unit_asks() -> None:
+    vary = importlib.import_module("constants").vary
+    assert [vary(5, "MAX_COUNT", factor) for factor in (0.5, 2.0)] == [2, 10]
+    assert vary(1, "MAX_COUNT", 0.5) == 1
+    assert vary(1.0, "MIN_MM", 2.0) == 2.0
+    assert vary(1.25, "MAX_RATIO", 2.0) == 1.5
+    assert vary(-0.875, "MAX_COSINE", 2.0) == -0.75
+    assert vary({"fdm": (0.25, 4)}, "LAYERS_RATIO", 2.0) == {"fdm": (0.5, 8)}
+
+
+def test_a_constant_is_read_by_functions_that_use_what_derives_from_it() -> None:
+    constants = importlib.import_module("constants")
+    size = constants.SOURCE / "builtin_plugins" / "print" / "size.py"
+    readers = constants.Readers().find(size, "MIN_USUAL_MM")
+    assert {(str(size), "is_usual_size"), (str(size.with_name("walls.py")), "run_walls")} <= readers
+
+
 def test_a_chain_is_right_only_if_its_result_is_as_predicted() -> None:
     predictions = importlib.import_module("chain_predictions")
     block = Manifold.cube((20.0, 10.0, 8.0))
