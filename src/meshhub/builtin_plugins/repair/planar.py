@@ -6,6 +6,7 @@ import numpy as np
 from manifold3d import triangulate
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.repair.triangulate import MAX_CELLS
 from meshhub.model.scene import Float64
 from meshhub.toolkit.topology import Index
 
@@ -26,11 +27,9 @@ MAX_TWO_FOLD_CORNERS = 12
 STRAIGHT_COSINE = 1 - 1e-6
 """Cosine of a turn above which a point is not a corner; 0.08°."""
 
-MAX_FRAME_COUNT = 64
-"""Largest loops that are tested as frames of other loops; bounds the time."""
-
-MAX_TEST_COUNT = 1_000_000
-"""Point-edge pairs at a time; bounds the memory."""
+MAX_TESTED_COUNT = 64
+"""Largest loops that are tested as frames of others, and links between pieces that are tested, the largest first;
+bounds the time on a mesh with thousands of holes."""
 
 
 def triangulate_planar(
@@ -139,7 +138,7 @@ def _group_by_frame(
     extent = np.linalg.norm(high - low, axis=1)
     largest = which[np.argsort(-extent[which], kind="stable")]
     parent = np.full(len(extent), -1, np.intp)
-    for frame in largest[:MAX_FRAME_COUNT]:
+    for frame in largest[:MAX_TESTED_COUNT]:
         slack = FLATNESS_RATIO * extent[frame]
         inside = is_flat & (normal @ normal[frame] < MAX_PARALLEL_COSINE) & (extent < extent[frame])
         inside &= np.abs((center - center[frame]) @ normal[frame]) <= slack
@@ -166,7 +165,7 @@ def _is_in_polygon(ring: Float64, points: Float64) -> NDArray[np.bool_]:
     """Return which points (q, 2) are inside a polygon (n, 2), by the parity of crossings."""
     after = np.roll(ring, -1, axis=0)
     inside = np.zeros(len(points), np.bool_)
-    step = max(1, MAX_TEST_COUNT // len(ring))
+    step = max(1, MAX_CELLS // len(ring))
     for start in range(0, len(points), step):
         x, y = (points[start : start + step, axis][:, None] for axis in range(2))
         spans = (ring[:, 1] > y) != (after[:, 1] > y)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.repair.planar import MAX_TESTED_COUNT
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import face_normals
@@ -17,9 +18,6 @@ MAX_OPENNESS_RATIO = 0.7
 
 MIN_ROUNDNESS = 0.01
 """Volume per area to the power of 1.5: 0.094 for a sphere, 0.068 for a cube, near 0 for a region that hardly bends."""
-
-MAX_LINKS = 64
-"""Links tested, those between the largest pieces first; bounds the time on a mesh with thousands of holes."""
 
 
 class _Moments(NamedTuple):
@@ -74,7 +72,7 @@ def find_inverted_bodies(points: Float64, faces: Int32, half_a: Index, half_b: I
     moments = _measure_pieces(points, faces, piece, count)
     sign = np.ones(count)
     is_cut = np.zeros(len(links), np.bool_)
-    for link in np.argsort(-moments.area[links].min(axis=1), kind="stable")[:MAX_LINKS].tolist():
+    for link in np.argsort(-moments.area[links].min(axis=1), kind="stable")[:MAX_TESTED_COUNT].tolist():
         is_cut[link] = True
         inverted = _find_inverted_side(moments, sign, links[~is_cut], links[link])
         if inverted is None:

@@ -9,7 +9,7 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.topology import Index
 
 MAX_CELLS = 1_000_000
-"""Cells of the tables at a time; bounds the memory."""
+"""Cells of tables, or pairs of points and edges, at a time; bounds the memory."""
 
 FLIPPED_WEIGHT_RATIO = 4.0
 """Weight of area that faces away from the plane of the loop, per area; prevents folds."""
