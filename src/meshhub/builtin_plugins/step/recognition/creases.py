@@ -8,17 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.recognition.noisy_points import QUANTILE
 from meshhub.builtin_plugins.step.surfaces.arrays import lengths, normalize
 from meshhub.toolkit.topology import components, first_members
 
 _MIN_TURN_RAD = np.radians(35.0)
 """Radians; smallest turn of a crease. Facets of fillets turn by less."""
 
-_QUANTILE = 0.35
-"""Quantile of the distances between neighboring triangles that counts as noise."""
-
 _QUANTILE_DEVIATIONS = 0.9
-"""The same in deviations of the noise: a point and its shadow on the plane of a triangle have two of them."""
+"""`QUANTILE` of the distances between neighboring triangles, in deviations of the noise: a point and its shadow on the
+plane of a triangle have two of them."""
 
 _TILT_DEVIATIONS = 2.0
 """Deviations of the noise that turn a triangle, over its height."""
@@ -41,7 +40,7 @@ def split_at_creases(skin: Skin, noise_mm: float = np.inf) -> Skin:
     height = lengths(skin.cross[half // 3]) / length
     apex = skin.points[skin.begin[twin - twin % 3 + (twin + 2) % 3]]
     away = np.abs(np.einsum("ij,ij->i", apex - skin.points[skin.begin[half]], normal[half // 3]))
-    sigma = min(float(np.quantile(away, _QUANTILE)) / _QUANTILE_DEVIATIONS, noise_mm) if len(half) else 0.0
+    sigma = min(float(np.quantile(away, QUANTILE)) / _QUANTILE_DEVIATIONS, noise_mm) if len(half) else 0.0
     tilt = np.zeros(len(skin.twin))
     tilt[half] = np.arctan(_TILT_DEVIATIONS * sigma / np.maximum(height, 1e-300))
     cosine = np.einsum("ij,ij->i", normal[half // 3], normal[twin // 3])

@@ -21,10 +21,8 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_DEVIATIONS = 4.0
-"""Uncertainties by which a relation may be violated before."""
-
-_MAX_OFF_RATIO = 4.0
-"""The same in deviations of the noise, because fits also have systematic errors."""
+"""Uncertainties by which a relation may be violated before, and at least as many deviations of the noise, because fits
+also have systematic errors."""
 
 _MAX_ROOM_RATIO = 8.0
 """Largest violation of a relation over that by systematic errors: a radius that noise hides is not any radius."""
@@ -117,10 +115,10 @@ class Relations:
         Args:
             members: Surfaces.
             relation: Function that is zero where the relation holds.
-            room: Difference that fits cause by systematic errors; default: `_MAX_OFF_RATIO` in millimeters.
+            room: Difference that fits cause by systematic errors; default: `_MAX_DEVIATIONS` in millimeters.
         """
         if room is None:
-            room = _MAX_OFF_RATIO * float(self.sigma[members].max())
+            room = _MAX_DEVIATIONS * float(self.sigma[members].max())
         value = relation(self.start)
         jacobian = self._derive(members, relation, self.start)
         variance = sum(

@@ -8,6 +8,7 @@ import numpy as np
 from meshhub.builtin_plugins.step.facets.planar import ROUNDING_RATIO
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.corner_spheres import add_corner_spheres
+from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO
 from meshhub.builtin_plugins.step.recognition.noisy_regions import NoisyRegions, fit_surface
 from meshhub.builtin_plugins.step.surfaces.arrays import distinct_pairs, lengths, normalize
 from meshhub.builtin_plugins.step.surfaces.surface_array import SurfaceArray, SurfaceKind
@@ -21,9 +22,6 @@ _REFINEMENTS = 3
 
 _MAX_OFF_RATIO = 8.0
 """Distance of a point from its surfaces over the noise, up to which the distance counts as noise."""
-
-_MAX_SAGITTA_RATIO = 0.2
-"""The same over the median edge: where surfaces touch, points beside the border are off by the depth of triangles."""
 
 _MAX_CORRELATION = 0.5
 """Correlation of the distances of neighboring points from a surface; that of noise is zero."""
@@ -160,9 +158,12 @@ def _measure_off(skin: Skin, surface: SurfaceArray, point: IntIndex) -> Float64:
 
 
 def find_room(skin: Skin, regions: NoisyRegions) -> float:
-    """Return the distance (mm) of a point from a surface up to which it may be one of its points."""
+    """Return the distance (mm) of a point from a surface up to which it may be one of its points.
+
+    Where surfaces touch, points beside the border are off by the depth of triangles.
+    """
     edge = float(np.median(lengths(skin.points[skin.end] - skin.points[skin.begin])))
-    return max(_MAX_OFF_RATIO * float(regions.sigma.max(initial=0.0)), _MAX_SAGITTA_RATIO * edge)
+    return max(_MAX_OFF_RATIO * float(regions.sigma.max(initial=0.0)), MAX_SAGITTA_RATIO * edge)
 
 
 def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:

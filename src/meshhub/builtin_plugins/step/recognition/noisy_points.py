@@ -18,8 +18,9 @@ _UNKNOWNS_COUNT = 6
 _RIDGE_RATIO = 1e-9
 """Part of the diagonal that is added to it, so that points on one line have a solution."""
 
-_QUANTILE = 0.35
-"""Quantile of the residuals that counts as noise; more than a third of the points of a part are not beside an edge."""
+QUANTILE = 0.35
+"""Quantile of residuals, and of distances between triangles, that counts as noise; more than a third of the points of a
+part are not beside an edge."""
 
 
 class Roughness(NamedTuple):
@@ -66,7 +67,7 @@ def measure_roughness(skin: Skin) -> Roughness:
 def estimate_noise(local: Float64) -> float:
     """Return the deviation of the noise (mm) from the residuals around points."""
     finite = local[np.isfinite(local)]
-    return float(np.quantile(finite, _QUANTILE)) if len(finite) else 0.0
+    return float(np.quantile(finite, QUANTILE)) if len(finite) else 0.0
 
 
 def _residuals(sums: Float64, unknowns: int) -> tuple[Float64, Float64]:

@@ -22,7 +22,7 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_SURFACES = 4
 """Surfaces that meet in a point; others are ignored."""
 
-_MAX_EQUATIONS = 8
+_MAX_EQUATIONS = 2 * _MAX_SURFACES
 """Surfaces that determine a point: those, and the ones that cross them where they touch."""
 
 _RIDGE = 1e-11

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.facets.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.facets.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.facets.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import find_bulges, locate_triangles
@@ -65,8 +65,8 @@ _SAGITTA_SHARE_RATIO = 0.2
 _MAX_LOOSE_ERROR_RATIO = 3e-4
 """The same over the diagonal of the piece."""
 
-_MAX_TURN_SAGITTA_RATIO = 0.067
-"""Sagitta over chord of an arc of 30.5°, the largest turn between two facets."""
+_MAX_TURN_SAGITTA_RATIO = float(np.tan(MAX_SMOOTH_TURN_RAD / 4) / 2)
+"""Sagitta over chord of an arc of the largest turn between two facets."""
 
 _NOISE_TOLERANCES = 2.0
 """Tolerances by which rounding moves a point off any patch."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets.bodies import shell_volumes
+from meshhub.builtin_plugins.step.facets.facet_graph import MAX_SMOOTH_TURN_RAD
 from meshhub.builtin_plugins.step.facets.skin import Skin
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.fit_trials import EVEN_RATIO, MAX_DEEPER_RATIO, MIN_FACING_COSINE
@@ -39,9 +40,6 @@ a turn."""
 
 _MAX_PATCH_GAIN_RATIO = 1e-4
 """Share of the volume of a shell that the facets of one patch need not explain."""
-
-_MIN_TANGENT_COS = float(np.cos(np.radians(30.0)))
-"""Cosine of the angle below which a face is tangent to a patch."""
 
 Mask = NDArray[np.bool_]
 
@@ -145,7 +143,7 @@ def _find_tangent_corners(skin: Skin, regions: Regions) -> tuple[IntIndex, IntIn
     one, other = regions.region[half // 3], regions.region[skin.twin[half] // 3]
     half = half[(one != other) & traits.IS_PATCH[regions.surfaces.kind[one]]]
     normal, beside = _border_normals(skin, regions, half)
-    half = half[np.einsum("ij,ij->i", normal, beside) >= _MIN_TANGENT_COS]
+    half = half[np.einsum("ij,ij->i", normal, beside) >= np.cos(MAX_SMOOTH_TURN_RAD)]
     twin = skin.twin[half]
     owner: IntIndex = np.tile(regions.region[half // 3], 2).astype(np.intp)
     return owner, np.concatenate([twin, twin - twin % 3 + (twin + 1) % 3])
