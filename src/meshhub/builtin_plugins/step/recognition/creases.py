@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from meshhub.toolkit.topology import components, first_members
 _MIN_TURN_RAD = np.radians(35.0)
 """Radians; smallest turn of a crease. Facets of fillets turn by less."""
 
-_QUANTILE_DEVIATIONS = 0.9
+_QUANTILE_DEVIATIONS = 2 * NormalDist().inv_cdf((1 + QUANTILE) / 2)
 """`QUANTILE` of the distances between neighboring triangles, in deviations of the noise: a point and its shadow on the
 plane of a triangle have two of them."""
 
