@@ -113,9 +113,9 @@ def test_a_constant_is_halved_and_doubled_as_its_unit_asks() -> None:
 
 def test_a_constant_is_read_by_functions_that_use_what_derives_from_it() -> None:
     constants = importlib.import_module("constants")
-    size = constants.SOURCE / "builtin_plugins" / "print" / "size.py"
-    readers = constants.Readers().find(size, "MIN_USUAL_MM")
-    assert {(str(size), "is_usual_size"), (str(size.with_name("walls.py")), "run_walls")} <= readers
+    bodies = constants.SOURCE / "builtin_plugins" / "print" / "bodies.py"
+    readers = constants.Readers().find(bodies, "ROUNDING_RATIO")
+    assert {(str(bodies), "find_cavities"), (str(bodies.with_name("walls.py")), "_find_regions")} <= readers
 
 
 def test_a_chain_is_right_only_if_its_result_is_as_predicted() -> None:
