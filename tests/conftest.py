@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,29 @@ for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES"):
 os.environ["LANG"] = "C.UTF-8"
 
 
+MODULE_OF_ONCE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.once\b", re.MULTILINE)
+"""Statement that marks all tests of a module as `once`."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip modules whose tests `-m "not once"` excludes: to compile and to import them takes half of the collection."""
+    if "not once" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return bool(MODULE_OF_ONCE.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use the corpus, before `-m` selects."""
     for item in items:
         if "corpus" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_files)
+
+
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the pictures of reports in a fiftieth of their pixels, which takes a twentieth of the time."""
+    monkeypatch.setattr("meshhub.reporting.collecting.PICTURE_SIZE", "96x72")
 
 
 @pytest.fixture(scope="session")

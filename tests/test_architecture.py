@@ -59,10 +59,15 @@ LOADED_BY_NAME = {"pipeline/plugin_errors.py": "meshhub.builtin_plugins"}
 
 
 @functools.cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def list_imports(path: Path) -> set[str]:
     """Dotted names of the meshhub modules that a file imports or names in a text, wherever in it."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -91,12 +96,14 @@ def list_packages(path: Path, folder: Path) -> tuple[str, set[str]]:
     return path.relative_to(folder).parts[0].removesuffix(".py"), imported
 
 
+@pytest.mark.once
 def test_every_module_is_in_a_listed_package() -> None:
     assert {list_packages(path, SOURCE)[0] for path in list_files(SOURCE)} == set(PACKAGES)
     http = {list_packages(path, SOURCE / "http")[0] for path in list_files(SOURCE / "http")}
     assert http == set(LAYERS["http"])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("folder", ["", *LAYERS])
 def test_imports_only_go_up(folder: str) -> None:
     order = LAYERS.get(folder, PACKAGES)
@@ -107,14 +114,13 @@ def test_imports_only_go_up(folder: str) -> None:
             assert not above, f"{path.relative_to(SOURCE)} imports {above}, which come after {package}"
 
 
+@pytest.mark.once
 def test_no_two_modules_import_each_other() -> None:
     """Imports for type checkers alone do not count, nor do those of a package and its modules."""
     imported: dict[str, set[str]] = {}
     for path in list_files(SOURCE):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        typing = [
-            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        ]
+        tree = parse(path)
+        typing = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
         unused = {child for node in typing for child in ast.walk(node)}
         nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node not in unused]
         names = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}

@@ -35,6 +35,8 @@ from meshhub import (
 from meshhub.cli import root
 from support.processor_cores import limit_cores
 
+pytestmark = pytest.mark.once
+
 BOX = np.array([[x, y, z] for x in (0.0, 10.0) for y in (0.0, 20.0) for z in (0.0, 30.0)])
 BOX_FACES = np.array(
     [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4],

@@ -162,6 +162,7 @@ def as_params(pages: Iterable[str]) -> list[object]:
     return [pytest.param(page, marks=pytest.mark.large) if page in LARGE else page for page in pages]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("page", as_params(page for page in PAGES if page not in FILES and code(page, "python")))
 def test_python_blocks_run(folder: Path, page: str) -> None:
     # without the extra `http`, the other blocks of the page run

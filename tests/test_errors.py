@@ -34,6 +34,7 @@ def test_whole_numbers_keep_every_digit(value: int) -> None:
     assert format_number(value) == str(value)
 
 
+@pytest.mark.once
 @given(st.text())
 def test_quotes_are_short(text: str) -> None:
     assert len(text) > MAX_QUOTED_CHARS or quote(text) == repr(text)

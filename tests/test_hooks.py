@@ -256,6 +256,7 @@ def meshhub(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(result.args, result.returncode, result.stdout.decode(), result.stderr.decode())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -286,6 +287,7 @@ def test_the_command_line_survives_a_misbehaving_sniffer(
     assert "meshhub-hooked1.2" in output
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
 def test_the_command_line_converts_by_the_extension_if_a_sniffer_fails(
     distribution: Path, tmp_path: Path, name: str

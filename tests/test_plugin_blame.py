@@ -183,6 +183,7 @@ def test_verbose_shows_the_traceback_of_the_plugin_alone(
     assert message.count("ValueError: unit is missing (culprit.py:") == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("step", ["reader", "operation"])
 @pytest.mark.parametrize("name", FAILURE_CODES)
 def test_the_file_is_not_blamed_for_a_plugin(registry: Registry, step: str, name: str) -> None:

@@ -14,6 +14,8 @@ from manifold3d import Manifold, OpType
 from meshhub import Finding, Mesh, Part, Registry, Scene
 from translated_findings import TranslatedRegistry
 
+pytestmark = pytest.mark.once
+
 turns = st.tuples(*[st.floats(0, 360)] * 3)
 
 

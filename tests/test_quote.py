@@ -19,6 +19,8 @@ from meshhub.cli import root
 from meshhub.errors import InvalidSettings
 from meshhub.pipeline.rate_files import parse_rates, read_rates
 
+pytestmark = pytest.mark.once
+
 RATES = """\
 currency = "EUR"
 machine_hour = 3.50

@@ -6,6 +6,8 @@ import functools
 import re
 from pathlib import Path
 
+import pytest
+
 from test_docs_samples import PAGES, ROOT, code, commands, folder, run_command, shell
 
 __all__ = ["folder"]
@@ -16,6 +18,7 @@ def test_the_python_example_shows_the_registry() -> None:
         assert "Registry" in "\n".join(code(page, "python"))
 
 
+@pytest.mark.once
 def test_command_line_examples_run(folder: Path) -> None:
     lines = [line for line in commands("README.md") if line.startswith("meshhub ") and "serve" not in line]
     assert len(lines) >= 5

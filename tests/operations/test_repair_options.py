@@ -198,7 +198,7 @@ def test_a_wrap_keeps_colors_and_materials_of_the_nearest_faces() -> None:
     box = brick()
     colors = np.repeat(np.array([[255, 0, 0, 255], [0, 0, 255, 255]], np.uint8), [4, 4], axis=0)
     painted = replace(box, colors=colors, face_material=np.zeros(12, np.int32))
-    result, _ = repair(painted, repair_wrap_mm=2.0)
+    result, _ = repair(painted, repair_wrap_mm=8.0)
     mesh = result.meshes[0]
     assert mesh.colors is not None
     assert {tuple(color) for color in mesh.colors.tolist()} == {(255, 0, 0, 255), (0, 0, 255, 255)}
