@@ -195,12 +195,21 @@ def test_the_figures_are_those_of_prusaslicer(tmp_path: Path, settings: dict[str
         assert figures["filament_cost"] == pytest.approx(figures["filament_g"] * 0.025, abs=0.01)
 
 
+@pytest.fixture(scope="module")
+def sliced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Inspection]:
+    """Return the G-code of a part, and what an inspection finds in it."""
+    path = slice_scene(tmp_path_factory.mktemp("sliced"), make_part())
+    return path, REGISTRY.inspect(path)
+
+
 @needs_slicer
 @pytest.mark.parametrize("encoding", ["none", "MeatPack", "MeatPackComments"])
 @pytest.mark.parametrize("compression", ["none", "Deflate", "Heatshrink_11_4", "Heatshrink_12_4"])
-def test_binary_files_of_libbgcode_are_read(tmp_path: Path, compression: str, encoding: str) -> None:
+def test_binary_files_of_libbgcode_are_read(
+    sliced: tuple[Path, Inspection], tmp_path: Path, compression: str, encoding: str
+) -> None:
     pybgcode = pytest.importorskip("pybgcode")
-    path = slice_scene(tmp_path, make_part())
+    path, text = sliced
     config = pybgcode.get_config()
     kinds = config.compression
     kinds.gcode = kinds.slicer_metadata = getattr(pybgcode.CompressionType, compression)
@@ -211,7 +220,7 @@ def test_binary_files_of_libbgcode_are_read(tmp_path: Path, compression: str, en
     for file in files:
         pybgcode.close(file)
     assert result == pybgcode.EResult.Success
-    text, binary = REGISTRY.inspect(path), REGISTRY.inspect(tmp_path / "a.bgcode")
+    binary = REGISTRY.inspect(tmp_path / "a.bgcode")
     if encoding == "MeatPack":
         # comments are lost, and with them kinds of lines and heights
         assert binary.figures["filament_mm"] == text.figures["filament_mm"]

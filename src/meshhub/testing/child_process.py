@@ -38,6 +38,9 @@ MAX_CRASHES_COUNT = 5
 MAX_TASK_CPU_S = 10.0
 """Processor seconds for one task; the system ends native code that hangs on a damaged file as if it had crashed."""
 
+MAX_ALLOWED_HANG_CPU_S = 3.0
+"""Processor seconds for a hostile file if the reader may crash: a hang is accepted, and a longer one shows no more."""
+
 MAX_SNIFF_CPU_S = 1.0
 """Processor seconds for one sniffer on one head; a service allows no more for all sniffers together."""
 
@@ -138,8 +141,13 @@ def check_outcomes_in_child(chain_runs: Sequence[ChainRun], *, may_crash: bool) 
     """
     outcomes: list[str | None] = []
     max_crashes = MAX_CRASHES_COUNT if may_crash else 1
+    max_cpu_s = MAX_ALLOWED_HANG_CPU_S if may_crash else MAX_TASK_CPU_S
     while len(outcomes) < len(chain_runs) and outcomes.count(None) < max_crashes:
-        outcomes += _run_in_child("outcome", chain_runs[len(outcomes) :], _HASH_SEEDS[0])
+        if _HASH_SEEDS[0] not in _children:
+            # the first task of a child also imports the reader, so it has more time
+            outcomes += _run_in_child("outcome", chain_runs[len(outcomes) :][:1], _HASH_SEEDS[0])
+        if _HASH_SEEDS[0] in _children:
+            outcomes += _run_in_child("outcome", chain_runs[len(outcomes) :], _HASH_SEEDS[0], max_cpu_s)
         if len(outcomes) < len(chain_runs):
             outcomes.append(None)
     return outcomes
