@@ -31,8 +31,9 @@ _MAX_VOLUME_RATIO = 2e-3
 _MAX_DISTANCE_RATIO = 1e-3
 """Distance between the rebuilt part and the mesh, as a share of the diagonal; facets may be farther from their arcs."""
 
-_NEAREST_SAMPLES = 128
-"""Samples whose faces are measured; at the rim of a hole, a fan of narrow faces has many samples at one place."""
+_NEAREST_SAMPLES = (3, 16, 128)
+"""Samples whose faces are measured, more for the points that may be the farthest; at the rim of a hole, a fan of narrow
+faces has many samples at one place."""
 
 _EXACT_COUNT = 1000
 """Farthest points, which are compared with every face."""
@@ -164,10 +165,14 @@ def _measure_distance(
     samples = SurfaceDistance(vertices, faces, spacing)
     points = np.concatenate([vertices[np.unique(faces)], samples.corners.mean(axis=1)])
     other = SurfaceDistance(other_vertices, other_faces, spacing)
-    gap = other.measure(points, _NEAREST_SAMPLES)
-    # all samples near a point may be on slivers, while it is on a large face
-    farthest = np.argsort(gap)[-_EXACT_COUNT:]
-    gap[farthest] = other.measure_exactly(points[farthest], gap[farthest])
+    gap, rest = np.empty(len(points)), np.arange(len(points))
+    for count in _NEAREST_SAMPLES:
+        gap[rest] = other.measure(points[rest], count)
+        # all samples near a point may be on slivers, while it is on a large face
+        farthest = rest[np.argsort(gap[rest])[-_EXACT_COUNT:]]
+        gap[farthest] = other.measure_exactly(points[farthest], gap[farthest])
+        # only what is farther than these may be the farthest with more samples
+        rest = np.flatnonzero(gap > gap[farthest].max(initial=0.0))
     return float(gap.max())
 
 
