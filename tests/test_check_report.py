@@ -95,6 +95,7 @@ def test_a_page_has_verdict_pictures_findings_and_remedies(tmp_path: Path) -> No
     assert edges[:3] == [0, 0, 0] and edges[3] > 500
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_page_loads_nothing_and_shows_names_as_text(tmp_path: Path) -> None:
     name = '<img src="http:x" onerror=alert(1)>&amp;.stl'
     model = write(tmp_path / "plain.stl", scene_of(brick(20, 20, 20))).rename(tmp_path / name)
@@ -111,6 +112,7 @@ def test_a_page_loads_nothing_and_shows_names_as_text(tmp_path: Path) -> None:
 HOSTILE = '"><script>alert(1)</script><b onclick="x">'
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("name", ["a.html", "a.pdf"])
 def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
     finding = Finding(
@@ -132,6 +134,7 @@ def test_texts_of_findings_and_errors_are_not_markup(name: str) -> None:
         assert {tag for tag, _ in page.elements}.isdisjoint({"script", "b"})
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
@@ -171,6 +174,7 @@ def test_a_report_is_about_the_model_after_operations(tmp_path: Path) -> None:
         assert abs(columns.min() - (719 - columns.max())) <= 3
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_several_models_are_sections_and_failures_are_shown(tmp_path: Path) -> None:
     write(tmp_path / "a.stl", lidless())
     write(tmp_path / "b.3mf", scene_of(brick(20, 20, 20)))
@@ -182,6 +186,7 @@ def test_several_models_are_sections_and_failures_are_shown(tmp_path: Path) -> N
     assert "Could not be checked" in page.text
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_pdf(tmp_path: Path) -> None:
     pytest.importorskip("reportlab", reason="PDF needs the extra report")
     mesh = brick(10, 20, 30)
@@ -221,6 +226,7 @@ def test_reports_that_cannot_be_written(tmp_path: Path, name: str, arguments: li
     assert (tmp_path / "kept.html").read_text() == "old"
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_report_is_replaced_on_request(tmp_path: Path) -> None:
     model, report = write(tmp_path / "box.stl", lidless()), tmp_path / "kept.html"
     report.write_text("old")

@@ -13,6 +13,8 @@ from http_serving import Running, check_error
 from meshhub import Registry
 
 BRACKET = Path(__file__).parents[2] / "examples" / "bracket.stl"
+pytestmark = pytest.mark.usefixtures("small_pictures")
+
 FAST = {"checks": "mesh,size"}
 
 

@@ -101,6 +101,7 @@ def test_files_of_beds_come_as_the_zip_of_a_job(service: Running, model: Path, t
         assert archive.namelist() == ["my model-bed1.3mf"]
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_a_model_is_checked(service: Running, model: Path, tmp_path: Path) -> None:
     async def work() -> Verdict:
         async with AsyncClient(service.url) as client:
@@ -404,6 +405,7 @@ def test_a_print_is_quoted(service: Running, tmp_path: Path, monkeypatch: pytest
     assert several[1]["error_code"] == "conversion_failed"
 
 
+@pytest.mark.usefixtures("small_pictures")
 def test_checks_on_the_command_line(
     service: Running, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -92,6 +92,7 @@ def test_an_inspection_is_a_job_too(service: Running) -> None:
     assert service.get(done["result"]["url"]).json() == service.post("/inspect", files).json()
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize(("kind", "begin"), [("html", b"<!DOCTYPE html>"), ("pdf", b"%PDF-"), ("glb", b"glTF")])
 def test_a_job_delivers_the_report_of_a_check(service: Running, kind: str, begin: bytes) -> None:
     files, fields = {"file": ("a.stl", ASCII_STL)}, {"kind": "check", "checks": "mesh", "report": kind}
