@@ -39,11 +39,11 @@ PROGRAM = """
 import importlib
 from meshhub.cli import watch
 watch.POLL_S, watch._SETTLE_S = 0.05, 0.3
-importlib.import_module("meshhub.cli.app")._BROWSER_START_S = 6.0
+importlib.import_module("meshhub.cli.app")._BROWSER_START_S = 2.0
 from meshhub.__main__ import main
 main()
 """
-"""The program, with a tenth of its waits."""
+"""The program, with a fraction of its waits."""
 
 BROWSER = """#!/bin/sh
 echo "$@" >> "$MESHHUB_TEST_OPENED"
@@ -173,20 +173,14 @@ def test_the_app_ends_if_the_browser_shows_no_tab(programs: Programs) -> None:
 
 
 def test_a_start_waits_for_an_app_that_ends(programs: Programs) -> None:
+    """The first ends by a signal, although it has a tab."""
     first = programs.start("--no-browser")
-    programs.read_address(first)
+    programs.connect(programs.read_address(first))
     first.send_signal(signal.SIGINT)
     second = programs.start("--no-browser")
     address = programs.read_address(second)
     assert first.wait(MAX_WAIT_S) == 0
     programs.connect(address)
-
-
-def test_the_app_ends_at_once_with_a_signal(programs: Programs) -> None:
-    process = programs.start("--no-browser")
-    programs.connect(programs.read_address(process))
-    process.send_signal(signal.SIGINT)
-    assert process.wait(MAX_WAIT_S) == 0
 
 
 @pytest.mark.large
@@ -228,13 +222,6 @@ def test_a_name_that_is_not_utf_8_is_shown_and_read(programs: Programs, tmp_path
     connection.request("GET", "/local/files/2", headers={"X-Meshhub-Token": address.token})
     assert connection.getresponse().read() == BRACKET.read_bytes()
     connection.close()
-
-
-def test_only_the_user_can_read_the_address(programs: Programs) -> None:
-    programs.read_address(programs.start("--no-browser"))
-    folder = programs.folder / "state/meshhub"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
 def test_a_file_in_place_of_the_state_folder_is_named(programs: Programs) -> None:
@@ -292,9 +279,12 @@ def test_ports_that_cannot_be_kept_do_not_prevent_a_start(programs: Programs) ->
     programs.read_address(programs.start("--no-browser"))
 
 
-def test_the_window_has_the_address(programs: Programs) -> None:
+def test_the_window_has_the_address_which_only_the_user_can_read(programs: Programs) -> None:
     process = programs.start(BRACKET, display=":0")
     address = programs.read_address(process)
+    folder = programs.folder / "state/meshhub"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     wait_until(lambda: programs.opened.exists() and programs.opened.read_text())
     assert programs.opened.read_text().startswith(f"--app={address.url} ")
 
