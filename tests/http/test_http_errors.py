@@ -6,6 +6,7 @@ import ast
 import errno
 import gzip
 import logging
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ def test_a_code_of_a_plugin_has_the_statuses_of_its_class(kind: type[MeshhubErro
 def test_every_code_that_the_source_names_is_in_the_table() -> None:
     named = set()
     for path in Path(meshhub.__file__).parent.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        # a tenth of the modules has such an argument
+        for call in ast.walk(ast.parse(text)) if re.search(r"\b(error_)?code=", text) else ():
             # findings have codes of their own
             if not isinstance(call, ast.Call) or (isinstance(call.func, ast.Name) and call.func.id == "Finding"):
                 continue
