@@ -26,7 +26,7 @@ WRITES: dict[str, Callable[..., Any]] = {
     "combine": lambda source, target, **keywords: registry.convert([source, source], target, **keywords),
     "write": lambda source, target, **keywords: registry.write(registry.read(source), target, **keywords),
     "render": lambda source, target, **keywords: registry.render(source, target.with_suffix(".png"), **keywords),
-    "check": lambda source, target, **keywords: registry.check(source, marked=target, **keywords),
+    "check": lambda source, target, **keywords: registry.check(source, marked=target, checks="mesh", **keywords),
     "target": lambda source, target, **keywords: registry.convert(
         source, Target(target.name, folder=target.parent), target="3mf", **keywords
     ),

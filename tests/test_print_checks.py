@@ -51,7 +51,7 @@ def figures(verdict: Verdict, check: str) -> dict[str, object]:
     return dict(next(report for report in verdict.checks if report.step == check).figures)
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(
     thickness=st.floats(0.1, 0.55),
     turn=st.tuples(*[st.floats(0, 180)] * 3),
@@ -88,7 +88,7 @@ def test_a_knife_edge_and_a_run_out_are_not_walls(registry: Registry) -> None:
         assert find(registry.check(scene(solid), checks="walls"), "thin_walls") is None
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(size=st.floats(1.0, 60), turn=st.tuples(*[st.floats(0, 180)] * 3), edge=st.sampled_from([0.8, 100.0]))
 def test_thick_bodies_have_no_thin_walls(
     registry: Registry, size: float, turn: tuple[float, float, float], edge: float
@@ -142,7 +142,7 @@ def test_a_round_gap_and_a_round_wall_on_a_large_model_are_as_wide_as_they_are(
     assert wall.severity == "warning"
 
 
-@pytest.mark.parametrize(("radius", "segments"), [(0.1, 24), (0.1, 200), (0.15, 24), (0.2, 24)])
+@pytest.mark.parametrize(("radius", "segments"), [(0.1, 24), (0.1, 96), (0.15, 24), (0.2, 24)])
 def test_a_pin_is_as_thick_as_it_is(registry: Registry, radius: float, segments: int) -> None:
     pin = Manifold.cylinder(12, radius, radius, segments).translate((10, 10, 5)) + block(20, 20, 5.1)
     finding = find(registry.check(scene(pin), checks="walls"), "thin_walls")
@@ -219,7 +219,7 @@ def test_their_remedy_fixes_thin_walls(registry: Registry) -> None:
     assert find(registry.check(scene(part), checks="walls", **finding.remedy), "thin_walls") is None  # type: ignore[arg-type]
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(width=st.floats(0.05, 0.14), turn=st.floats(0, 180))
 def test_a_gap_between_parts_is_as_wide_as_it_is(registry: Registry, width: float, turn: float) -> None:
     parts = [block(10, 10, 10).rotate((0, 0, turn)), block(10, 10, 10, (10 + width, 0, 0)).rotate((0, 0, turn))]
@@ -337,7 +337,7 @@ def test_a_face_at_the_limit_does_not_overhang_in_any_file(
     rise = 20 * float(np.tan(np.deg2rad(angle)))
     corners = [(x, y, z) for y in (0, 20) for x, z in ((0, 0), (10, 0), (30, rise), (30, rise + 5), (0, rise + 5))]
     file = tmp_path / f"wedge.{extension}"
-    for turn in range(7, 360, 60):
+    for turn in range(7, 360, 90):
         solids = [Manifold.hull_points(corners).rotate((0, 0, turn))]
         if not is_steep:
             solids.append(block(20, 20, 20).rotate((45, 0, turn)).translate((60, 33.3, 0)))
@@ -611,7 +611,7 @@ def test_a_printer_has_a_number_of_filaments(registry: Registry) -> None:
     assert five.amount == 5
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(step=st.integers(4, 40), height=st.sampled_from([0.1, 0.2, 0.25]), lowest=st.sampled_from([0.0, 0.1, 7.3]))
 def test_an_underside_in_the_middle_of_a_layer_is_in_one_layer(step: int, height: float, lowest: float) -> None:
     # half layers, where rounding decides on which side a layer begins
@@ -697,7 +697,8 @@ def test_a_closed_surface_without_volume_is_a_sheet(
     assert volume is not None
     assert (verdict.verdict, sheet.severity) == ("will_not_print", "error")
     assert sheet.remedy == volume.remedy
-    for remedy in (sheet.remedy, {"thicken_mm": 0.9}):
+    # one case shows that the sheet needs no repair
+    for remedy in (sheet.remedy, {"thicken_mm": 0.9}) if turn_deg == 0 else (sheet.remedy,):
         after = registry.check(file, checks="mesh,walls,estimate,overlaps", **remedy)  # type: ignore[arg-type]
         assert not after.findings
         assert after.estimate is not None

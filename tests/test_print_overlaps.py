@@ -80,7 +80,7 @@ def test_faces_along_the_axes_cross_where_their_boxes_are_flat(registry: Registr
     assert findings(registry, scene(mesh_of(plate, post.translate((8, 8, 4))))) == {}
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(turn=turns, offset=st.floats(1, 18), edge=st.sampled_from([2.0, 100.0]))
 def test_bodies_that_overlap_are_found_with_their_place(
     registry: Registry, turn: Sequence[float], offset: float, edge: float

@@ -345,7 +345,7 @@ def test_every_sample_shows_the_nearest_triangle_around_it(
     assert np.allclose(depth[both], nearest[both], atol=0.05)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_triangles_that_share_sides_cover_every_sample_once(seed: int) -> None:
     generator = np.random.default_rng(seed)

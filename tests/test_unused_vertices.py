@@ -40,7 +40,7 @@ def ply(points: str) -> bytes:
 
 
 def test_measures_are_those_of_the_faces() -> None:
-    scene = scene_of(brick(30, 30, 30))
+    scene = scene_of(brick(15, 15, 15))
     loose = add_points(scene)
     assert registry.inspect(loose).model == registry.inspect(scene).model
     expected, actual = registry.check(scene), registry.check(loose)

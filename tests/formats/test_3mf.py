@@ -307,7 +307,7 @@ def build_with_lib3mf(objects: list[str]) -> Source:
     return Source.from_bytes(bytes(document.QueryWriter("3mf").WriteToBuffer()), "a.3mf")
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(GEOMETRY), min_size=1, max_size=4))
 def test_triangles_and_lattices_are_read_beside_slices_which_are_noted(objects: list[str]) -> None:
     source = build_with_lib3mf(objects)

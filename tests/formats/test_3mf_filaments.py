@@ -258,7 +258,7 @@ def assemblies(draw: st.DrawFn) -> tuple[Source, list[int | None], int]:
     return source, expected, count
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(assemblies())
 def test_components_have_the_filaments_of_the_volumes_at_their_position(
     assembly: tuple[Source, list[int | None], int],

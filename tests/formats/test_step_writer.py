@@ -1128,7 +1128,7 @@ MACHINED = mesh_of(machined())
 MACHINED_COUNTS = planar_counts(MACHINED)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     turn=st.integers(0, 2**31 - 1),
     shift=st.tuples(*[st.floats(-1500, 1500)] * 3),
@@ -1140,7 +1140,7 @@ def test_faces_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[f
     assert planar_counts(Mesh(vertices, MACHINED.faces)) == MACHINED_COUNTS
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-200, 200)] * 3))
 def test_round_holes_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(plate_with_holes())
@@ -1156,7 +1156,7 @@ def countersunk() -> Any:
     return cylinder(20, 10, 9.6, 48) - cylinder(6, 4, 0, 32)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-100, 100)] * 3))
 def test_cones_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(countersunk())

@@ -165,7 +165,7 @@ def test_the_report_of_a_conversion_is_in_the_language_of_the_request(service: R
 
 def test_findings_are_in_the_language_of_the_request(service: Running) -> None:
     files = {"file": ("bracket.stl", EXAMPLE.read_bytes())}
-    answer = service.post("/check", files=files, headers={"Accept-Language": "fr"})
+    answer = service.post("/check", files=files, data={"checks": "mesh"}, headers={"Accept-Language": "fr"})
     assert answer.headers["content-language"] == "fr"
     assert answer.json()["findings"][0]["message"].startswith("16 arêtes sont ouvertes ; les trancheurs")
 

@@ -48,7 +48,7 @@ def test_a_brick_is_beveled_at_45_degrees() -> None:
         assert section.bounds[:, :2].ravel().tolist() == pytest.approx(expected, abs=0.02)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(size=st.floats(0.1, 2.3))
 def test_outline_and_hole_of_a_ring_are_beveled(size: float) -> None:
     result = chamfer(scene_of(ring()), size)

@@ -97,7 +97,7 @@ def test_a_side_without_a_plane_is_rejected(tmp_path: Path) -> None:
     seed=st.integers(0, 10_000),
     planes=st.lists(st.tuples(st.sampled_from("xyz"), st.floats(-9, 9)), min_size=1, max_size=4),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_pieces_have_the_volume_of_the_whole(seed: int, planes: list[tuple[str, float]]) -> None:
     random = np.random.default_rng(seed)
     ball, hole = sphere(10, 24), sphere(4, 12)

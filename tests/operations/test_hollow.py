@@ -216,6 +216,6 @@ def test_a_fine_wall_of_a_large_sphere_has_its_thickness() -> None:
 
 def test_a_hollow_file_is_closed_in_other_programs(tmp_path: Path) -> None:
     with Registry(entry_points=False) as registry:
-        report = registry.convert("examples/bracket-clean.stl", tmp_path / "a.stl", hollow_wall_mm=1.5)
+        report = registry.convert("examples/bracket-clean.stl", tmp_path / "a.stl", hollow_wall_mm=2.5)
     assert next(step for step in report.steps if step.step == "hollow").figures["cavities"] == 1
     assert trimesh.load_mesh(tmp_path / "a.stl").is_watertight

@@ -29,7 +29,7 @@ def offset(scene: Scene, distance: float) -> trimesh.Trimesh:
     return trimesh.Trimesh(*soup(run(scene, OffsetOptions(offset_mm=distance))), process=False)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(sides=st.tuples(*[st.floats(5, 15)] * 3), distance=st.floats(-2, -0.05) | st.floats(0.05, 3))
 def test_a_box_stays_a_box(sides: tuple[float, float, float], distance: float) -> None:
     mesh = offset(scene_of(brick(*sides)), distance)

@@ -47,7 +47,7 @@ def build_plate(steps: int = 60) -> Mesh:
 
 
 @given(target=st.integers(4, 4000), shape=st.sampled_from([sphere(10, 48), build_torus()]))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_closed_stays_closed_and_the_target_is_met(target: int, shape: Mesh) -> None:
     result, remarks = reduce(scene_of(shape), target)
     assert_valid(result)
@@ -276,7 +276,7 @@ def test_both_sides_of_a_thin_wall_keep_their_colors() -> None:
 
 
 @given(seed=st.integers(0, 3000))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_any_triangle_soup_is_reduced_without_an_error(seed: int) -> None:
     random = np.random.default_rng(seed)
     vertices = random.integers(0, 4, (int(random.integers(3, 40)), 3)).astype(np.float64)

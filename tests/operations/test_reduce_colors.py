@@ -13,7 +13,7 @@ import pytest
 from PIL import Image as Picture
 
 from meshhub import InvalidOption, Registry
-from meshhub.builtin_plugins.reduce_colors import ReduceColorsOptions
+from meshhub.builtin_plugins.reduce_colors import ReduceColorsOptions, operation, subdivide
 from meshhub.builtin_plugins.reduce_colors.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
@@ -370,12 +370,14 @@ def test_a_model_without_colors_has_a_note() -> None:
     assert len(result.materials) == 1
 
 
-def test_details_beyond_the_limit_have_a_note() -> None:
+def test_details_beyond_the_limit_have_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (operation, subdivide):
+        monkeypatch.setattr(module, "MAX_LEAF_COUNT", 20_000)
     random = np.random.default_rng(5)
-    scene = project_texture(brick(400, 400, 2), random.integers(0, 256, (1024, 1024, 3), np.uint8))
+    scene = project_texture(brick(125, 125, 2), random.integers(0, 256, (320, 320, 3), np.uint8))
     with collecting("test") as remarks:
         result = run(scene, ReduceColorsOptions(reduce_colors=4))
-    assert result.face_count <= 200_000
+    assert result.face_count <= 20_000
     messages = {note.code: note.message for note in remarks.notes}
     assert messages["color_detail_limited"].endswith("raise 'reduce_colors_cell_mm'")
 

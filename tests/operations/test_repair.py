@@ -438,7 +438,7 @@ BODIES = [
 ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     shape=st.sampled_from(BODIES),

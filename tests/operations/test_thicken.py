@@ -47,7 +47,7 @@ def solid_of(scene: Scene) -> Manifold:
     return Manifold(Mesh64(points, faces.astype(np.uint64)))
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(thickness=st.floats(0.05, 1.9), wall=st.floats(0.5, 2))
 def test_a_plate_gets_exactly_as_thick(thickness: float, wall: float) -> None:
     scene = scene_of(brick(20, 30, thickness))
@@ -186,7 +186,7 @@ def terrain(bend: float, step: float) -> Mesh:
     return Mesh(points, faces, uv=points[:, :2] / 40, face_material=(points[faces[:, 0], 0] > 20).astype(np.int32))
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(bend=st.floats(0, 5), step=st.sampled_from([1.0, 2.5]), thickness=st.floats(0.8, 4))
 def test_a_sheet_gets_this_thickness(bend: float, step: float, thickness: float) -> None:
     sheet = terrain(bend, step)
