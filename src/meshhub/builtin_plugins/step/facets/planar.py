@@ -45,6 +45,9 @@ FLOAT32_HALF_UNIT_RATIO = 2.0**-24
 _MIN_ROUNDED_COUNT = 50
 """Coordinates that show how they were rounded; fewer may be those of a design."""
 
+_MAX_SAMPLE_COUNT = 2000
+"""Points that are examined."""
+
 _MAX_STEP_RATIO = 1e-3
 """Step over the extent of the mesh, above which the surfaces are rounded away."""
 
@@ -89,7 +92,8 @@ def estimate_tolerance(points: Float64) -> float:
 
 def _find_decimal_step(points: Float64) -> float:
     """Return the step (mm) of coordinates that were rounded to some decimals or digits; 0 if they were not."""
-    values = np.abs(points[np.abs(points) > _STEPS_MM[0]])
+    sample = points[:: 1 + len(points) // _MAX_SAMPLE_COUNT]
+    values = np.abs(sample[np.abs(sample) > _STEPS_MM[0]])
     if len(values) < _MIN_ROUNDED_COUNT:
         return 0.0
     max_step = _MAX_STEP_RATIO * float(np.ptp(points, axis=0).max())
