@@ -5,7 +5,7 @@ simpler surfaces replace those that fail. Where it is unclear which surfaces mak
 tried.
 """
 
-# why this way: docs/decisions/0033-step-passes.md, docs/decisions/0066-mechanisms-of-step.md
+# why this way: docs/decisions/0033-step-passes.md
 from __future__ import annotations
 
 import time

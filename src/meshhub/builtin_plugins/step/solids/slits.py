@@ -4,6 +4,7 @@ Four faces meet at a slit: two of one plane, which continue each other, and two 
 pairs each lip of the slit with a face of that body. Here the lips become partners instead.
 """
 
+# why this way: docs/decisions/0066-mechanisms-of-step.md
 from __future__ import annotations
 
 import numpy as np
