@@ -49,7 +49,7 @@ _MAX_FAILURES = 20
 """Seeds without a region after which the rest stays as it is."""
 
 _MAX_FIRST_FAILURES = 6
-"""The same before the first region: free-form meshes have none, and CAD parts had one after at most three seeds."""
+"""The same before the first region: free-form meshes have none, and 20 meshes of CAD parts had one after at most 3."""
 
 _MAX_ROUGH_FAILURES = 4
 """The same for seeds that a quadric does not fit to; mostly they are beside an edge."""
