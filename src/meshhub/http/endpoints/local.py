@@ -69,7 +69,7 @@ async def read_file(request: AnyRequest) -> FileResponse:
     name = request.query_params.get("companion")
     path = file.path if name is None else file.find_companion(name)
     if path is None or not path.is_file():
-        raise ServiceError(f"{path or quote(name or '')} is no longer there; open it again", error_code="not_found")
+        raise ServiceError(f"{path or quote(name or '')} no longer exists; open it again", error_code="not_found")
     headers = {"Cache-Control": "no-store"}
     return file_response(
         state_of(request).resources.threads, path, "application/octet-stream", label(path.name), headers
