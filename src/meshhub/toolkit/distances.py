@@ -21,6 +21,12 @@ _LIMITED_SAMPLES = 100_000
 _BATCH = 100_000
 """Points that are measured together; bounds the memory."""
 
+_CACHED_ROWS = 8_000
+"""Triangles whose intermediate values stay in the cache of a core."""
+
+_EDGES = (((0, 0), (1, 0)), ((0, 0), (0, 1)), ((1, 0), (-1, 1)))
+"""Start and direction of the edges of a triangle, as multiples of its sides from the first to the other corners."""
+
 _BLOCK_FACES = 16
 """Neighboring faces with a common box in the exact search."""
 
@@ -86,9 +92,14 @@ class SurfaceDistance:
 
     def measure(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> Float64:
         """Return the distances (q,) of points (q, 3); `samples` as in `nearest`."""
-        gap = points - self.nearest(points, samples)[0]
+        return self.measure_faces(points, samples)[0]
+
+    def measure_faces(self, points: Float64, samples: int = _NEAREST_SAMPLES) -> tuple[Float64, IntIndex]:
+        """Return the distances (q,) of points (q, 3), and the nearest faces (q,); `samples` as in `nearest`."""
+        nearest, face = self.nearest(points, samples)
+        gap = points - nearest
         distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-        return distance
+        return distance, face
 
     def measure_exactly(self, points: Float64, limits: Float64) -> Float64:
         """Return the distances (q,) of points (q, 3), compared to every face that is nearer than a limit.
@@ -152,25 +163,38 @@ def sample_surface(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]
 
 def closest_points(points: Float64, triangles: Float64) -> Float64:
     """Return the closest point of each triangle (q, 3, 3) to the point (q, 3) in the same row."""
-    a = triangles[:, 0]
-    u, v, w = triangles[:, 1] - a, triangles[:, 2] - a, points - a
-    uu, uv, vv, wu, wv = (np.einsum("ij,ij->i", x, y) for x, y in ((u, u), (u, v), (v, v), (w, u), (w, v)))
+    result = np.empty_like(points)
+    for start in range(0, len(points), _CACHED_ROWS):
+        rows = slice(start, start + _CACHED_ROWS)
+        result[rows] = _closest_points(points[rows], triangles[rows])
+    return result
+
+
+def _closest_points(points: Float64, triangles: Float64) -> Float64:
+    """Return the closest points of a few triangles, coordinate by coordinate: a fifth of the time of rows."""
+    a, b, c = np.ascontiguousarray(triangles.transpose(1, 2, 0))
+    u, v, w = b - a, c - a, points.T - a
+    uu, uv, vv, wu, wv = _dot(u, u), _dot(u, v), _dot(v, v), _dot(w, u), _dot(w, v)
     total = uu * vv - uv * uv
     with np.errstate(all="ignore"):
         s, t = (vv * wu - uv * wv) / total, (uu * wv - uv * wu) / total
-        flat = (total > 1e-12 * uu * vv) & (s >= 0) & (t >= 0) & (s + t <= 1)
-    result: Float64 = a + np.where(flat, s, 0)[:, None] * u + np.where(flat, t, 0)[:, None] * v
-    rest = np.flatnonzero(~flat)
-    best = np.full(len(rest), np.inf)
-    for start, end in ((0, 1), (1, 2), (2, 0)):
-        begin = triangles[rest, start]
-        edge = triangles[rest, end] - begin
-        length = np.einsum("ij,ij->i", edge, edge)
-        share = np.einsum("ij,ij->i", points[rest] - begin, edge) / np.where(length > 0, length, 1)
-        foot = begin + np.clip(share, 0, 1)[:, None] * edge
-        gap = points[rest] - foot
-        square = np.einsum("ij,ij->i", gap, gap)
-        closer = square < best
-        best[closer] = square[closer]
-        result[rest[closer]] = foot[closer]
+    is_inside = (total > 1e-12 * uu * vv) & (s >= 0) & (t >= 0) & (s + t <= 1)
+    best = np.where(is_inside, 0.0, np.inf)
+    for (s_start, t_start), (s_step, t_step) in _EDGES:
+        edge = s_step * u + t_step * v
+        gap = w - s_start * u - t_start * v
+        length = _dot(edge, edge)
+        share = np.clip(_dot(gap, edge) / np.where(length > 0, length, 1), 0, 1)
+        gap -= share * edge
+        square = _dot(gap, gap)
+        is_closer = square < best
+        best = np.where(is_closer, square, best)
+        s, t = np.where(is_closer, s_start + share * s_step, s), np.where(is_closer, t_start + share * t_step, t)
+    result: Float64 = (a + s * u + t * v).T
+    return result
+
+
+def _dot(x: Float64, y: Float64) -> Float64:
+    """Return the products (q,) of vectors in columns (3, q)."""
+    result: Float64 = x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
     return result

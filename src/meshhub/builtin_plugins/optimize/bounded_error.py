@@ -44,7 +44,7 @@ NEIGHBOR_COUNTS = (1, 4, 48)
 """Samples whose faces are compared; more where fewer give a distance over the limit, and then all faces."""
 
 
-MAX_FAR = 5_000
+MAX_FAR = 20_000
 """Samples over the limit that show where a reduction went too far; a failed attempt may have 70,000."""
 
 
@@ -63,65 +63,108 @@ class Bounded(NamedTuple):
     is_out_of_time: bool
 
 
+class _Samples(NamedTuple):
+    """Points (q, 3) on the faces of a surface, and the face (q,) of each."""
+
+    points: Float64
+    faces: IntIndex
+
+    @classmethod
+    def take(cls, points: Float64, faces: Int32, spacing: float) -> _Samples:
+        """Take the corners of faces (m, 3), and points on their edges and inside; a corner belongs to one face."""
+        corners, rows = points[faces], np.arange(len(faces))
+        used, first = np.unique(faces, return_index=True)
+        on_edges = [(1 - share) * corners + share * np.roll(corners, -1, axis=1) for share in EDGE_SHARES]
+        inside, face_inside = sample_surface(corners, spacing)
+        return cls(
+            np.concatenate([points[used], *(part.reshape(-1, 3) for part in on_edges), inside]),
+            np.concatenate([first // 3, *(np.repeat(rows, 3) for _ in on_edges), face_inside]),
+        )
+
+
 class _Measure:
-    """Distance between one mesh before and after the reduction, both ways, in millimeters."""
+    """Distance between one mesh before and after the reduction, both ways, in millimeters.
+
+    It measures again only what changed since the last time: samples whose nearest face is gone, and new faces.
+    """
 
     def __init__(self, reduction: MeshReduction) -> None:
         self.reduction = reduction
-        self._points, self._faces = points, faces = reduction.welded.points, reduction.welded.faces
+        points, faces = reduction.welded.points, reduction.welded.faces
         lengths = np.linalg.norm(points[faces] - points[np.roll(faces, 1, axis=1)], axis=2)
         self._spacing = min(float(lengths.mean()) / 2, MAX_SPACING)
         self._original = SurfaceDistance(points, faces, self._spacing)
+        self._samples = _Samples.take(points, faces, self._spacing)
+        # at first, the reduced surface is the original one
+        self._points, self._faces = points, faces
+        self._there = _Distances(np.zeros(len(self._samples.points)), self._samples.faces.copy())
+        self._back = np.zeros(len(faces))
 
     def find_far(self, points: Float64, faces: Int32, limit_mm: float) -> tuple[float, Float64]:
         """Return the largest distance in millimeters, and samples (k, 3) that are farther than the limit."""
         limit = limit_mm / self.reduction.scale
-        is_kept, is_old = _find_common(self._points, self._faces, points, faces)
-        there = self._take_samples(self._points, self._faces[~is_kept])
-        back = self._take_samples(points, faces[~is_old])
-        largest_there, far_there = _measure(SurfaceDistance(points, faces, self._spacing), there, limit)
-        largest_back, far_back = _measure(self._original, back, limit)
-        return max(largest_there, largest_back) * self.reduction.scale, np.concatenate([far_there, far_back])
+        number, before = _match(self._points, self._faces, points, faces)
+        there = _Distances(self._there.values, np.where(self._there.faces < 0, -1, number[self._there.faces]))
+        is_new = (there.faces < 0) | (there.values > limit)
+        reduced = SurfaceDistance(points, faces, self._spacing)
+        found, is_far = _measure(reduced, self._samples.points[is_new], limit)
+        there.values[is_new], there.faces[is_new] = found
+        far = [self._samples.points[is_new][is_far]]
 
-    def _take_samples(self, points: Float64, faces: Int32) -> Float64:
-        """Return the corners of the faces, and points on their edges and inside."""
-        corners = points[faces]
-        on_edges = [(1 - share) * corners + share * np.roll(corners, -1, axis=1) for share in EDGE_SHARES]
-        inside = sample_surface(corners, self._spacing)[0]
-        return np.concatenate([points[np.unique(faces)], *(part.reshape(-1, 3) for part in on_edges), inside])
+        back = np.where(before < 0, np.inf, self._back[before])
+        changed = np.flatnonzero(back > limit)
+        samples = _Samples.take(points, faces[changed], self._spacing)
+        (values, _), is_far = _measure(self._original, samples.points, limit)
+        far.append(samples.points[is_far])
+        back[changed] = 0
+        np.maximum.at(back, changed[samples.faces], values)
+
+        self._points, self._faces, self._there, self._back = points, faces, there, back
+        largest = max(float(there.values.max(initial=0)), float(back.max(initial=0)))
+        return largest * self.reduction.scale, np.concatenate(far)
 
 
-def _find_common(
-    points: Float64, faces: Int32, others: Float64, other_faces: Int32
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which faces of two surfaces, (m,) and (k,), are the same triangle; their distance is 0."""
+class _Distances(NamedTuple):
+    """Upper bounds (q,) of distances from a surface, and the faces (q,) that are as near; -1 if none is known."""
+
+    values: Float64
+    faces: IntIndex
+
+
+def _match(points: Float64, faces: Int32, others: Float64, other_faces: Int32) -> tuple[IntIndex, IntIndex]:
+    """Return the face of another surface that is the same triangle for each face (m,), and conversely (k,); or -1."""
     corner = distinct(np.rint(np.concatenate([points, others]) / ROUNDING))[1]
     triangles = np.sort(corner[np.concatenate([faces, other_faces + np.int32(len(points))])], axis=1)
-    label = distinct(triangles)[1]
-    first, second = label[: len(faces)], label[len(faces) :]
-    return np.isin(first, second), np.isin(second, first)
+    count, label = len(faces), distinct(triangles)[1]
+    place = np.full((2, len(label)), -1)
+    place[0, label[:count]] = np.arange(count)
+    place[1, label[count:]] = np.arange(len(other_faces))
+    return place[1, label[:count]], place[0, label[count:]]
 
 
-def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> tuple[float, Float64]:
-    """Return the largest distance of points (q, 3), and the points (k, 3) that are farther than the limit.
+def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> tuple[_Distances, NDArray[np.bool_]]:
+    """Return the distances of points (q, 3) from a surface, and which (q,) are farther than the limit.
 
-    Of many points that seem far, a share is measured exactly first. If some of these are far, they are the result.
+    Of many points that seem far, a share is measured exactly first. If some of these are far, the others are not
+    measured exactly.
     """
-    distance = np.full(len(points), np.inf)
+    distance, near = np.full(len(points), np.inf), np.full(len(points), -1)
+    is_far = np.zeros(len(points), np.bool_)
     *few, most = NEIGHBOR_COUNTS
     for count in few:
         far = np.flatnonzero(distance > limit)
-        distance[far] = surface.measure(points[far], count)
+        distance[far], near[far] = surface.measure_faces(points[far], count)
     far = np.flatnonzero(distance > limit)
     for step in (1 + len(far) // MAX_FAR, 1):
         chosen = far[distance[far] > limit][::step]
-        distance[chosen] = surface.measure(points[chosen], most)
+        distance[chosen], near[chosen] = surface.measure_faces(points[chosen], most)
         chosen = chosen[distance[chosen] > limit]
-        distance[chosen] = surface.measure_exactly(points[chosen], distance[chosen])
+        distance[chosen], near[chosen] = surface.measure_exactly(points[chosen], distance[chosen]), -1
         chosen = chosen[distance[chosen] > limit]
         if len(chosen):
-            return float(distance[chosen].max()), points[chosen]
-    return float(distance.max(initial=0)), points[:0]
+            is_far[chosen] = True
+            break
+    return _Distances(distance, near), is_far
 
 
 def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
