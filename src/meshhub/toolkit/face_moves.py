@@ -32,6 +32,9 @@ MITER_RATIO = 3.0
 RANK_RATIO = 1e-3
 """Eigenvalue, as a share of the largest, below which planes that meet at a vertex count as parallel: within 4°."""
 
+POWER_STEPS = 4
+"""Products that give the axis of parallel normals within rounding: each divides its error by 1 / RANK_RATIO."""
+
 FOLD_RATIO = 0.01
 """Height of a moved face, as a share of the offset, from which it has turned around."""
 
@@ -69,13 +72,29 @@ class _Planes(NamedTuple):
             for j in range(i, 3):
                 matrix[:, i, j] = np.bincount(point, normals[:, i] * normals[:, j], count) / total
                 matrix[:, j, i] = matrix[:, i, j]
-        values, axes = np.linalg.eigh(matrix)
-        is_known = values > RANK_RATIO * np.maximum(values[:, 2:], np.finfo(np.float64).tiny)
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=is_known)
-        moves = np.einsum("kij,kj,klj,kl->ki", axes, inverse, axes, right)
+        moves = _solve(matrix, right)
         errors = np.zeros(count)
         np.maximum.at(errors, point, np.abs(np.einsum("ij,ij->i", normals, moves[point]) - heights))
         return centers + moves, errors
+
+
+def _solve(matrix: Float64, right: Float64) -> Float64:
+    """Return the shortest solutions (k, 3) of equations with mean products of unit normals (k, 3, 3).
+
+    Where all normals are parallel, as on most vertices of a fine mesh, few products give the only axis that counts.
+    """
+    # the trace is 1, so that the other eigenvalues are at most the rest
+    axis = np.take_along_axis(matrix, matrix.diagonal(axis1=1, axis2=2).argmax(axis=1)[:, None, None], axis=1)[:, 0]
+    for _ in range(POWER_STEPS):
+        axis = unit_vectors(np.einsum("kij,kj->ki", matrix, axis))
+    value = np.einsum("ki,kij,kj->k", axis, matrix, axis)
+    moves: Float64 = axis * (np.einsum("ki,ki->k", axis, right) / np.where(value > 0, value, 1))[:, None]
+    rows = np.flatnonzero(1 - value > RANK_RATIO * value)
+    values, axes = np.linalg.eigh(matrix[rows])
+    is_known = values > RANK_RATIO * np.maximum(values[:, 2:], np.finfo(np.float64).tiny)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=is_known)
+    moves[rows] = np.einsum("kij,kj,klj,kl->ki", axes, inverse, axes, right[rows])
+    return moves
 
 
 class Moves(NamedTuple):
@@ -174,25 +193,43 @@ def _collapse(points: Float64, faces: Int32, planes: _Planes, size: float) -> tu
             break
         count, group = components(len(targets), a[turns], b[turns])
         label = group[cluster]
-        members = np.bincount(label, minlength=count)
-        centers = np.stack([np.bincount(label, points[:, axis], count) / members for axis in range(3)], axis=1)
-        corners = label[faces]
-        proper = _is_proper(corners)
-        meeting, remaining = planes.chosen(proper).meet(corners[proper], centers)
-        far = np.zeros(count)
-        np.maximum.at(far, label, np.linalg.norm(meeting[label] - points, axis=1))
-        is_joined = np.bincount(group, minlength=count) > 1
-        fails = is_joined & ((remaining > MAX_COLLAPSE_ERROR_RATIO * size) | (far > MITER_RATIO * size))
+        joined = np.flatnonzero(np.bincount(group, minlength=count) > 1)
+        _, remaining, far = _meet_clusters(points, faces, planes, label, joined)
+        fails = np.zeros(count, np.bool_)
+        fails[joined] = (remaining > MAX_COLLAPSE_ERROR_RATIO * size) | (far > MITER_RATIO * size)
         is_allowed[turns & fails[group[a]]] = False
         # failed groups keep their former clusters
-        kept, cluster = np.unique(np.where(fails[label], count + cluster, label), return_inverse=True)
-        is_new = kept < count
-        old = kept[~is_new] - count
-        new_targets, new_errors = np.empty((len(kept), 3)), np.empty(len(kept))
-        new_targets[is_new], new_targets[~is_new] = meeting[kept[is_new]], targets[old]
-        new_errors[is_new], new_errors[~is_new] = remaining[kept[is_new]], errors[old]
-        targets, errors = new_targets, new_errors
+        was_proper, old = _is_proper(cluster[faces]), cluster
+        _, member, cluster = np.unique(
+            np.where(fails[label], count + cluster, label), return_index=True, return_inverse=True
+        )
+        targets, errors = targets[old[member]], errors[old[member]]
+        # planes of faces that are gone do not count any more
+        lost = faces[was_proper & ~_is_proper(cluster[faces])]
+        changed = np.unique(cluster[lost])
+        targets[changed], errors[changed], _ = _meet_clusters(points, faces, planes, cluster, changed)
     return cluster, targets[cluster], errors[cluster]
+
+
+def _meet_clusters(
+    points: Float64, faces: Int32, planes: _Planes, cluster: Index, chosen: Index
+) -> tuple[Float64, Float64, Float64]:
+    """Return where the planes around chosen clusters (k,) meet, the errors (k,), and the longest moves (k,) there."""
+    # other clusters share a last place
+    place = np.full(int(cluster.max()) + 1, len(chosen))
+    place[chosen] = np.arange(len(chosen))
+    place = place[cluster]
+    rows = np.flatnonzero(place < len(chosen))
+    own = place[rows]
+    members = np.bincount(own, minlength=len(chosen))
+    centers = np.zeros((len(chosen) + 1, 3))
+    for axis in range(3):
+        centers[:-1, axis] = np.bincount(own, points[rows, axis], len(chosen)) / members
+    around = _is_proper(cluster[faces]) & (place[faces] < len(chosen)).any(axis=1)
+    meeting, errors = planes.chosen(around).meet(place[faces[around]], centers)
+    far = np.zeros(len(chosen))
+    np.maximum.at(far, own, np.linalg.norm(meeting[own] - points[rows], axis=1))
+    return meeting[:-1], errors[:-1], far
 
 
 def find_still(moves: Moves, size: float) -> Mask:
