@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,9 @@ def pro(service: Running) -> dict[str, str]:
     """Return the header of a Pro customer."""
     key, _ = service.keys.create("pro", label="tests")
     return {"X-Api-Key": key}
+
+
+@pytest.fixture
+def no_short_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a new service expect nothing of its conversions, so that the queue has its size."""
+    monkeypatch.setattr("meshhub.http.admission.resources.LEAST_S", math.inf)

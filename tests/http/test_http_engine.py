@@ -150,6 +150,7 @@ def test_other_requests_are_answered_during_a_conversion(
     assert slow.result().status_code == 200
 
 
+@pytest.mark.usefixtures("no_short_conversions")
 def test_a_full_queue_answers_503(
     serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:

@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,39 @@ def test_a_frozen_object_store_rejects_jobs_within_seconds(
     os.kill(store.pid, signal.SIGCONT)
     wait_until(lambda: running.get("/health/ready").json() == {"status": "ready"})
     assert running.get(f"/jobs/{job_id}/result").status_code == 200
+
+
+class HangingUploads(BaseHTTPRequestHandler):
+    """Object store that lists nothing, and never answers an upload."""
+
+    def do_GET(self) -> None:
+        body = b'<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></ListBucketResult>'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        threading.Event().wait()
+
+
+@pytest.mark.large
+def test_a_store_that_hangs_at_uploads_rejects_a_job_within_seconds(
+    serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore", reason="the extra s3 stores files in a bucket")
+    with ThreadingHTTPServer(("127.0.0.1", 0), HangingUploads) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        for name, value in (("ACCESS_KEY_ID", "key"), ("SECRET_ACCESS_KEY", "secret"), ("REGION", "us-east-1")):
+            monkeypatch.setenv(f"AWS_{name}", value)
+        running = serve(jobs_storage_url="s3://meshhub-jobs")
+        rejected = running.post("/jobs", {"file": ("a.toy", b"toy")}, {"kind": "convert", "target": "toy"})
+        check_error(rejected, 503, "server_busy")
+        # a minute, if the retries of a run were used
+        assert rejected.elapsed.total_seconds() < 30
+        server.shutdown()
 
 
 @pytest.fixture

@@ -268,6 +268,7 @@ def test_no_slot_is_lost_or_given_twice(at_once: int, queue: int, overlap: int, 
     run_with_manual_time(simulate())
 
 
+@pytest.mark.usefixtures("no_short_conversions")
 def test_many_requests_of_one_caller_do_not_block_others(
     serve: Callable[..., Running], engine: Isolated, tmp_path: Path
 ) -> None:
@@ -298,6 +299,7 @@ def test_many_requests_of_one_caller_do_not_block_others(
         assert sorted(request.result().status_code for request in flood) == [200] * 4 + [503] * 2
 
 
+@pytest.mark.usefixtures("no_short_conversions")
 def test_a_displaced_archive_is_rejected_as_a_whole(
     serve: Callable[..., Running], engine: Isolated, tmp_path: Path
 ) -> None:
@@ -465,6 +467,24 @@ def test_a_queue_of_short_conversions_may_be_longer_and_says_when_to_come_back()
         await asyncio.wait(queued)
         assert [isinstance(entry.exception(), ShuttingDown) for entry in queued] == [True] * 16
         del held
+
+    run_with_manual_time(simulate())
+
+
+def test_the_queue_of_a_new_service_expects_short_conversions_until_they_turn_out_long() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(SlotLimits(shared=2), 2, least_s=0.1)
+        for caller in ("a", "b", "c"):
+            await slots.acquire(Ticket(caller), None)
+        queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in range(10)]
+        await run_callbacks()
+        slots.check("ip:10")
+        await let_time_pass(3)
+        with pytest.raises(ServerBusy) as caught:
+            slots.check("ip:10")
+        assert caught.value.retry_after_s == 15
+        slots.stop()
+        await asyncio.wait(queued)
 
     run_with_manual_time(simulate())
 

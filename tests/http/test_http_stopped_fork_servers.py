@@ -109,3 +109,14 @@ def test_a_signal_ends_the_service_while_its_fork_server_is_stopped(tmp_path: Pa
         check_error(request.result(), 503, "shutting_down")
         assert process.wait(60) == 0
         wait_until(lambda: not Path(f"/proc/{stopped}").exists())
+
+
+def test_a_signal_ends_a_service_with_spare_workers_whose_fork_server_is_stopped(tmp_path: Path) -> None:
+    with start_service(tmp_path, timeout_s=300) as (process, client, stopped):
+        os.kill(stopped, signal.SIGCONT)
+        assert convert(client).status_code == 200
+        os.kill(stopped, signal.SIGSTOP)
+        check_error(client.get("/health/ready"), 503, "server_busy")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        wait_until(lambda: not Path(f"/proc/{stopped}").exists())

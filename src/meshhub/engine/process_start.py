@@ -59,9 +59,10 @@ class Starter:
     def close(self) -> None:
         """Start no more processes, and do not wait for a fork server that does not respond."""
         self._is_closed = True
-        if self._is_starting:
-            python_process = sys.modules.get("meshhub.engine.python_process")
-            if python_process is not None:
+        python_process = sys.modules.get("meshhub.engine.python_process")
+        if python_process is not None:
+            python_process.kill_stopped_servers()
+            if self._is_starting:
                 python_process.hasten_start()
 
     def start(

@@ -136,6 +136,15 @@ def hasten_start() -> None:
         start.call_later(_CLOSING_S, start.kill)
 
 
+def kill_stopped_servers() -> None:
+    """Kill the fork servers that are stopped: none of their processes can end before they continue."""
+    for server in _SERVERS.values():
+        process = server._forkserver_pid
+        if sys.platform == "linux" and process is not None and is_stopped(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
 class _Start:
     """The start of a process by a fork server, which may be stopped, or wait for a disk: Python waits without a limit.
 

@@ -14,6 +14,9 @@ from meshhub.http.context import Context
 from meshhub.service.settings import Settings
 from meshhub.service.sharing import SlotLimits
 
+LEAST_S = 0.1
+"""Seconds of a small conversion on a busy machine, which the queue expects before one has ended."""
+
 
 class Resources:
     """Slots, threads, folders and disk of the service.
@@ -39,7 +42,9 @@ class Resources:
         self.threads = Threads(settings.most_at_once)
         self.folders = Folders(settings.temporary_folder, self.threads)
         self.disk = Disk(lambda: self.folders.root, settings.keep_free_bytes)
-        self.slots = SlotQueue(slots or settings.slot_limits, settings.queue, memory_bytes=settings.job_memory_bytes)
+        self.slots = SlotQueue(
+            slots or settings.slot_limits, settings.queue, memory_bytes=settings.job_memory_bytes, least_s=LEAST_S
+        )
         self.inventories_folder = settings.inventories_folder
         self.workers = settings.worker_count
         self.conversion_memory_bytes = settings.memory_bytes

@@ -87,7 +87,12 @@ class SlotQueue:
     """
 
     def __init__(
-        self, limits: SlotLimits, queue_size: float, long_s: float = LONG_S, memory_bytes: float = math.inf
+        self,
+        limits: SlotLimits,
+        queue_size: float,
+        long_s: float = LONG_S,
+        memory_bytes: float = math.inf,
+        least_s: float = math.inf,
     ) -> None:
         """Create free slots.
 
@@ -96,7 +101,9 @@ class SlotQueue:
             queue_size: Maximum number of requests that wait for their first slot.
             long_s: Seconds after which a conversion counts as long.
             memory_bytes: Memory of all conversions together. One that needs more runs alone.
+            least_s: Seconds of a small conversion, which the queue expects before one has ended.
         """
+        self._least_s = least_s
         self._limits = limits
         self._queue_size = queue_size
         self._long_s = long_s
@@ -252,22 +259,27 @@ class SlotQueue:
         """Return whether `count` requests are too many for the queue; short conversions may be more."""
         if count <= self._queue_size:
             return False
-        return count > _MAX_QUEUE_FACTOR * self._queue_size or not 0 < self._estimate_wait(count) <= _MAX_WAIT_S
+        return count > _MAX_QUEUE_FACTOR * self._queue_size or self._estimate_wait(count) > _MAX_WAIT_S
 
     def _estimate_wait(self, count: int) -> float:
-        """Return the seconds until `count` requests have had a slot, if they take as long as the latest; 0: unknown.
+        """Return the seconds until `count` requests have had a slot, if they take as long as the latest.
 
         The pace of a busy service counts: its conversions share cores, so that each takes longer than alone, and
         callers without a slot get additional ones.
         """
         if len(self._ends) >= _MIN_PACE_COUNT:
             return count * (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
-        return count * self._mean_s / max(1, self._limits.shared)
+        return count * (self._mean_s or self._first_s()) / max(1, self._limits.shared)
+
+    def _first_s(self) -> float:
+        """Return the seconds of a conversion before one has ended: as long as the running ones have taken so far."""
+        now = asyncio.get_running_loop().time()
+        return max([self._least_s, *(now - slot.long_at + self._long_s for slot in self._slots)])
 
     def _queue_full(self) -> MeshhubError:
         error = ServerBusy("too many requests are waiting for a worker; try again in a moment")
-        wait_s = math.ceil(self._estimate_wait(len(self._queued_tickets())))
-        error.retry_after_s = min(_MAX_RETRY_AFTER_S, wait_s) or None
+        wait_s = min(_MAX_RETRY_AFTER_S, self._estimate_wait(len(self._queued_tickets())))
+        error.retry_after_s = math.ceil(wait_s) or None
         return error
 
     def _reject(self, entries: list[_Waiting], make_error: Callable[[], MeshhubError]) -> None:

@@ -107,7 +107,7 @@ class Threads:
         """
         if deadline_s is None:
             return await self.run_job_storage(function, *arguments, **keywords)
-        error = JobStoreUnavailable(f"the database of jobs did not respond within {deadline_s:g} s")
+        error = JobStoreUnavailable(f"the store of jobs did not respond within {deadline_s:g} s")
         return await _abandon(_start(self._query_pool, function, *arguments, **keywords), deadline_s, error)
 
     def run_unobserved(self, function: Callable[[], object]) -> None:

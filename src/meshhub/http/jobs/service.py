@@ -111,13 +111,14 @@ class Jobs:
 
     async def _check_stores(self) -> list[str]:
         """Return which stores cannot be used; why, which may name hosts, is only for the log."""
+        results = await asyncio.gather(self.check_files(), self.statistics(), return_exceptions=True)
         faults = []
-        for name, check in (("files", self.check_files), ("database", self.statistics)):
-            try:
-                await check()
-            except JobStoreUnavailable as error:
-                log.error("%s", error.message)
+        for name, result in zip(("files", "database"), results, strict=True):
+            if isinstance(result, JobStoreUnavailable):
+                log.error("%s", result.message)
                 faults.append(f"the {name} of jobs cannot be used, so jobs are rejected")
+            elif isinstance(result, BaseException):
+                raise result
         return faults
 
     async def submit(self, new: NewJob, paths: list[Path]) -> Job:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 _CACHE_S = 5.0
 """Seconds for which a result is valid, because several systems may probe often."""
 
-_WAIT_S = 0.5
-"""Seconds that a probe waits for the check; probes of Kubernetes fail after one second."""
+_WAIT_S = 0.9
+"""Seconds that a probe waits for the check: longer than a database has, and shorter than probes of Kubernetes wait."""
 
 
 class StoreProbe:

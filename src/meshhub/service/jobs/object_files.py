@@ -24,6 +24,9 @@ _REQUEST_TIMEOUT = timedelta(seconds=30)
 _RETRY_TIMEOUT = timedelta(seconds=60)
 """Maximum time for a request with its retries; if it passes, the run fails and starts again."""
 
+_ANSWER_TIMEOUT = timedelta(seconds=10)
+"""Time for an operation that a caller waits for: a part of an upload, a part of a result, or a removal."""
+
 _CHECK_TIMEOUT = timedelta(seconds=3)
 """Time for the check of the store, which a request waits for."""
 
@@ -53,6 +56,7 @@ class ObjectJobFiles:
         """
         try:
             self._store = _connect(url, _REQUEST_TIMEOUT, _RETRY_TIMEOUT, _MAX_RETRIES_COUNT)
+            self._prompt_store = _connect(url, _ANSWER_TIMEOUT, _ANSWER_TIMEOUT, _MAX_RETRIES_COUNT)
             self._impatient_store = _connect(url, _CHECK_TIMEOUT, _CHECK_TIMEOUT, 0)
         except BaseError as error:
             raise ValueError(_first_line(error)) from error
@@ -62,7 +66,7 @@ class ObjectJobFiles:
         """Return None: the space is not limited."""
 
     def check(self) -> None:
-        """Check that the store responds within seconds, while it may take a minute to store a file."""
+        """Check that the store responds within seconds, while it may take longer to store a file."""
         try:
             with _reporting():
                 next(iter(obstore.list(self._impatient_store, prefix="in/", chunk_size=1)), None)
@@ -73,7 +77,7 @@ class ObjectJobFiles:
         """Upload the inputs of a job, in order."""
         with _reporting():
             for number, path in enumerate(paths):
-                obstore.put(self._store, f"in/{job_id}/{number}", path)
+                obstore.put(self._prompt_store, f"in/{job_id}/{number}", path)
 
     def fetch_inputs(self, job_id: str, count: int, folder: Path) -> list[Path]:
         """Download the inputs of a job into the folder. Raises FileNotFoundError."""
@@ -95,7 +99,7 @@ class ObjectJobFiles:
         if size == 0:
             return b""
         with _reporting():
-            return bytes(obstore.get_range(self._store, f"out/{job_id}/{token}", start=start, length=size))
+            return bytes(obstore.get_range(self._prompt_store, f"out/{job_id}/{token}", start=start, length=size))
 
     def remove_inputs(self, job_id: str) -> None:
         """Remove the inputs of a job that has ended."""
@@ -104,7 +108,7 @@ class ObjectJobFiles:
     def remove_result(self, job_id: str, token: str) -> None:
         """Remove the result of a run whose token is stale."""
         with _reporting(), contextlib.suppress(FileNotFoundError, NotFoundError):
-            obstore.delete(self._store, f"out/{job_id}/{token}")
+            obstore.delete(self._prompt_store, f"out/{job_id}/{token}")
 
     def remove_results(self, job_id: str, *, keep: str | None = None) -> None:
         """Remove the results of a job, except that of the run with the token `keep`."""
@@ -136,10 +140,10 @@ class ObjectJobFiles:
         with _reporting():
             paths = [entry["path"] for entry in self._list(prefix) if entry["path"] != keep]
             if paths:
-                obstore.delete(self._store, paths)
+                obstore.delete(self._prompt_store, paths)
 
     def _list(self, prefix: str) -> Iterator[ObjectMeta]:
-        for entries in obstore.list(self._store, prefix=prefix):
+        for entries in obstore.list(self._prompt_store, prefix=prefix):
             yield from entries
 
 
