@@ -5,8 +5,7 @@ model that imports everything; the peak is what comes on top of that. Linux only
 /proc/self/clear_refs.
 
 With `--kinds`, each operation, each check, all checks and a quote run on an STL sphere of 100,000 triangles (5 MB) of
-100 mm, and the last column divided by that of `convert` is the `memory_factor` that operations and
-checks declare.
+100 mm, and the last column divided by that of `convert` is the factor that operations, checks and writers declare.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import tempfile
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from meshhub import MeshhubError, Registry
 from speed import write_sphere
@@ -55,7 +53,10 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "convert": ("convert", {}),
     "repair": ("convert", {"repair": True}),
     "repair self-intersections": ("convert", {"repair": True, "repair_self_intersections": True}),
+    "repair solid": ("convert", {"repair": True, "repair_solid": True}),
     "optimize": ("convert", {"optimize_target_faces": 50_000}),
+    "optimize error": ("convert", {"optimize_max_error_mm": 0.05}),
+    "reduce-colors": ("convert", {"reduce_colors": 4}),
     "orient": ("convert", {"orient": True}),
     "lay-flat": ("convert", {"lay_flat": True}),
     "boolean": ("convert", {"boolean": "union"}),
@@ -72,6 +73,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "split-for-bed": ("convert", {"split_for_bed": "60x60x60"}),
     "split-parts": ("convert", {"split_parts": True}),
     "arrange": ("convert", {"arrange_bed": "220x220"}),
+    "step": ("step", {}),
     **{
         f"check {name}": ("check", {"checks": name})
         for name in "cups estimate gaps islands mesh overhangs overlaps size spans standing walls".split()
@@ -79,7 +81,8 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "check": ("check", {}),
     "quote": ("quote", {}),
 }
-"""Purpose and options of each kind."""
+"""Purpose and options of each kind; `step` is a conversion to STEP."""
+SUFFIXES = {"convert": ".3mf", "step": ".step"}
 KIND_FACE_COUNT = 100_000
 
 
@@ -89,10 +92,11 @@ def measure_kind(name: str, source: Path) -> None:
     purpose, options = KINDS[name]
 
     def run(path: Path) -> None:
-        target = path.with_name("result.3mf") if purpose == "convert" else None
-        arguments: Any = (path,) if target is None else (path, target)
         try:
-            getattr(registry, purpose)(*arguments, **options)
+            if purpose in SUFFIXES:
+                registry.convert(path, path.with_name("result" + SUFFIXES[purpose]), **options)
+            else:
+                getattr(registry, purpose)(path, **options)
         except MeshhubError as error:
             print(error, file=sys.stderr)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from manifold3d import Manifold, Mesh64
 
-from meshhub import Registry
+from meshhub import Memory, Registry
 from meshhub.model.options import option_fields
 
 pytestmark = pytest.mark.once
@@ -168,9 +168,10 @@ def test_each_operation_has_a_prediction() -> None:
 
 def test_the_memory_of_what_declares_more_than_a_conversion_is_measured() -> None:
     declared = [
-        *((each.capability.id, each.capability.memory_factor) for each in DECLARATIONS.operations),
-        *((f"check {each.capability.id}", each.capability.memory_factor) for each in DECLARATIONS.checks),
+        *((each.capability.id, each.capability.memory) for each in DECLARATIONS.operations),
+        *((f"check {each.capability.id}", each.capability.memory) for each in DECLARATIONS.checks),
+        *((each.capability.format.id, each.capability.memory) for each in DECLARATIONS.writers),
     ]
     measured = set(importlib.import_module("memory").KINDS)
-    missing = {name for name, factor in declared if factor != 1.0} - measured
+    missing = {name for name, memory in declared if memory != Memory()} - measured
     assert missing == WITHOUT_MEASURED_MEMORY, "KINDS of benchmarks/memory.py"

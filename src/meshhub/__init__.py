@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from meshhub.model.capabilities import Format as Format
     from meshhub.model.capabilities import Frame as Frame
     from meshhub.model.capabilities import Magic as Magic
+    from meshhub.model.capabilities import Memory as Memory
     from meshhub.model.capabilities import NetworkPrinter as NetworkPrinter
     from meshhub.model.capabilities import NoOptions as NoOptions
     from meshhub.model.capabilities import Operation as Operation
@@ -89,7 +90,7 @@ _NAMES_BY_MODULE = {
     "meshhub.model.api_version": "API_VERSION",
     "meshhub.model.chain": "Chain Request Step",
     "meshhub.model.capabilities": (
-        "Capability Check Feature Format Frame Magic NetworkPrinter NoOptions Operation Reader Stage Storage "
+        "Capability Check Feature Format Frame Magic Memory NetworkPrinter NoOptions Operation Reader Stage Storage "
         "StoredFile Writer"
     ),
     "meshhub.engine.contract": "Cancel Engine",

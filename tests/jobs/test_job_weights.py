@@ -92,12 +92,14 @@ def test_what_runs_raises_the_demand() -> None:
     requests = {
         "convert": registry.check_request(Request(target="3mf")),
         "repair": registry.check_request(Request(target="3mf", options={"repair": True})),
+        "repair_solid": registry.check_request(Request(target="3mf", options={"repair": True, "repair_solid": True})),
+        "step": registry.check_request(Request(target="step")),
         "one check": registry.check_request(Request(purpose="check", options={"checks": "mesh"})),
         "check": registry.check_request(Request(purpose="check")),
     }
     file = JobFile("a.stl", 20 << 20)
     demands = {
-        name: estimate_memory([file], registry.declarations, memory_factor=request.memory_factor)
+        name: estimate_memory([file], registry.declarations, memory=request.memory)
         for name, request in requests.items()
     }
     assert demands["convert"] == estimate_memory([file], registry.declarations)

@@ -6,7 +6,7 @@ A declaration names its code by a string, so that listing capabilities imports n
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
@@ -197,6 +197,25 @@ class Format(Struct, frozen=True, kw_only=True):
 MemoryFactor = Annotated[float, Meta(title="a number of at least 1", ge=1)]
 
 
+class Memory(Struct, frozen=True, kw_only=True):
+    """Memory that a capability needs while it runs; see `benchmarks/memory.py`."""
+
+    factor: MemoryFactor = 1.0
+    """In multiples of the `memory_ratio` of formats."""
+
+    base_bytes: Count = 0
+    """Further bytes, however small the model, such as those of a grid."""
+
+    options: dict[str, MemoryFactor] = {}
+    """Factors of options that need more than the others."""
+
+    def of(self, options: Iterable[str]) -> Memory:
+        """Return the memory with these options set."""
+        return Memory(
+            factor=max([self.factor, *(self.options.get(name, 1.0) for name in options)]), base_bytes=self.base_bytes
+        )
+
+
 class Capability(Struct, frozen=True, kw_only=True):
     """Base class of readers, writers and operations."""
 
@@ -307,6 +326,9 @@ class Writer(Capability, frozen=True, kw_only=True):
 
     carries_with: dict[str, frozenset[Feature]] = {}
     """Features that the writer keeps in addition if an option is set, by option name."""
+
+    memory: Memory = Memory()
+    """Memory that it needs."""
 
     figures: dict[str, str] = {}
     """Sentences about figures, as in `Operation.figures`."""
@@ -426,8 +448,8 @@ class Check(Capability, frozen=True, kw_only=True):
     concurrent: bool = False
     """Whether `run` may run in a thread beside other checks of the same scene, on models of many faces."""
 
-    memory_factor: MemoryFactor = 1.0
-    """Memory that it needs, in multiples of the `memory_ratio` of formats; see `benchmarks/memory.py`."""
+    memory: Memory = Memory()
+    """Memory that it needs."""
 
     estimates: Literal["model", "slicer"] | None = None
     """How the check makes the estimate of a quote; None: it makes none. One by a slicer runs only on request."""
@@ -451,8 +473,8 @@ class Operation(Capability, frozen=True, kw_only=True):
     options: type[Struct]
     """Struct of the options."""
 
-    memory_factor: MemoryFactor = 1.0
-    """Memory that it needs, in multiples of the `memory_ratio` of formats; see `benchmarks/memory.py`."""
+    memory: Memory = Memory()
+    """Memory that it needs."""
 
     drops: frozenset[Feature] = frozenset()
     """Features that the operation does not keep."""

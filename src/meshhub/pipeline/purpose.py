@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from meshhub.model.capabilities import Check, Format, NoOptions, Operation, Reader, Writer
+from meshhub.model.capabilities import Check, Format, Memory, NoOptions, Operation, Reader, Writer
 from meshhub.model.chain import Ending, Step
 from meshhub.model.options import OptionField, Value, option_fields
 from meshhub.model.plans import Caller
@@ -120,13 +120,17 @@ class CheckedRequest:
         return self.purpose.output if self.writer is None else self.writer.capability.format
 
     @property
-    def memory_factor(self) -> float:
-        """Memory of the request, in multiples of that of a conversion.
+    def memory(self) -> Memory:
+        """Memory of the request beyond that of a conversion.
 
         Two checks may run at the same time, but all checks together need as much as the largest.
         """
-        operations = [operation.capability.memory_factor for operation in self.operations]
-        return max([1.0, *operations, *(check.capability.memory_factor for check in self.checks)])
+        checks = [check.capability.memory for check in self.checks]
+        needs = [need.of(self.options) for need in (*(each.memory for each in self.capabilities), *checks)]
+        return Memory(
+            factor=max([1.0, *(need.factor for need in needs)]),
+            base_bytes=max([0, *(need.base_bytes for need in needs)]),
+        )
 
     @property
     def capabilities(self) -> list[Writer | Operation]:

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class ChamferBaseOptions(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="chamfer-base",
             label="Chamfer the base",
             stage=Stage.BASE,
-            memory_factor=2.0,
+            memory=Memory(factor=2.0),
             options=ChamferBaseOptions,
             run="meshhub.builtin_plugins.chamfer_base.operation:run",
             needs=("manifold3d", "scipy"),

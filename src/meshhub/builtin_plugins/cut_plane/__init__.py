@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 from meshhub.toolkit.cut_planes import PlanePosition, parse_planes
 
 MAX_PLANES = 8
@@ -61,7 +61,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="cut-plane",
             label="Cut at planes",
             stage=Stage.DIVIDE,
-            memory_factor=1.5,
+            memory=Memory(factor=1.5),
             options=CutPlaneOptions,
             run="meshhub.builtin_plugins.cut_plane.operation:run",
             needs=("manifold3d", "scipy"),

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class DrainOptions(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="drain",
             label="Drain holes",
             stage=Stage.BASE,
-            memory_factor=5.0,
+            memory=Memory(factor=5.0),
             options=DrainOptions,
             run="meshhub.builtin_plugins.drain.operation:run",
             needs=("manifold3d", "scipy"),

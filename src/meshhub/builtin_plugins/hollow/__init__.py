@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class HollowOptions(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="hollow",
             label="Hollow",
             stage=Stage.HOLLOW,
-            memory_factor=2.5,
+            memory=Memory(factor=2.5, base_bytes=600 << 20),
             options=HollowOptions,
             run="meshhub.builtin_plugins.hollow.operation:run",
             needs=("manifold3d", "scipy"),

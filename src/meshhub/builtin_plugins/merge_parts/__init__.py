@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class MergePartsOptions(Struct, frozen=True, kw_only=True):
@@ -35,6 +35,7 @@ def meshhub_operations() -> Iterable[Operation]:
             label="Merge parts",
             # before DIVIDE, which makes parts that must not be merged again
             stage=Stage.CUT,
+            memory=Memory(factor=2.0),
             options=MergePartsOptions,
             run="meshhub.builtin_plugins.merge_parts.operation:run",
             needs=("manifold3d", "scipy"),

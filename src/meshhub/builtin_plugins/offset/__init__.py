@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class OffsetOptions(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="offset",
             label="Grow or shrink",
             stage=Stage.SHAPE,
-            memory_factor=2.5,
+            memory=Memory(factor=2.5),
             options=OffsetOptions,
             run="meshhub.builtin_plugins.offset.operation:run",
             needs=("manifold3d", "scipy"),

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class OptimizeOptions(Struct, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="optimize",
             label="Reduce faces",
             stage=Stage.REDUCE,
+            memory=Memory(options={"optimize_max_error_mm": 9.0}),
             options=OptimizeOptions,
             run="meshhub.builtin_plugins.optimize.operation:run",
             needs=("fast_simplification", "scipy"),

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class OrientOptions(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="orient",
             label="Orient for printing",
             stage=Stage.TURN,
-            memory_factor=2.0,
+            memory=Memory(factor=2.0),
             options=OrientOptions,
             run="meshhub.builtin_plugins.orient.operation:run",
             needs=("fast_simplification", "scipy"),

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class PlinthOptions(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="plinth",
             label="Plinth",
             stage=Stage.CUT,
-            memory_factor=2.0,
+            memory=Memory(factor=2.0),
             options=PlinthOptions,
             run="meshhub.builtin_plugins.plinth.operation:run",
             needs=("manifold3d", "scipy"),

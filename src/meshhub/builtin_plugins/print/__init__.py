@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Check
+from meshhub.model.capabilities import Check, Memory
 from meshhub.toolkit.lengths import LINE_RATIO, parse_lengths
 from meshhub.toolkit.print_materials import MATERIALS, Process
 from meshhub.toolkit.printers import ALIASES, PRINTERS, TITLES, Printer
@@ -267,11 +267,14 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         )
 
 
-LAYERS_FACTOR = 7.5
-"""Memory of the checks of layers, in multiples of that of a conversion."""
+MESH = Memory(factor=2.5)
+"""Memory of the other checks."""
+
+LAYERS = Memory(factor=7.5, base_bytes=256 << 20)
+"""Memory of the checks of layers."""
 
 
-def _declare(id_: str, label: str, description: str, run: str, *, memory_factor: float = 2.5, **others: Any) -> Check:
+def _declare(id_: str, label: str, description: str, run: str, *, memory: Memory = MESH, **others: Any) -> Check:
     """Return a check with the options of all checks.
 
     Args:
@@ -279,7 +282,7 @@ def _declare(id_: str, label: str, description: str, run: str, *, memory_factor:
         label: Name for people.
         description: What it finds.
         run: Module and function in this package.
-        memory_factor: Memory, in multiples of that of a conversion.
+        memory: Memory that it needs.
         others: Other fields.
     """
     return Check(
@@ -289,7 +292,7 @@ def _declare(id_: str, label: str, description: str, run: str, *, memory_factor:
         options=PrintOptions,
         run=f"{__name__}.{run}",
         concurrent=True,
-        memory_factor=memory_factor,
+        memory=memory,
         **{"needs": ("scipy",), "install": "meshhub"} | others,
     )
 
@@ -319,7 +322,7 @@ def meshhub_checks() -> Iterable[Check]:
             "Overhangs",
             "Layers that reach far into the air.",
             "layering:run_overhangs",
-            memory_factor=LAYERS_FACTOR,
+            memory=LAYERS,
         ),
         _declare(
             "standing",
@@ -333,22 +336,22 @@ def meshhub_checks() -> Iterable[Check]:
             "Islands",
             "Places where a layer begins in the air.",
             "layering:run_islands",
-            memory_factor=LAYERS_FACTOR,
+            memory=LAYERS,
         ),
-        _declare("spans", "Bridges", "Bridges that are too long.", "layering:run_spans", memory_factor=LAYERS_FACTOR),
+        _declare("spans", "Bridges", "Bridges that are too long.", "layering:run_spans", memory=LAYERS),
         _declare(
             "cups",
             "Cups",
             "Cavities that keep resin or powder, and hollows that pull at the film of a resin printer.",
             "layering:run_cups",
-            memory_factor=LAYERS_FACTOR,
+            memory=LAYERS,
         ),
         _declare(
             "estimate",
             "Estimate",
             "Material, weight, support and time of the print.",
             "estimate:run",
-            memory_factor=4.0,
+            memory=Memory(factor=4.0),
             estimates="model",
         ),
         _declare(

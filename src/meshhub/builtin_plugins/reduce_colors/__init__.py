@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 from meshhub.toolkit.printers import MAX_FILAMENTS
 
 MAX_FILAMENT_COUNT = max(MAX_FILAMENTS.values())
@@ -147,6 +147,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="reduce-colors",
             label="Reduce colors",
             stage=Stage.COLOR,
+            memory=Memory(factor=4.0),
             options=ReduceColorsOptions,
             run="meshhub.builtin_plugins.reduce_colors.operation:run",
             needs=("scipy",),

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="repair",
             label="Repair",
             stage=Stage.REPAIR,
-            memory_factor=1.5,
+            memory=Memory(factor=1.5, options={"repair_solid": 3.5}),
             options=RepairOptions,
             solves={"open_mesh": "repair"},
             figures={

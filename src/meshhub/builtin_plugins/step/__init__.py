@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Format, Magic, Reader, Writer
+from meshhub.model.capabilities import Format, Magic, Memory, Reader, Writer
 
 STEP = Format(
     id="step",
@@ -141,6 +141,8 @@ def meshhub_writers() -> Iterable[Writer]:
             install="meshhub",
             requires="pro",
             keeps_state=True,
+            # with the process that reads the file back
+            memory=Memory(factor=5.0),
             options=StepWriteOptions,
             carries=frozenset({"names", "hierarchy", "instances", "colors", "materials", "units"}),
             figures={

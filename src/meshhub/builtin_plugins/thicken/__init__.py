@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
-from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.capabilities import Memory, Operation, Stage
 
 
 class ThickenOptions(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ def meshhub_operations() -> Iterable[Operation]:
             id="thicken",
             label="Thicken walls",
             stage=Stage.SHAPE,
-            memory_factor=3.5,
+            memory=Memory(factor=3.5),
             options=ThickenOptions,
             run="meshhub.builtin_plugins.thicken.operation:run",
             needs=("manifold3d", "scipy"),

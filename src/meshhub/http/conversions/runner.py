@@ -155,7 +155,7 @@ class Conversions:
         memory_bytes = estimate_memory(
             [JobFile(file.name, file.path.stat().st_size)],
             self._registry.declarations,
-            memory_factor=execution.request_of(file).memory_factor,
+            memory=execution.request_of(file).memory,
             max_memory_bytes=self._resources.conversion_memory_bytes,
         )
         return self._resources.slot(execution.ticket, execution.deadline, memory_bytes)

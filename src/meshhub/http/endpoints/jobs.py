@@ -42,6 +42,7 @@ from meshhub.http.intake.uploads import Form
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.http.translating import answer_json
+from meshhub.model.capabilities import Memory
 from meshhub.pipeline.purpose import Purpose
 from meshhub.pipeline.purposes import PURPOSES
 from meshhub.registry import Registry
@@ -74,13 +75,13 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
         webhook_url = form.texts.pop("webhook_url", "").strip() or None
         if webhook_url is not None:
             await _check_webhook(state, request, webhook_url)
-        memory_factor = _check_form(state, form, purpose, request)
+        memory = _check_form(state, form, purpose, request)
         files, limits = tuple(JobFile(upload.name, upload.size) for upload in form.files), caller.plan.limits
         memory_bytes = estimate_memory(
             files,
             state.registry.declarations,
             are_combined=purpose.combines,
-            memory_factor=memory_factor,
+            memory=memory,
             max_memory_bytes=state.settings.conversion_memory_bytes or MAX_MEMORY_BYTES,
         )
         new = NewJob(
@@ -211,11 +212,11 @@ def _parse_kind(text: str) -> JobKind:
     return kind
 
 
-def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest) -> float:
+def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyRequest) -> Memory:
     """Check a form before the job is queued, so that its errors reach the caller at once. Raises MeshhubError.
 
     Returns:
-        Memory of the job in multiples of that of a conversion.
+        Memory of the job beyond that of a conversion.
     """
     conversion = parse_form(form, caller_of(request), state.registry, purpose, paths=state.form_paths)
     requests = [conversion.request]
@@ -223,10 +224,10 @@ def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyR
         files = () if purpose.combines else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         requests += [file.request for file in conversion.assign_options(sent, state.registry) if file.request]
-    factor = max(each.memory_factor for each in requests)
+    needs = [each.memory for each in requests]
     if purpose.report_field == "format":
         parse_report(form.texts, context_of(request.scope).texts.language)
-    return factor
+    return Memory(factor=max(need.factor for need in needs), base_bytes=max(need.base_bytes for need in needs))
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:
