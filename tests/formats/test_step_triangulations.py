@@ -113,17 +113,19 @@ def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:
     assert [note.code for note in remarks.notes] == ["noise_smoothed"]
 
 
-def rounded_box(radius: float) -> Mesh:
+def rounded_box(
+    radius: float, size: tuple[float, float, float] = (10, 18, 14), distance: float = 0.02, angle: float = 0.3
+) -> Mesh:
     """Return a box with a fillet along every edge, with edges of at most 2 mm."""
     from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
     from OCP.TopAbs import TopAbs_EDGE
     from OCP.TopoDS import TopoDS
 
-    box = occ.box(0, 0, 0, 10, 18, 14)
+    box = occ.box(0, 0, 0, *size)
     fillet = BRepFilletAPI_MakeFillet(box)
     for edge in occ.list_shapes(box, TopAbs_EDGE):
         fillet.Add(radius, TopoDS.Edge(edge))
-    triangles = triangulate_occ(fillet.Shape(), 0.02, 0.3)
+    triangles = triangulate_occ(fillet.Shape(), distance, angle)
     points, index = np.unique(triangles.reshape(-1, 3).astype(np.float32), axis=0, return_inverse=True)
     return mesh_of(Solid(manifold3d.Mesh(points, index.reshape(-1, 3).astype(np.uint32))).refine_to_length(2))
 
@@ -139,6 +141,22 @@ def test_corners_of_fillets_are_spheres_of_their_radius(tmp_path: Path) -> None:
     radii = re.findall(r"(?:CYLINDRICAL|SPHERICAL)_SURFACE\('',#\d+,([0-9.]+)\)", text)
     assert [float(text) for text in radii] == pytest.approx([radius] * 20, abs=2 * noise)
     assert remarks.figures["valid_solids"] == 1
+
+
+def test_strips_of_flat_sides_do_not_widen_the_fillets_of_a_remeshed_box(tmp_path: Path) -> None:
+    pymeshlab = pytest.importorskip("pymeshlab", reason="the extra meshlab remeshes the box")
+    radius = 3.0
+    meshes = pymeshlab.MeshSet(verbose=False)
+    box = rounded_box(radius, (20, 40, 30), 0.01, 0.2)
+    meshes.add_mesh(pymeshlab.Mesh(box.vertices, box.faces))
+    meshes.meshing_isotropic_explicit_remeshing(targetlen=pymeshlab.PureValue(1.4), featuredeg=20)
+    mesh = meshes.current_mesh()
+    vertices = mesh.vertex_matrix().astype(np.float32).astype(np.float64)
+    remarks = write_step(Mesh(vertices, mesh.face_matrix().astype(np.int32), name="part"), tmp_path)
+    surfaces = count_surfaces(remarks)
+    assert (surfaces["planes"], surfaces["cylinders"], surfaces["spheres"]) == (6, 12, 8)
+    radii = re.findall(r"(?:CYLINDRICAL|SPHERICAL)_SURFACE\('',#\d+,([0-9.]+)\)", (tmp_path / "model.step").read_text())
+    assert [float(text) for text in radii] == pytest.approx([radius] * 20, abs=0.01)
 
 
 def test_a_second_attempt_leaves_time_before_the_deadline(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def _closest_points(points: Float64, triangles: Float64) -> Float64:
     total = uu * vv - uv * uv
     with np.errstate(all="ignore"):
         s, t = (vv * wu - uv * wv) / total, (uu * wv - uv * wu) / total
-    is_inside = (total > 1e-12 * uu * vv) & (s >= 0) & (t >= 0) & (s + t <= 1)
+        is_inside = (total > 1e-12 * uu * vv) & (s >= 0) & (t >= 0) & (s + t <= 1)
     best = np.where(is_inside, 0.0, np.inf)
     for (s_start, t_start), (s_step, t_step) in _EDGES:
         edge = s_step * u + t_step * v

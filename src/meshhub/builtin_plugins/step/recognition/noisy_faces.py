@@ -80,6 +80,9 @@ _MIN_HEIGHT_RATIO = 6.0
 MIN_POINTS = 10
 """Points of a fit."""
 
+_MIN_INNER_SHARE = 0.97
+"""Share of the points of a region that are no outliers; more are those on the chords of an earlier mesh."""
+
 
 def list_neighbors(skin: Skin) -> tuple[IntIndex, IntIndex]:
     """Return the faces of each pair of neighbors, in both orders."""
@@ -140,7 +143,7 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             off = _measure_off(skin, surface, own)
             # a single point of a neighbor may turn a narrow surface
             inner = own[off <= _MAX_DEVIATIONS * _MEDIAN_RATIO * np.median(off)]
-            if MIN_POINTS <= len(inner) < len(own):
+            if max(MIN_POINTS, _MIN_INNER_SHARE * len(own)) <= len(inner) < len(own):
                 surface = _fit_simplest(skin, kind, faces, inner, noise)
                 off = _measure_off(skin, surface, inner)
             if np.isfinite(off).all() and np.median(off) < 2 * sigma[number]:
@@ -203,11 +206,13 @@ def _fit_union(skin: Skin, regions: NoisyRegions, kind: SurfaceKind, pair: tuple
     sides = [np.flatnonzero(regions.region == number) for number in pair]
     faces = np.concatenate(sides)
     surface = fit_surface(skin, kind, (faces, normalize(skin.cross[faces])), np.unique(skin.faces[faces]))
-    limit = _MAX_MERGED_RATIO * float(regions.sigma.max())
-    for side in sides:
+    # strips of a flat side beside a fillet would widen it within the noise of the strips, but not within its own
+    is_mixed = regions.surfaces.kind[pair[0]] != regions.surfaces.kind[pair[1]]
+    for number, side in zip(pair, sides, strict=True):
+        sigma = float(regions.sigma[number] if is_mixed else regions.sigma.max())
         point = np.unique(skin.faces[side])
         off = distances(surface.take(np.zeros(len(point), np.intp)), skin.points[point])
-        if not float(np.sqrt(np.mean(off**2))) <= limit:
+        if not float(np.sqrt(np.mean(off**2))) <= _MAX_MERGED_RATIO * sigma:
             return None
     return surface
 
