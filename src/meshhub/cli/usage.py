@@ -49,7 +49,10 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
     """
     begin, end = _seconds(since), _seconds(until)
     with contextlib.closing(open_store()) as store:
-        usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
+        exists = store.exists()
+        usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if exists else []
+    if not exists:
+        terminal.inform("there is no store of jobs; run this as the user of the service, with its settings")
     rows = [_describe(row) for row in usage]
     if as_json:
         terminal.as_json(rows)

@@ -171,8 +171,13 @@ class _Worker:
         await self._resources.threads.run_job_query(self._store.deadline_s, self._files.check)
 
     async def _export_metrics(self) -> bytes:
-        with contextlib.suppress(MeshhubError):
-            self._metrics.set_jobs(
-                await self._resources.threads.run_job_query(self._store.deadline_s, self._store.statistics)
-            )
+        ask = self._resources.threads.run_job_query
+        statistics, files = await asyncio.gather(
+            ask(self._store.deadline_s, self._store.statistics),
+            ask(self._store.deadline_s, self._files.check),
+            return_exceptions=True,
+        )
+        if not isinstance(statistics, BaseException):
+            self._metrics.set_jobs(statistics)
+        self._metrics.set_store_faults(sum(isinstance(each, MeshhubError) for each in (statistics, files)))
         return self._metrics.export()
