@@ -175,6 +175,14 @@ def test_corners_nest_in_one_another() -> None:
     assert {part.plate for part in result.parts} == {0}
 
 
+def test_many_objects_of_any_turn_are_placed_with_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation, "MAX_TRIED_PLACES", 1)
+    scene = scene_of(*(corner() for _ in range(12)))
+    result = arrange(scene, "400x400", arrange_turns="any", arrange_gap_mm=2.0)
+    assert len(result.parts) == 12
+    assert_apart(result, 2.0)
+
+
 def test_parts_of_an_object_stay_together_unless_they_are_placed_alone() -> None:
     scene = scene_of(brick(), move_mesh(brick(), 10, 0, 0), move_mesh(brick(), 60, 0, 0))
     parts = tuple(replace(part, path=path) for part, path in zip(scene.parts, [("a",), ("a",), ("b",)], strict=True))
