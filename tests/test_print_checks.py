@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from manifold3d import Manifold
 
 from meshhub import Finding, Material, Mesh, Part, Registry, Scene, Verdict
+from meshhub.builtin_plugins.print import layering
 from meshhub.errors import InvalidOption
 from translated_findings import TranslatedRegistry
 
@@ -442,6 +443,16 @@ def test_their_remedy_opens_suction_cups(registry: Registry) -> None:
         after = registry.check(scene(solid), checks="cups", options=options, **finding.remedy)  # type: ignore[arg-type]
         assert not after.findings
         assert ("drain_holes_mm" in finding.remedy) == ("drain_holes_mm" in finding.options)
+
+
+def test_a_trial_of_a_turn_searches_for_no_other_turn(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[object] = []
+    search = layering._try_turns
+    monkeypatch.setattr(layering, "_try_turns", lambda *arguments: searches.append(arguments) or search(*arguments))
+    # both sides of a mushroom hang, the narrow one less
+    arms = block(60, 60, 3, (0, 0, 40)) + block(6, 6, 40, (27, 27, 0)) + block(30, 6, 3, (12, 27, 15))
+    assert find(registry.check(scene(arms), checks="overhangs"), "overhangs") is not None
+    assert len(searches) == 1
 
 
 def test_a_cavity_holds_what_no_other_body_fills(registry: Registry) -> None:

@@ -13,6 +13,7 @@ from meshhub.model import options as opt
 from meshhub.model import progress
 from meshhub.model.chain import Position, Step
 from meshhub.model.options import Value
+from meshhub.model.remedy_search import without_remedies
 from meshhub.model.scene import Scene
 from meshhub.model.verdict import SEVERITIES, Finding
 from meshhub.pipeline.advice import drop_remedy
@@ -124,7 +125,7 @@ class _Trials:
             self._scenes[remedy] = scene
         if (remedy, finding.check) not in self._findings:
             progress.begin_step(own)
-            with self._run.measuring(position):
+            with self._run.measuring(position), without_remedies():
                 results = list(list_results(position, self._scenes[remedy]))
             self._findings[remedy, finding.check] = [result for result in results if isinstance(result, Finding)]
         return self._findings[remedy, finding.check]

@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.print.standing import MIN_CONTACT_MM2
 from meshhub.errors import format_count, format_number
 from meshhub.model.notes import did
 from meshhub.model.options import Value
+from meshhub.model.remedy_search import are_remedies_wanted
 from meshhub.model.scene import Float64, Int32, Scene
 from meshhub.model.verdict import MAX_PLACES, Finding
 from meshhub.toolkit.geometry import soup
@@ -109,8 +110,10 @@ def _find_turn(scene: Scene, options: PrintOptions) -> tuple[dict[str, Value], f
 
 def _advise(scene: Scene, options: PrintOptions) -> tuple[dict[str, Value], str]:
     """Return the turn after which less hangs, if one was found, and the advice."""
-    turn, rest = _find_turn(scene, options)
     by_hand = "use support in the slicer, or divide the model there"
+    if not are_remedies_wanted():
+        return {}, by_hand
+    turn, rest = _find_turn(scene, options)
     if rest >= hanging_of(scene, options).area.sum():
         return {}, by_hand
     return turn, f"turn the model with {' and '.join(f'{{{option}}}' for option in turn)}, or {by_hand}"
@@ -281,6 +284,8 @@ def _turn_cups(bodies: Bodies, options: PrintOptions, has_cavities: bool) -> dic
         has_cavities: Whether closed cavities need drains. The bed closes drains in flat undersides, so such models
             stand at an angle.
     """
+    if not are_remedies_wanted():
+        return {}
     corners = bodies.corners[~bodies.hollow[bodies.body]]
     faces = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
     turns = TILTS_DEG if has_cavities else (*SIDES_DEG, *TILTS_DEG)
