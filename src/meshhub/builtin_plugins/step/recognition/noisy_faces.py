@@ -104,7 +104,7 @@ def _costs(skin: Skin, regions: NoisyRegions, face: IntIndex, region: IntIndex) 
     return np.where(is_far, np.inf, np.mean(off**2, axis=1) / sigma**2 + turn / _TURN_UNIT)
 
 
-def settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+def _settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """Let neighboring regions compete for the faces at their border, and for free faces."""
     one, other = list_neighbors(skin)
     region = regions.region.copy()
@@ -127,7 +127,7 @@ def settle(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
 def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """Let neighboring regions compete, and fit the surface of each to the points that only it has, in turns."""
     for _ in range(_REFINEMENTS):
-        regions = settle(skin, regions)
+        regions = _settle(skin, regions)
         point, owner = list_region_points(skin, regions.region)
         is_own = (np.bincount(point, minlength=len(skin.points)) == 1)[point]
         sigma = regions.sigma.copy()

@@ -23,7 +23,6 @@ from meshhub.builtin_plugins.step.recognition.noisy_faces import (
     list_region_points,
     merge_equal,
     refine,
-    settle,
 )
 from meshhub.builtin_plugins.step.recognition.noisy_points import estimate_noise, measure_roughness
 from meshhub.builtin_plugins.step.recognition.noisy_regions import NoisyRegions, grow_regions
@@ -75,8 +74,7 @@ def regularize(skin: Skin) -> RegularMesh | None:
     if (regions.region < 0).mean() > _MAX_FREE_RATIO:
         return None
     regions = design(skin, dissolve_remainders(skin, fill_gaps(skin, regions)))
-    # the exact surfaces show the faces that a biased fit took from its neighbors
-    regions = join_islands(skin, choose_sides(skin, settle(skin, regions)))
+    regions = join_islands(skin, choose_sides(skin, regions))
     skin, moved, region = _join_points(skin, move_points(skin, regions), regions.region)
     regions = regions._replace(region=region)
     faceted = _outline_regions(moved, regions)
