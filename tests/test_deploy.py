@@ -60,7 +60,10 @@ def test_keys_are_created_in_the_environment_of_the_service() -> None:
     command = re.sub(r"[\\#\s]+", " ", comment[comment.index("systemd-run") :]).strip()
     assert command == in_guide
     assert "keys create" in command
-    for name in ("EnvironmentFile=", "Environment=XDG_DATA_HOME=", "User=", "StateDirectory="):
+    shared = (
+        "EnvironmentFile Environment=XDG_DATA_HOME Environment=XDG_CONFIG_HOME User StateDirectory StateDirectoryMode"
+    )
+    for name in (f"{each}=" for each in shared.split()):
         (line,) = [line for line in unit.splitlines() if line.startswith(name)]
         assert f"-p {line} " in command
 
