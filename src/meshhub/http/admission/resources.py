@@ -14,8 +14,8 @@ from meshhub.http.context import Context
 from meshhub.service.settings import Settings
 from meshhub.service.sharing import SlotLimits
 
-LEAST_S = 0.1
-"""Seconds of a small conversion on a busy machine, which the queue expects before one has ended."""
+LEAST_S = 0.05
+"""Seconds of a small conversion, which the queue of a new service expects."""
 
 
 class Resources:

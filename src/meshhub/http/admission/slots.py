@@ -31,6 +31,9 @@ _PACE_COUNT, _MIN_PACE_COUNT = 256, 8
 """Latest ends of conversions, and fewest, whose distance is the pace of a busy service: four seconds of small ones. A
 burst of uploads slows the next second."""
 
+_START_S, _START_COUNT = 5.0, 64
+"""Seconds of the first conversions, and how many, that say nothing about later ones, because workers start."""
+
 _MAX_OVERTAKING_S = 10.0
 """Seconds for which others overtake a conversion whose memory is not free; then all that follow wait, too."""
 
@@ -116,6 +119,7 @@ class SlotQueue:
         self._grant_count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._mean_s = 0.0
+        self._ended_count = 0
         # while requests wait
         self._ends: deque[float] = deque(maxlen=_PACE_COUNT)
         self._is_stopped = False
@@ -177,6 +181,7 @@ class SlotQueue:
         else:
             self._ends.clear()
         seconds = now - (slot.long_at - self._long_s)
+        self._ended_count += 1
         self._mean_s += (seconds - self._mean_s) * (_MEAN_RATIO if self._mean_s else 1)
         self._held[caller] -= 1
         self._grant_slots()
@@ -267,14 +272,20 @@ class SlotQueue:
         The pace of a busy service counts: its conversions share cores, so that each takes longer than alone, and
         callers without a slot get additional ones.
         """
+        shared = max(1, self._limits.shared)
         if len(self._ends) >= _MIN_PACE_COUNT:
-            return count * (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
-        return count * (self._mean_s or self._first_s()) / max(1, self._limits.shared)
+            interval = (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
+        else:
+            interval = (self._mean_s or math.inf) / shared
+        if self._ended_count < _START_COUNT:
+            interval = min(interval, self._first_s() / shared)
+        return count * interval
 
     def _first_s(self) -> float:
-        """Return the seconds of a conversion before one has ended: as long as the running ones have taken so far."""
+        """Return the seconds of a conversion before enough have ended: those of a small one, unless some take long."""
         now = asyncio.get_running_loop().time()
-        return max([self._least_s, *(now - slot.long_at + self._long_s for slot in self._slots)])
+        elapsed = [now - slot.long_at + self._long_s for slot in self._slots]
+        return max([self._least_s, *(seconds for seconds in elapsed if seconds > _START_S)])
 
     def _queue_full(self) -> MeshhubError:
         error = ServerBusy("too many requests are waiting for a worker; try again in a moment")
