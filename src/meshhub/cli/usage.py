@@ -52,7 +52,7 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
         exists = store.exists()
         usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if exists else []
     if not exists:
-        terminal.inform("there is no store of jobs; run this as the user of the service, with its settings")
+        terminal.inform("this user has no jobs; run the command as the user of the service, with its settings")
     rows = [_describe(row) for row in usage]
     if as_json:
         terminal.as_json(rows)

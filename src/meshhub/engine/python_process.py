@@ -123,10 +123,8 @@ def find_fault() -> str:
     for start in list(_STARTS.values()):
         if start.idle_s >= _LATE_S:
             return f"a fork server that should start a process has done nothing for {start.idle_s:.0f} s"
-    for server in _SERVERS.values():
-        process = server._forkserver_pid
-        if sys.platform == "linux" and process is not None and is_stopped(process):
-            return f"a fork server is stopped: process {process}"
+    for server in _list_stopped():
+        return f"a fork server is stopped: process {server._forkserver_pid}"
     return ""
 
 
@@ -138,11 +136,21 @@ def hasten_start() -> None:
 
 def kill_stopped_servers() -> None:
     """Kill the fork servers that are stopped: none of their processes can end before they continue."""
-    for server in _SERVERS.values():
-        process = server._forkserver_pid
-        if sys.platform == "linux" and process is not None and is_stopped(process):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+    for server in _list_stopped():
+        _kill(server)
+
+
+def _list_stopped() -> list[Any]:
+    """Return the fork servers that are stopped; only Linux says so."""
+    servers = [server for server in _SERVERS.values() if server._forkserver_pid is not None]
+    return [server for server in servers if sys.platform == "linux" and is_stopped(server._forkserver_pid)]
+
+
+def _kill(server: Any) -> None:
+    """Kill a fork server, which may have ended meanwhile."""
+    if server._forkserver_pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server._forkserver_pid, signal.SIGKILL)
 
 
 class _Start:
@@ -172,10 +180,8 @@ class _Start:
 
     def kill(self) -> None:
         """Kill the fork server if it has not yet started the process."""
-        process = self._server._forkserver_pid
-        if _STARTS.get(self._server) is self and process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        if _STARTS.get(self._server) is self:
+            _kill(self._server)
 
     def _check(self) -> None:
         if _STARTS.get(self._server) is not self:

@@ -211,9 +211,12 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     def of(self, options: Iterable[str]) -> Memory:
         """Return the memory with these options set."""
-        return Memory(
-            factor=max([self.factor, *(self.options.get(name, 1.0) for name in options)]), base_bytes=self.base_bytes
-        )
+        return self.including(Memory(factor=self.options[name]) for name in options if name in self.options)
+
+    def including(self, others: Iterable[Memory]) -> Memory:
+        """Return what is enough for this and for others, one after the other."""
+        needs = [self, *others]
+        return Memory(factor=max(need.factor for need in needs), base_bytes=max(need.base_bytes for need in needs))
 
 
 class Capability(Struct, frozen=True, kw_only=True):

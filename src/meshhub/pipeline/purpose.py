@@ -125,12 +125,9 @@ class CheckedRequest:
 
         Two checks may run at the same time, but all checks together need as much as the largest.
         """
-        checks = [check.capability.memory for check in self.checks]
-        needs = [need.of(self.options) for need in (*(each.memory for each in self.capabilities), *checks)]
-        return Memory(
-            factor=max([1.0, *(need.factor for need in needs)]),
-            base_bytes=max([0, *(need.base_bytes for need in needs)]),
-        )
+        capabilities = [*self.capabilities, *(check.capability for check in self.checks)]
+        options = [name for name, value in self.options.items() if value]
+        return Memory().including(capability.memory.of(options) for capability in capabilities)
 
     @property
     def capabilities(self) -> list[Writer | Operation]:

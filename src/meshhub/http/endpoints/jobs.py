@@ -224,10 +224,10 @@ def _check_form(state: ServiceState, form: Form, purpose: Purpose, request: AnyR
         files = () if purpose.combines else enumerate(form.files)
         sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
         requests += [file.request for file in conversion.assign_options(sent, state.registry) if file.request]
-    needs = [each.memory for each in requests]
+    memory = Memory().including(each.memory for each in requests)
     if purpose.report_field == "format":
         parse_report(form.texts, context_of(request.scope).texts.language)
-    return Memory(factor=max(need.factor for need in needs), base_bytes=max(need.base_bytes for need in needs))
+    return memory
 
 
 async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:
