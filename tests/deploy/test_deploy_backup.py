@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,10 +44,11 @@ def read_commands(heading: str, program: str) -> list[str]:
 
 
 def run(commands: list[str], folder: Path, url: str = "") -> None:
-    """Run commands of the guide with folders and a database of this test."""
+    """Run commands of the guide with folders, a database and the Python of this test."""
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         replaced = command.replace("/var/lib/meshhub", str(folder / "data")).replace("/backup", str(folder / "backup"))
+        replaced = replaced.replace("/opt/meshhub/bin/python", shlex.quote(sys.executable))
         replaced = replaced.replace(f'"{GUIDE_URL}"', f"'{url}'").replace(GUIDE_URL, f"'{url}'")
         done = subprocess.run(
             replaced,
