@@ -11,18 +11,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 import meshhub
 from broken_declarations import CASES, PACKAGE, BrokenPlugin, Lenient, good_plan, install_all, write_package
 from distributions import install
 from meshhub import LOCAL, Registry, Source
-from meshhub.cli import root
 from meshhub.model.chain import Request
 from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.loading import Fault
 from meshhub.supported import supported
-from test_cli import meshhub_process
+from test_cli import meshhub_cli, meshhub_process
 
 pytestmark = pytest.mark.once
 
@@ -101,10 +99,11 @@ def test_mistakes_of_many_plugins_are_blamed_on_each_of_them(package: Path) -> N
 
 def run(*arguments: str, status: int = 0) -> tuple[str, str]:
     """Run a command in this process; return its output and its messages on one line."""
-    result = CliRunner().invoke(root, list(arguments))
-    assert result.exit_code == status, result.output
-    assert "defect of meshhub" not in result.output
-    return result.stdout, " ".join(result.stderr.split())
+    done = meshhub_cli(*arguments)
+    output, messages = done.stdout.decode(), " ".join(done.stderr.decode().split())
+    assert done.returncode == status, messages
+    assert "defect of meshhub" not in messages
+    return output, messages
 
 
 def test_commands_work_beside_broken_plugins(installed: Path) -> None:

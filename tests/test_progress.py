@@ -275,7 +275,8 @@ def test_a_long_conversion_shows_a_bar_on_a_terminal(command: list[str], tmp_pat
     # spaces replace the line before the report
     erased, report = shown.split(b"\r", 1)[1].decode().rsplit(f"\r{tmp_path / 'b.toy'}", 1)
     assert erased.rpartition("\r")[2].isspace()
-    assert "12 faces" in report
+    # lines break where the path of the folder is long
+    assert "12 faces" in " ".join(report.split())
 
 
 def test_without_a_terminal_no_bar_is_shown(command: list[str], tmp_path: Path) -> None:
