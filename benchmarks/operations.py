@@ -41,7 +41,7 @@ from manifold3d import Error, Manifold, OpType
 import chain_predictions
 from chain_predictions import OPERATIONS, PartFigures
 from meshhub import MeshhubError, Registry
-from meshhub.errors import EngineError, PluginError
+from meshhub.errors import ConversionTimeout, EngineError, PluginError
 from meshhub.model.report import Report
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import signed_volume, soup
@@ -59,7 +59,7 @@ LARGEST_METERS = 1.0
 """A part whose longest side is under this number of its file is in meters, as descriptions of robots are."""
 
 TIMEOUT_S = 90
-"""Processor seconds for a row: on a busy machine, others do not make it late."""
+"""Seconds for a row, as for a request, until operations stop early; and processor seconds after which it is late."""
 
 LIFETIME_S = 900.0
 """Seconds for a row, and for PrusaSlicer: ends what waits and uses no processor time."""
@@ -80,10 +80,11 @@ MAX_DETAIL_CHARS = 160
 """Characters of a detail in the table."""
 
 EXPLAINING_NOTES = {
-    "cut_not_closed", "union_not_closed", "no_cavity", "no_room_for_drain", "stays_solid", "self_intersections_left",
-    "inner_walls_left", "not_closed", "not_manifold", "target_faces_missed", "size_changed", "strays_removed",
+    "cut_not_closed", "no_cavity", "no_room_for_drain", "stays_solid", "self_intersections_left", "inner_walls_left",
+    "not_closed", "not_manifold", "target_faces_missed", "size_changed", "strays_removed", "floating_removed",
     "parts_below_cut", "shells_below_cut", "no_flat_base", "open_section", "walls_stay_thin", "second_stage",
-    "sheet_thickened", "reduction_stopped", "several_beds", "plane_misses_model", "offset_vanished", "bodies_united",
+    "sheet_thickened", "reduction_stopped", "several_beds", "plane_misses_model", "bodies_united", "bodies_joined",
+    "wall_vanished", "gap_closed", "offset_uneven", "volume_changed", "result_invalid",
 }  # fmt: skip
 """Notes that name a difference between a result and what its operation promises."""
 
@@ -238,8 +239,10 @@ def _convert_and_judge(row: Row, folder: Path, sender: Connection) -> None:
         report = None
         try:
             source = sources if len(sources) > 1 else sources[0]
-            report = registry.convert(source, folder / "result.3mf", options=options, overwrite=True)
+            report = registry.convert(source, folder / "result.3mf", options=options, overwrite=True, timeout=TIMEOUT_S)
             outcome = {}
+        except ConversionTimeout as error:
+            outcome = {"outcome": "late", "detail": str(error)}
         except MeshhubError as error:
             is_fault = isinstance(error, EngineError | PluginError)
             outcome = {"outcome": "failed" if is_fault else "said", "detail": f"{error.error_code}: {error}"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.spatial import cKDTree
 
-from meshhub.model.scene import Float64, Int32
+from meshhub.model.scene import Float32, Float64, Int32
+from meshhub.toolkit.crossings import build_tree, morton_codes
 from meshhub.toolkit.geometry import IntIndex, area, corner_extremes
 from meshhub.toolkit.threads import MAX_THREADS
 
@@ -27,11 +30,14 @@ _CACHED_ROWS = 8_000
 _EDGES = (((0, 0), (1, 0)), ((0, 0), (0, 1)), ((1, 0), (-1, 1)))
 """Start and direction of the edges of a triangle, as multiples of its sides from the first to the other corners."""
 
-_BLOCK_FACES = 16
-"""Neighboring faces with a common box in the exact search."""
-
-_BATCH_PAIRS = 1_000_000
+_MAX_PAIRS = 200_000
 """Pairs of points and boxes that are compared together; bounds the memory."""
+
+_CHILDREN = np.arange(2)
+"""Numbers of the children of node 0 in a binary tree."""
+
+_ROUNDING = 1e-6
+"""Relative error of a product in float32."""
 
 
 class SurfaceDistance:
@@ -101,32 +107,22 @@ class SurfaceDistance:
         distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         return distance, face
 
-    def measure_exactly(self, points: Float64, limits: Float64) -> Float64:
-        """Return the distances (q,) of points (q, 3), compared to every face that is nearer than a limit.
+    def find_nearer(self, points: Float64, limits: Float64) -> tuple[Float64, IntIndex]:
+        """Find the nearest faces that are nearer than a limit, among all faces.
 
         The nearest samples of a point may all be on slivers, while the nearest face is a large one.
 
         Args:
             points: (q, 3) positions.
-            limits: (q,) upper bounds of the distances, such as those of `measure`.
+            limits: (q,) distances, such as those of `measure`.
+        Returns:
+            Distances (q,), at most the limits, and faces (q,); -1 if none is nearer.
         """
-        # neighbors in a leaf of the tree share a box
-        order = cKDTree(self.corners.mean(axis=1)).indices
-        starts = np.arange(0, len(order), _BLOCK_FACES)
-        lowest, highest = corner_extremes(self.corners)
-        low, high = np.minimum.reduceat(lowest[order], starts), np.maximum.reduceat(highest[order], starts)
-        squares = np.square(limits)
-        size = max(1, _BATCH_PAIRS // len(starts))
-        for first in range(0, len(points), size):
-            batch = points[first : first + size]
-            gap = np.maximum(low - batch[:, None], batch[:, None] - high).clip(min=0)
-            row, block = np.nonzero(np.einsum("ijk,ijk->ij", gap, gap) < squares[first : first + size, None])
-            place = (starts[block][:, None] + np.arange(_BLOCK_FACES)).ravel()
-            row = np.repeat(row, _BLOCK_FACES)[place < len(order)]
-            gap = batch[row] - closest_points(batch[row], self.corners[order[place[place < len(order)]]])
-            np.minimum.at(squares, first + row, np.einsum("ij,ij->i", gap, gap))
-        distance: Float64 = np.sqrt(squares)
-        return distance
+        return self._face_tree.find_nearer(points, limits)
+
+    @cached_property
+    def _face_tree(self) -> _FaceTree:
+        return _FaceTree(self.corners)
 
     def project(self, points: Float64, distance: float, max_move: float) -> Float64:
         """Move points (q, 3), none on the surface, straight toward or away from it until they are at the distance."""
@@ -135,6 +131,56 @@ class SurfaceDistance:
         move = np.clip(distance - length, -max_move, max_move) / np.maximum(length, 1e-12)
         result: Float64 = points + gap * move[:, None]
         return result
+
+
+class _FaceTree:
+    """Faces in a tree of boxes, of which those near a point are found without samples."""
+
+    def __init__(self, corners: Float64) -> None:
+        """Sort faces (m, 3, 3) into boxes."""
+        self._order = np.argsort(morton_codes(corners.mean(axis=1)), kind="stable")
+        self._corners = corners[self._order]
+        self._levels = build_tree(*corner_extremes(self._corners))
+
+    def find_nearer(self, points: Float64, limits: Float64) -> tuple[Float64, IntIndex]:
+        """Find the nearest faces as `SurfaceDistance.find_nearer` does."""
+        distance, face = limits.astype(np.float64), np.full(len(points), -1)
+        # boxes are exact or larger, and this covers the rounding of points and squares
+        slack = _ROUNDING * np.abs(points).max(initial=0)
+        places = points.T.astype(np.float32)
+        squares = np.square((1 + _ROUNDING) * distance + slack).astype(np.float32)
+        stack = [(0, np.repeat(np.arange(len(points)), 2), np.tile(_CHILDREN, len(points)))]
+        while stack:
+            level, row, node = stack.pop()
+            if len(row) > _MAX_PAIRS:
+                middle = len(row) // 2
+                stack += [(level, row[:middle], node[:middle]), (level, row[middle:], node[middle:])]
+                continue
+            row, node = self._choose_near(level, row, node, places, squares)
+            if level + 1 < len(self._levels):
+                stack.append((level + 1, np.repeat(row, 2), np.repeat(2 * node, 2) + np.tile(_CHILDREN, len(node))))
+                continue
+            gap = points[row] - closest_points(points[row], self._corners[node])
+            length = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+            is_nearer = length < distance[row]
+            row, node, length = row[is_nearer], node[is_nearer], length[is_nearer]
+            np.minimum.at(distance, row, length)
+            is_nearest = length == distance[row]
+            face[row[is_nearest]] = self._order[node[is_nearest]]
+            squares[row] = np.square((1 + _ROUNDING) * distance[row] + slack)
+        return distance, face
+
+    def _choose_near(
+        self, level: int, row: IntIndex, node: IntIndex, places: Float32, squares: Float32
+    ) -> tuple[IntIndex, IntIndex]:
+        """Return the pairs (k,) of points and nodes of a level whose boxes are nearer than the limit of the point."""
+        square = np.zeros(len(row), np.float32)
+        for place, low, high in zip(places, *self._levels[level], strict=True):
+            own = np.take(place, row)
+            gap = np.maximum(np.take(low, node) - own, own - np.take(high, node))
+            square += np.square(np.maximum(gap, 0))
+        kept = np.flatnonzero(square < np.take(squares, row))
+        return np.take(row, kept), np.take(node, kept)
 
 
 def sample_surface(corners: Float64, spacing: float) -> tuple[Float64, IntIndex]:

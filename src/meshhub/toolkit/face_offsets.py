@@ -268,5 +268,5 @@ def _find_excess(points: Float64, nearness: SurfaceDistance, size: float) -> Flo
     distances = length.min(axis=1)
     is_excess = (heights.min(axis=1) > EXCESS_RATIO * size) | (distances > EXCESS_RATIO * MITER_RATIO * size)
     far, distances = far[is_excess], distances[is_excess]
-    result: Float64 = far[nearness.measure_exactly(far, distances) > EXCESS_RATIO * size]
+    result: Float64 = far[nearness.find_nearer(far, distances)[0] > EXCESS_RATIO * size]
     return result

@@ -16,7 +16,7 @@ from meshhub.errors import ConversionFailed, ModelTooComplex, format_number
 from meshhub.model.progress import advance
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.containment import TURN
-from meshhub.toolkit.distances import SurfaceDistance
+from meshhub.toolkit.distances import SurfaceDistance, closest_points
 from meshhub.toolkit.geometry import IntIndex, area
 from meshhub.toolkit.rays import RayTree
 from meshhub.toolkit.topology import components, first_members
@@ -35,6 +35,12 @@ MAX_CELLS = 400_000
 
 SIMPLIFY_RATIO = 0.005
 """Distance by which the result may be simplified, as a share of the offset: a sixth of the accuracy of 3 %."""
+
+MIN_DISTANCE_RATIO = 0.98
+"""Distance from the original surface, as a share of the offset, below which a vertex moves away from it."""
+
+MAX_MOVES = 30
+"""Moves of a vertex away from the surface; between two faces that form a wedge, it needs a dozen."""
 
 _SLACKS = (0.1, 0.5, 1.0)
 """Cells by which the search for cells at the distance goes beyond it; the distances to open surfaces, and to some
@@ -105,10 +111,27 @@ def _find_offset(
         advance(0.9)
         solid = manifold3d.Manifold(manifold3d.Mesh64(points, triangles.astype(np.uint64)))
         if solid.status() == manifold3d.Error.NoError:
-            return _arrays(solid.simplify(SIMPLIFY_RATIO * radius))
+            points, triangles = _arrays(solid.simplify(SIMPLIFY_RATIO * radius))
+            _move_away(points, field, radius, cell)
+            return points, triangles
     raise ConversionFailed(
         f"no closed surface was found at the distance of '{{{option}}}'; change it slightly", options=(option,)
     )
+
+
+def _move_away(points: Float64, field: SurfaceDistance, radius: float, max_move: float) -> None:
+    """Move points (n, 3) that are too near to the original surface away from it, in place.
+
+    Samples miss some faces beside long, narrow ones, so that a vertex in 2,000 is nearer than it seems.
+    """
+    rows = np.arange(len(points))
+    for _ in range(MAX_MOVES):
+        length, face = field.find_nearer(points[rows], np.full(len(rows), MIN_DISTANCE_RATIO * radius))
+        rows, length, face = rows[face >= 0], length[face >= 0], face[face >= 0]
+        if len(rows) == 0:
+            return
+        gap = points[rows] - closest_points(points[rows], field.corners[face])
+        points[rows] += gap * (np.minimum(radius - length, max_move) / np.maximum(length, 1e-12))[:, None]
 
 
 def too_fine_error(vertices: Float64, faces: Int32, length: float, option: str) -> ModelTooComplex:
@@ -122,7 +145,7 @@ def too_fine_error(vertices: Float64, faces: Int32, length: float, option: str) 
 
 def _arrays(solid: manifold3d.Manifold) -> tuple[Float64, Int32]:
     mesh = solid.to_mesh64()
-    return np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int32)
+    return np.array(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int32)
 
 
 class _Cells(NamedTuple):

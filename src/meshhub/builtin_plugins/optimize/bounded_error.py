@@ -6,7 +6,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction, ReducedSurface
 from meshhub.builtin_plugins.optimize.scene_queue import SceneQueue
@@ -39,13 +38,6 @@ EDGE_SHARES = (0.25, 0.5)
 
 ROUNDING = 1e-9
 """Distance within which coordinates are equal, where the diagonal of the mesh is 100."""
-
-NEIGHBOR_COUNTS = (1, 4, 48)
-"""Samples whose faces are compared; more where fewer give a distance over the limit, and then all faces."""
-
-
-MAX_FAR = 20_000
-"""Samples over the limit that show where a reduction went too far; a failed attempt may have 70,000."""
 
 
 class Bounded(NamedTuple):
@@ -107,15 +99,15 @@ class _Measure:
         there = _Distances(self._there.values, np.where(self._there.faces < 0, -1, number[self._there.faces]))
         is_new = (there.faces < 0) | (there.values > limit)
         reduced = SurfaceDistance(points, faces, self._spacing)
-        found, is_far = _measure(reduced, self._samples.points[is_new], limit)
+        found = _measure(reduced, self._samples.points[is_new], limit)
         there.values[is_new], there.faces[is_new] = found
-        far = [self._samples.points[is_new][is_far]]
+        far = [self._samples.points[is_new][found.values > limit]]
 
         back = np.where(before < 0, np.inf, self._back[before])
         changed = np.flatnonzero(back > limit)
         samples = _Samples.take(points, faces[changed], self._spacing)
-        (values, _), is_far = _measure(self._original, samples.points, limit)
-        far.append(samples.points[is_far])
+        values, _ = _measure(self._original, samples.points, limit)
+        far.append(samples.points[values > limit])
         back[changed] = 0
         np.maximum.at(back, changed[samples.faces], values)
 
@@ -142,29 +134,13 @@ def _match(points: Float64, faces: Int32, others: Float64, other_faces: Int32) -
     return place[1, label[:count]], place[0, label[count:]]
 
 
-def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> tuple[_Distances, NDArray[np.bool_]]:
-    """Return the distances of points (q, 3) from a surface, and which (q,) are farther than the limit.
-
-    Of many points that seem far, a share is measured exactly first. If some of these are far, the others are not
-    measured exactly.
-    """
-    distance, near = np.full(len(points), np.inf), np.full(len(points), -1)
-    is_far = np.zeros(len(points), np.bool_)
-    *few, most = NEIGHBOR_COUNTS
-    for count in few:
-        far = np.flatnonzero(distance > limit)
-        distance[far], near[far] = surface.measure_faces(points[far], count)
+def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> _Distances:
+    """Return the distances of points (q, 3) from a surface; those within the limit may be smaller in truth."""
+    distance, near = surface.measure_faces(points, 1)
     far = np.flatnonzero(distance > limit)
-    for step in (1 + len(far) // MAX_FAR, 1):
-        chosen = far[distance[far] > limit][::step]
-        distance[chosen], near[chosen] = surface.measure_faces(points[chosen], most)
-        chosen = chosen[distance[chosen] > limit]
-        distance[chosen], near[chosen] = surface.measure_exactly(points[chosen], distance[chosen]), -1
-        chosen = chosen[distance[chosen] > limit]
-        if len(chosen):
-            is_far[chosen] = True
-            break
-    return _Distances(distance, near), is_far
+    distance[far], nearer = surface.find_nearer(points[far], distance[far])
+    near[far] = np.where(nearer < 0, near[far], nearer)
+    return _Distances(distance, near)
 
 
 def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:

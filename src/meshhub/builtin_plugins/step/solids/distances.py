@@ -170,7 +170,7 @@ class _Triangles:
         """Return the distances (n,) of points (n, 3), at most the limits (n,)."""
         if self._surface is None or len(points) == 0:
             return limits
-        return self._surface.measure_exactly(points, limits)
+        return self._surface.find_nearer(points, limits)[0]
 
 
 def _tighten(measure: Callable[[IntIndex], Float64], limits: Float64) -> Float64:
