@@ -113,6 +113,13 @@ def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:
     assert [note.code for note in remarks.notes] == ["noise_smoothed"]
 
 
+def split_to_length(shape: Any, distance: float, angle: float) -> Mesh:
+    """Return the triangles of a shape of OpenCASCADE, with edges of at most 2 mm."""
+    triangles = triangulate_occ(shape, distance, angle)
+    points, index = np.unique(triangles.reshape(-1, 3).astype(np.float32), axis=0, return_inverse=True)
+    return mesh_of(Solid(manifold3d.Mesh(points, index.reshape(-1, 3).astype(np.uint32))).refine_to_length(2))
+
+
 def rounded_box(
     radius: float, size: tuple[float, float, float] = (10, 18, 14), distance: float = 0.02, angle: float = 0.3
 ) -> Mesh:
@@ -125,9 +132,21 @@ def rounded_box(
     fillet = BRepFilletAPI_MakeFillet(box)
     for edge in occ.list_shapes(box, TopAbs_EDGE):
         fillet.Add(radius, TopoDS.Edge(edge))
-    triangles = triangulate_occ(fillet.Shape(), distance, angle)
-    points, index = np.unique(triangles.reshape(-1, 3).astype(np.float32), axis=0, return_inverse=True)
-    return mesh_of(Solid(manifold3d.Mesh(points, index.reshape(-1, 3).astype(np.uint32))).refine_to_length(2))
+    return split_to_length(fillet.Shape(), distance, angle)
+
+
+def test_strips_of_noisy_holes_are_joined_across_free_triangles(tmp_path: Path) -> None:
+    noise, end, hole = 0.05, 4.8, 2.0
+    bar = [occ.box(0, 0, 0, 4, 32, 2 * end), *(occ.cylinder(x, 0, 0, 4, end) for x in (-16, 16))]
+    part = occ.cut(occ.unify(occ.join(*bar)), *(occ.cylinder(x, 0, -1, 6, hole) for x in (-16, 16)))
+    mesh = split_to_length(occ.turn(part, (1, 2, 3), 25), 0.01, 0.2)
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, noise, mesh.vertices.shape)
+    remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    surfaces = count_surfaces(remarks)
+    assert (surfaces["planes"], surfaces["cylinders"]) == (4, 4)
+    text = (tmp_path / "model.step").read_text()
+    radii = sorted(float(radius) for radius in re.findall(r"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", text))
+    assert radii == pytest.approx([hole, hole, end, end], abs=2 * noise)
 
 
 def test_corners_of_fillets_are_spheres_of_their_radius(tmp_path: Path) -> None:

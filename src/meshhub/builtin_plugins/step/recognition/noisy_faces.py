@@ -144,7 +144,8 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             # a single point of a neighbor may turn a narrow surface
             inner = own[off <= _MAX_DEVIATIONS * _MEDIAN_RATIO * np.median(off)]
             if max(MIN_POINTS, _MIN_INNER_SHARE * len(own)) <= len(inner) < len(own):
-                surface = _fit_simplest(skin, kind, faces, inner, noise)
+                # without them, another kind would follow what is left of the noise
+                surface = _fit_simplest(skin, SurfaceKind(int(surface.kind[0])), faces, inner, noise)
                 off = _measure_off(skin, surface, inner)
             if np.isfinite(off).all() and np.median(off) < 2 * sigma[number]:
                 surfaces = surfaces.replace_rows(np.array([number]), surface)
@@ -175,8 +176,9 @@ def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     while True:
         region, surfaces = regions.region.copy(), regions.surfaces
         size = np.bincount(region[region >= 0], minlength=len(surfaces))
-        meets = (region[one] >= 0) & (region[other] > region[one])
-        pairs = np.stack(distinct_pairs(region[one[meets]], region[other[meets]], len(surfaces)), axis=1)
+        near = _spread(skin, region)
+        meets = (near[one] >= 0) & (near[other] > near[one])
+        pairs = np.stack(distinct_pairs(near[one[meets]], near[other[meets]], len(surfaces)), axis=1)
         merged = np.zeros(len(surfaces), np.bool_)
         for pair in pairs[np.argsort(-size[pairs].min(axis=1), kind="stable")].tolist():
             large, small = sorted(pair, key=lambda number: -size[number])
@@ -191,6 +193,17 @@ def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
         if not merged.any():
             return regions
         regions = NoisyRegions(region, surfaces, regions.sigma)
+
+
+def _spread(skin: Skin, region: IntIndex) -> IntIndex:
+    """Return a region for each face (m,): regions between which only free faces lie are neighbors, too."""
+    one, other = list_neighbors(skin)
+    region = region.copy()
+    while True:
+        joins = (region[one] < 0) & (region[other] >= 0)
+        if not joins.any():
+            return region
+        region[one[joins]] = region[other[joins]]
 
 
 def _find_common_kind(surfaces: SurfaceArray, one: int, other: int) -> SurfaceKind | None:
@@ -227,7 +240,7 @@ def dissolve_remainders(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             continue
         region = regions.region.copy()
         region[inside] = -1
-        filled = fill_gaps(skin, regions._replace(region=region))
+        filled = fill_gaps(skin, regions._replace(region=region), len(inside))
         owner = filled.region[inside]
         if (owner < 0).any():
             continue
@@ -253,7 +266,7 @@ def join_islands(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     return regions._replace(region=np.where(filled < 0, region, filled))
 
 
-def fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
+def fill_gaps(skin: Skin, regions: NoisyRegions, max_rounds: int = _MAX_GAP_ROUNDS) -> NoisyRegions:
     """Return the regions with the free faces that are as near to the surface of a neighbor as their own edges allow.
 
     A flat facet beside a round face would have an edge that is not on it.
@@ -261,7 +274,7 @@ def fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     one, other = list_neighbors(skin)
     region = regions.region.copy()
     limit = find_room(skin, regions)
-    for _ in range(_MAX_GAP_ROUNDS):
+    for _ in range(max_rounds):
         offers = (region[one] < 0) & (region[other] >= 0)
         face, offered = one[offers], region[other[offers]]
         corner, surfaces = skin.points[skin.faces[face]], regions.surfaces.take(offered)
