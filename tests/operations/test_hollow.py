@@ -18,6 +18,7 @@ from meshhub.builtin_plugins.hollow import HollowOptions
 from meshhub.builtin_plugins.hollow.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
+from meshhub.toolkit.distances import closest_points
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
 from meshhub.toolkit.validity import check_mesh, find_damage
 from models import brick, move_mesh, scene_of, sphere
@@ -63,6 +64,19 @@ def test_the_wall_has_its_thickness_everywhere(name: str) -> None:
     assert walls.min() >= 2 * 0.97
     # edges of the cavity may be rounded, where the wall is thicker
     assert np.percentile(walls, 95) <= 2 * 1.03
+
+
+def test_the_wall_is_as_thick_beside_long_narrow_faces() -> None:
+    angle, radius = np.linspace(0, 2 * np.pi, 48, endpoint=False), np.where(np.arange(48) % 2, 14, 18)
+    star = CrossSection([np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)])
+    outside = mesh_of(star.extrude(20, twist_degrees=40))
+    cavity = cavity_of(hollow(scene_of(outside), 1.5).meshes[0], outside)
+    points = cavity.vertices[np.unique(cavity.faces)]
+    walls = np.full(len(points), np.inf)
+    for corners in outside.vertices[outside.faces]:
+        gap = points - closest_points(points, np.broadcast_to(corners, (len(points), 3, 3)))
+        walls = np.minimum(walls, np.linalg.norm(gap, axis=1))
+    assert walls.min() >= 1.5 * 0.97
 
 
 @pytest.mark.parametrize("name", ["sphere", "bracket"])
