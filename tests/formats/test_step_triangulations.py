@@ -149,6 +149,13 @@ def test_strips_of_noisy_holes_are_joined_across_free_triangles(tmp_path: Path) 
     assert radii == pytest.approx([hole, hole, end, end], abs=2 * noise)
 
 
+def test_a_point_that_is_spread_along_long_edges_stays_on_its_cylinder(tmp_path: Path) -> None:
+    mesh = split_to_length(occ.unify(occ.join(occ.cylinder(0, 0, 0, 25, 5), occ.ball(0, 0, 30, 9))), 0.01, 0.2)
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.05, mesh.vertices.shape)
+    surfaces = count_surfaces(write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path))
+    assert (surfaces["planes"], surfaces["cylinders"], surfaces["spheres"]) == (1, 1, 1)
+
+
 def test_corners_of_fillets_are_spheres_of_their_radius(tmp_path: Path) -> None:
     noise, radius = 0.02, 3.0
     mesh = rounded_box(radius)

@@ -53,9 +53,6 @@ _MAX_MERGED_RATIO = 1.5
 _MAX_ISLAND_RATIO = 0.1
 """Area of a component of a region over the largest one, up to which noise separated it."""
 
-_MAX_GAP_ROUNDS = 4
-"""Rings of free faces that join the regions around them."""
-
 _MEDIAN_RATIO = 1.48
 """Deviation of a normal distribution over the median of its absolute values."""
 
@@ -240,7 +237,7 @@ def dissolve_remainders(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             continue
         region = regions.region.copy()
         region[inside] = -1
-        filled = fill_gaps(skin, regions._replace(region=region), len(inside))
+        filled = fill_gaps(skin, regions._replace(region=region))
         owner = filled.region[inside]
         if (owner < 0).any():
             continue
@@ -266,7 +263,7 @@ def join_islands(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     return regions._replace(region=np.where(filled < 0, region, filled))
 
 
-def fill_gaps(skin: Skin, regions: NoisyRegions, max_rounds: int = _MAX_GAP_ROUNDS) -> NoisyRegions:
+def fill_gaps(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
     """Return the regions with the free faces that are as near to the surface of a neighbor as their own edges allow.
 
     A flat facet beside a round face would have an edge that is not on it.
@@ -274,17 +271,16 @@ def fill_gaps(skin: Skin, regions: NoisyRegions, max_rounds: int = _MAX_GAP_ROUN
     one, other = list_neighbors(skin)
     region = regions.region.copy()
     limit = find_room(skin, regions)
-    for _ in range(max_rounds):
+    while True:
         offers = (region[one] < 0) & (region[other] >= 0)
         face, offered = one[offers], region[other[offers]]
         corner, surfaces = skin.points[skin.faces[face]], regions.surfaces.take(offered)
         off = np.max([np.abs(distances(surfaces, corner[:, k])) for k in range(3)], axis=0)
         near = np.flatnonzero(off <= limit)
         if len(near) == 0:
-            break
+            return regions._replace(region=region)
         near = near[np.argsort(-off[near], kind="stable")]
         region[face[near]] = offered[near]
-    return regions._replace(region=region)
 
 
 def _fit_simplest(skin: Skin, kind: SurfaceKind, faces: IntIndex, point: IntIndex, sigma: float) -> SurfaceArray:

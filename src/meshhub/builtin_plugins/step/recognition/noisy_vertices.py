@@ -38,7 +38,7 @@ _PRECISION_MM = 1e-6
 """Distance of a point from its surfaces up to which it is on them."""
 
 _MAX_MOVE_RATIO = 4.0
-"""Distance over the median edge by which points may move."""
+"""Distance over the longest edge of a point by which it may move."""
 
 
 class _Meeting(NamedTuple):
@@ -141,7 +141,9 @@ def move_points(skin: Skin, regions: NoisyRegions) -> Float64:
         points = meeting.project((points + spread) / 2, edge, 2)
     points = meeting.project(points, edge, 30)
     is_bad = ~np.isfinite(points).all(axis=1) | (meeting.measure(points) > _PRECISION_MM)
-    is_bad |= lengths(points - skin.points) > _MAX_MOVE_RATIO * edge
+    longest = np.zeros(len(points))
+    np.maximum.at(longest, skin.begin, lengths(skin.points[skin.end] - skin.points[skin.begin]))
+    is_bad |= lengths(points - skin.points) > _MAX_MOVE_RATIO * longest
     is_bad |= alone.measure(skin.points) > find_room(skin, regions)
     return np.where(is_bad[:, None], skin.points, points)
 
