@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,27 +45,27 @@ def read_commands(heading: str, program: str) -> list[str]:
 
 
 def run(commands: list[str], folder: Path, url: str = "") -> None:
-    """Run commands of the guide with folders, a database and the Python of this test."""
+    """Run commands of the guide in one shell, with folders, a database and the Python of this test."""
+    replaced = "\n".join(commands).replace("/var/lib/meshhub", str(folder / "data"))
+    for copy in folder.glob("backup/*"):
+        replaced = replaced.replace("/backup/2026-10-01-030000", str(copy))
+    replaced = re.sub(r"(?<![\w/])/backup\b", str(folder / "backup"), replaced)
+    replaced = replaced.replace("/opt/meshhub/bin/python", shlex.quote(sys.executable))
+    replaced = replaced.replace(f'"{GUIDE_URL}"', f"'{url}'").replace(GUIDE_URL, f"'{url}'")
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in commands:
-        replaced = command.replace("/var/lib/meshhub", str(folder / "data")).replace("/backup", str(folder / "backup"))
-        replaced = replaced.replace("/opt/meshhub/bin/python", shlex.quote(sys.executable))
-        replaced = replaced.replace(f'"{GUIDE_URL}"', f"'{url}'").replace(GUIDE_URL, f"'{url}'")
-        done = subprocess.run(
-            replaced,
-            shell=True,
-            cwd=ROOT,
-            env={**os.environ, "PATH": folders},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{replaced}: {done.stderr}"
+    done = subprocess.run(
+        ["sh", "-euc", replaced],
+        cwd=ROOT,
+        env={**os.environ, "PATH": folders},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{replaced}: {done.stderr}"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "backup").mkdir()
     (tmp_path / "data" / "jobs").mkdir(parents=True)
     return tmp_path
 
@@ -131,6 +132,8 @@ def test_a_backup_of_sqlite_restores_keys_and_jobs(folder: Path, opened: Opened)
     (data / "jobs" / "out").mkdir()
     # both databases are open, as in a running service
     run(read_commands("Back up", "sqlite3"), folder)
+    (copy,) = folder.glob("backup/*")
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o700
     late, _ = keys.create("pro")
     store.cancel(ids[1])
     store.close()
@@ -144,6 +147,13 @@ def test_a_backup_of_sqlite_restores_keys_and_jobs(folder: Path, opened: Opened)
     check_jobs(opened.jobs(data / "jobs" / "jobs.sqlite3"), ids)
     (path,) = files.fetch_inputs(ids[1], 1, folder)
     assert path.read_bytes() == b"solid"
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="the program sqlite3 is not installed")
+def test_a_backup_creates_no_missing_database(folder: Path) -> None:
+    with pytest.raises(AssertionError, match="unable to open database"):
+        run(read_commands("Back up", "sqlite3"), folder)
+    assert not any(folder.glob("data/**/*.sqlite3"))
 
 
 @needs_postgres

@@ -188,8 +188,10 @@ def test_messages_name_the_file_without_the_folders_of_the_machine(
     with pytest.raises(InvalidOption, match=r"no printers: ~/\.config/meshhub/network-printers\.toml does not exist"):
         open_printer("moonraker://shop/a.gcode")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/of-this-machine")
-    with pytest.raises(InvalidOption, match=r"no printers: network-printers\.toml does not exist"):
-        open_printer("moonraker://shop/a.gcode")
+    for home in (str(tmp_path), "/"):
+        monkeypatch.setenv("HOME", home)
+        with pytest.raises(InvalidOption, match=r"no printers: network-printers\.toml does not exist"):
+            open_printer("moonraker://shop/a.gcode")
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,9 @@ def describe_file() -> str:
     """Return the path as its owner writes it in a shell, without folders that callers of a service must not see."""
     if os.environ.get(FILE_VARIABLE):
         return f'"${FILE_VARIABLE}"'
-    file = find_file()
-    return f"~/{file.relative_to(Path.home())}" if file.is_relative_to(Path.home()) else file.name
+    file, home = find_file(), Path.home()
+    # the home folder of an account of a service may be /
+    return f"~/{file.relative_to(home)}" if home != home.parent and file.is_relative_to(home) else file.name
 
 
 def read_hosts() -> dict[str, Host]:

@@ -135,7 +135,7 @@ def _match(points: Float64, faces: Int32, others: Float64, other_faces: Int32) -
 
 
 def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> _Distances:
-    """Return the distances of points (q, 3) from a surface; those within the limit may be smaller in truth."""
+    """Return the distances of points (q, 3) from a surface; those within the limit are upper bounds."""
     distance, near = surface.measure_faces(points, 1)
     far = np.flatnonzero(distance > limit)
     distance[far], nearer = surface.find_nearer(points[far], distance[far])

@@ -57,10 +57,7 @@ class Placer:
     async def repeat_deliveries(self) -> None:
         """Repeat deliveries to workers that stopped meanwhile."""
         statistics = await self._threads.run_job_storage(self._store.statistics)
-        fault = "; ".join(statistics.cluster_fault or ())
-        if fault and fault != self.fault:
-            log.warning("%s", fault)
-        self.fault = fault
+        self.fault = "; ".join(statistics.cluster_fault or ())
         await self._delivery.repeat_stalled({node.worker for node in statistics.workers})
 
 
@@ -87,13 +84,20 @@ class ClusterAcceptor:
             self._loops.start(
                 (self._placer.place, 0.0),
                 (self._sweeper.sweep, SWEEP_S),
-                (self._placer.repeat_deliveries, SWEEP_S),
+                (self._repeat_deliveries, SWEEP_S),
                 (self._webhooks.deliver_due, POLL_S),
             )
 
     def wake(self) -> None:
         """Look for jobs now."""
         self._placer.wake()
+
+    async def _repeat_deliveries(self) -> None:
+        """Repeat deliveries, and log why workers cannot start jobs; a worker that starts or ends is not one of them."""
+        known = self._placer.fault
+        await self._placer.repeat_deliveries()
+        if self._placer.fault not in ("", known):
+            log.warning("%s", self._placer.fault)
 
     async def stop(self) -> None:
         """Stop to place jobs."""

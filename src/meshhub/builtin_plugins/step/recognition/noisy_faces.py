@@ -141,7 +141,7 @@ def refine(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
             # a single point of a neighbor may turn a narrow surface
             inner = own[off <= _MAX_DEVIATIONS * _MEDIAN_RATIO * np.median(off)]
             if max(MIN_POINTS, _MIN_INNER_SHARE * len(own)) <= len(inner) < len(own):
-                # without them, another kind would follow what is left of the noise
+                # without them, a kind with more parameters would fit what is left of the noise
                 surface = _fit_simplest(skin, SurfaceKind(int(surface.kind[0])), faces, inner, noise)
                 off = _measure_off(skin, surface, inner)
             if np.isfinite(off).all() and np.median(off) < 2 * sigma[number]:
@@ -193,7 +193,7 @@ def merge_equal(skin: Skin, regions: NoisyRegions) -> NoisyRegions:
 
 
 def _spread(skin: Skin, region: IntIndex) -> IntIndex:
-    """Return a region for each face (m,): regions between which only free faces lie are neighbors, too."""
+    """Return the regions of faces (m,) where each free face has that of a neighbor, so that regions around it meet."""
     one, other = list_neighbors(skin)
     region = region.copy()
     while True:
