@@ -170,7 +170,7 @@ def _measure_distance(
         gap[rest] = other.measure(points[rest], count)
         # all samples near a point may be on slivers, while it is on a large face
         farthest = rest[np.argsort(gap[rest])[-_EXACT_COUNT:]]
-        gap[farthest] = other.measure_exactly(points[farthest], gap[farthest])
+        gap[farthest] = other.find_nearer(points[farthest], gap[farthest])[0]
         # only what is farther than these may be the farthest with more samples
         rest = np.flatnonzero(gap > gap[farthest].max(initial=0.0))
     return float(gap.max())
