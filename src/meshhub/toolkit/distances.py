@@ -107,6 +107,11 @@ class SurfaceDistance:
         distance: Float64 = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         return distance, face
 
+    def measure_from(self, faces: IntIndex, points: Float64) -> Float64:
+        """Return the distances (q,) of points (q, 3) from a face (q,) each."""
+        distance: Float64 = np.linalg.norm(points - closest_points(points, self.corners[faces]), axis=1)
+        return distance
+
     def find_nearer(self, points: Float64, limits: Float64) -> tuple[Float64, IntIndex]:
         """Find the nearest faces that are nearer than a limit, among all faces.
 

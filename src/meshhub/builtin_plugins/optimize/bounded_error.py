@@ -13,16 +13,16 @@ from meshhub.model.deadline import seconds_left
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.distances import SurfaceDistance, sample_surface
-from meshhub.toolkit.geometry import IntIndex, distinct
+from meshhub.toolkit.geometry import IntIndex, distinct, weld
 
 ERROR_RATIOS = (0.5, 1.0, 3.0, 8.0)
 """Errors to which the queue reduces, in this order, as multiples of the limit; errors of a smooth surface add up."""
 
-ATTEMPTS = 7
-"""Attempts for each error; each fixes a larger region around the points that moved too far, the last but one all of
-their bodies."""
+ATTEMPTS = 10
+"""Attempts for each error; every second one fixes a larger region around the points that moved too far, the last but
+one all of their bodies."""
 
-SAFETY_RATIO = 0.95
+SAFETY_RATIO = 0.92
 """Share of the limit that measured distances may reach; distances between the samples are somewhat larger."""
 
 MIN_TIME_RATIO = 4.0
@@ -32,9 +32,8 @@ conversion also needs some."""
 MAX_SPACING = 0.5
 """Maximum distance of samples, where the diagonal of the mesh is 100."""
 
-EDGE_SHARES = (0.25, 0.5)
-"""Places of samples on the edges of a face, as shares of their length; neighboring faces add those from the other end.
-"""
+MAX_SPLITS = 16
+"""Maximum number of times that a side is split to find its farthest point."""
 
 ROUNDING = 1e-9
 """Distance within which coordinates are equal, where the diagonal of the mesh is 100."""
@@ -56,21 +55,26 @@ class Bounded(NamedTuple):
 
 
 class _Samples(NamedTuple):
-    """Points (q, 3) on the faces of a surface, and the face (q,) of each."""
+    """Points on the faces of a surface: its vertices, and points inside of large faces.
+
+    points: (q, 3)
+    faces: (q,) a face of each
+    corners: (m, 3) the points that are the corners of each face
+    """
 
     points: Float64
     faces: IntIndex
+    corners: IntIndex
 
     @classmethod
     def take(cls, points: Float64, faces: Int32, spacing: float) -> _Samples:
-        """Take the corners of faces (m, 3), and points on their edges and inside; a corner belongs to one face."""
-        corners, rows = points[faces], np.arange(len(faces))
-        used, first = np.unique(faces, return_index=True)
-        on_edges = [(1 - share) * corners + share * np.roll(corners, -1, axis=1) for share in EDGE_SHARES]
-        inside, face_inside = sample_surface(corners, spacing)
+        """Take the used points in their order, then points inside of large faces, about one spacing apart."""
+        used, first, corners = np.unique(faces, return_index=True, return_inverse=True)
+        inside, face_inside = sample_surface(points[faces], spacing)
         return cls(
-            np.concatenate([points[used], *(part.reshape(-1, 3) for part in on_edges), inside]),
-            np.concatenate([first // 3, *(np.repeat(rows, 3) for _ in on_edges), face_inside]),
+            np.concatenate([points[used], inside]),
+            np.concatenate([first // 3, face_inside]),
+            corners.reshape(-1, 3),
         )
 
 
@@ -93,7 +97,7 @@ class _Measure:
         self._back = np.zeros(len(faces))
 
     def find_far(self, points: Float64, faces: Int32, limit_mm: float) -> tuple[float, Float64]:
-        """Return the largest distance in millimeters, and samples (k, 3) that are farther than the limit."""
+        """Return the largest distance in millimeters, and points (k, 3) that are farther than the limit."""
         limit = limit_mm / self.reduction.scale
         number, before = _match(self._points, self._faces, points, faces)
         there = _Distances(self._there.values, np.where(self._there.faces < 0, -1, number[self._there.faces]))
@@ -106,13 +110,19 @@ class _Measure:
         back = np.where(before < 0, np.inf, self._back[before])
         changed = np.flatnonzero(back > limit)
         samples = _Samples.take(points, faces[changed], self._spacing)
-        values, _ = _measure(self._original, samples.points, limit)
+        values, near = _measure(self._original, samples.points, limit)
         far.append(samples.points[values > limit])
         back[changed] = 0
         np.maximum.at(back, changed[samples.faces], values)
 
+        gone = np.flatnonzero(_match(self.reduction.welded.points, self.reduction.welded.faces, points, faces)[0] < 0)
+        on_sides, far_there = _measure_sides(self._samples, gone, there.faces, reduced, limit)
+        sides, far_back = _measure_sides(samples, np.arange(len(changed)), near, self._original, limit)
+        np.maximum.at(back, changed, sides)
+        far += [far_there, far_back]
+
         self._points, self._faces, self._there, self._back = points, faces, there, back
-        largest = max(float(there.values.max(initial=0)), float(back.max(initial=0)))
+        largest = max(float(part.max(initial=0)) for part in (there.values, back, on_sides))
         return largest * self.reduction.scale, np.concatenate(far)
 
 
@@ -141,6 +151,78 @@ def _measure(surface: SurfaceDistance, points: Float64, limit: float) -> _Distan
     distance[far], nearer = surface.find_nearer(points[far], distance[far])
     near[far] = np.where(nearer < 0, near[far], nearer)
     return _Distances(distance, near)
+
+
+class _Intervals(NamedTuple):
+    """Parts of sides of faces, whose ends are within the limit of faces of another surface.
+
+    side: (k,) number of the side
+    start, end: (k, 3)
+    start_face, end_face: (k,) a face within the limit of the start, and of the end
+    """
+
+    side: IntIndex
+    start: Float64
+    end: Float64
+    start_face: IntIndex
+    end_face: IntIndex
+
+    def choose_uncertain(self, surface: SurfaceDistance, limit: float) -> _Intervals:
+        """Return those that may have a point beyond the limit.
+
+        The distance from one face is convex along an interval: if both ends are within the limit of it, all points are.
+        No point is farther than the mean of the distances of the ends and of the length.
+        """
+        start_first, end_first = (surface.measure_from(self.start_face, point) for point in (self.start, self.end))
+        start_last, end_last = (surface.measure_from(self.end_face, point) for point in (self.start, self.end))
+        largest = (start_first + end_last + np.linalg.norm(self.end - self.start, axis=1)) / 2
+        is_uncertain = (end_first > limit) & (start_last > limit) & (largest > limit)
+        # an end beyond the limit is known, and its side is not searched for others
+        is_uncertain &= (start_first <= limit) & (end_last <= limit)
+        return _Intervals(*(values[is_uncertain] for values in self))
+
+    def split(self, middle: Float64, face: IntIndex) -> _Intervals:
+        """Return both parts of each, where `middle` (k, 3) is within the limit of `face` (k,)."""
+        first = self._replace(end=middle, end_face=face)
+        return _Intervals(
+            *(np.concatenate(pair) for pair in zip(first, self._replace(start=middle, start_face=face), strict=True))
+        )
+
+
+def _measure_sides(
+    samples: _Samples, rows: IntIndex, near: IntIndex, surface: SurfaceDistance, limit: float
+) -> tuple[Float64, Float64]:
+    """Measure the distance of the sides of faces from another surface, and find points beyond the limit.
+
+    Args:
+        samples: Points of the surface.
+        rows: (m,) faces whose sides are measured.
+        near: (q,) a face of the other surface near each sample.
+        surface: The other surface.
+        limit: Distance that is searched for.
+    Returns:
+        Largest measured distance on the sides of each face (m,), and points (k, 3) beyond the limit.
+    """
+    corners = samples.corners[rows]
+    pairs = np.sort(np.stack([corners, np.roll(corners, -1, axis=1)], axis=-1).reshape(-1, 2), axis=1)
+    kept, side = weld(pairs)
+    first, last = pairs[kept].T
+    values, far = np.zeros(len(kept)), [np.empty((0, 3))]
+    rest = _Intervals(np.arange(len(kept)), samples.points[first], samples.points[last], near[first], near[last])
+    for _ in range(MAX_SPLITS):
+        rest = rest.choose_uncertain(surface, limit)
+        if len(rest.side) == 0:
+            break
+        middle = (rest.start + rest.end) / 2
+        from_first, from_last = (surface.measure_from(face, middle) for face in (rest.start_face, rest.end_face))
+        value = np.minimum(from_first, from_last)
+        face = np.where(from_first < from_last, rest.start_face, rest.end_face)
+        is_far = value > limit
+        value[is_far], face[is_far] = _measure(surface, middle[is_far], limit)
+        np.maximum.at(values, rest.side, value)
+        far.append(middle[value > limit])
+        rest = rest.split(middle, face)
+    return values[side].reshape(-1, 3).max(axis=1, initial=0), np.concatenate(far)
 
 
 def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
@@ -196,9 +278,9 @@ def reduce_within(scene: SceneQueue, goal: int, limit_mm: float) -> Bounded:
 
 
 def _find_points(points: Float64, faces: Int32, far: Float64, attempt: int) -> IntIndex:
-    """Return the points of a surface near samples, and more rings of points around them for each attempt."""
+    """Return the points of a surface near far ones, and a ring around them more for every second attempt."""
     near = np.zeros(len(points), np.bool_)
     near[faces[SurfaceDistance(points, faces, MAX_SPACING).nearest(far)[1]]] = True
-    for _ in range(2**attempt - 1):
+    for _ in range(attempt // 2):
         near[faces[near[faces].any(axis=1)]] = True
     return np.flatnonzero(near)
