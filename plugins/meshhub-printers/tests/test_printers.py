@@ -171,7 +171,7 @@ def test_a_file_that_others_can_read_is_rejected(tmp_path: Path, monkeypatch: py
     file = configure(tmp_path, monkeypatch, "moonraker", "http://127.0.0.1:9")
     for mode in (0o644, 0o640, 0o604):
         file.chmod(mode)
-        with pytest.raises(InvalidOption, match="others can read it; run: chmod 600"):
+        with pytest.raises(OSError, match="others can read it; run: chmod 600"):
             open_printer("moonraker://shop/a.gcode")
     file.unlink()
     with pytest.raises(InvalidOption, match=r"\"\$MESHHUB_PRINTER_HOSTS\" does not exist"):
@@ -208,9 +208,11 @@ def test_messages_name_the_file_without_the_folders_of_the_machine(
 def test_a_damaged_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     file = configure(tmp_path, monkeypatch, "moonraker", "http://127.0.0.1:9")
     file.write_text(text)
-    with pytest.raises(InvalidOption, match="is invalid") as error:
+    with pytest.raises(OSError, match="is invalid") as error:
         open_printer("moonraker://shop/a.gcode")
     assert "user:pw" not in str(error.value)
+    # the status of the command is that of an output that cannot be written, and not that of a wrong argument
+    assert run("printers") == 6
 
 
 def test_files_are_not_read_from_printers(printer: Printer, tmp_path: Path) -> None:

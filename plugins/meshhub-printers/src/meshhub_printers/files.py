@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, unquote
 
 from meshhub import NetworkPrinter, OutputExists, RequestError, UnreadableFile
 from meshhub_printers import EXTENSIONS
-from meshhub_printers.hosts import Host, find_file, find_host, read_hosts
-from meshhub_printers.services import IDLE, SERVICES, PrinterError, Service
+from meshhub_printers.hosts import Host, PrinterError, find_file, find_host, read_hosts
+from meshhub_printers.services import IDLE, SERVICES, Service
 
 MAX_PARALLEL_COUNT = 16
 """Printers that are asked at once."""
@@ -94,7 +94,7 @@ def open_printer(address: str) -> PrinterFile:
 
 
 def list_printers(scheme: str) -> list[NetworkPrinter]:
-    """Return the printers of one kind with their states. Raises InvalidOption for an invalid configuration file."""
+    """Return the printers of one kind with their states. Raises PrinterError for an invalid configuration file."""
     hosts = read_hosts() if find_file().exists() else {}
     named = [(name, host) for name, host in hosts.items() if host.kind == scheme]
     with ThreadPoolExecutor(MAX_PARALLEL_COUNT) as pool:

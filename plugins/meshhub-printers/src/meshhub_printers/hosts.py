@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -24,6 +25,10 @@ MAX_BYTES = 1 << 20
 
 Name = Annotated[str, Meta(pattern=r"^[\w.-]{1,60}\Z")]
 """Name of a printer, as addresses have it."""
+
+
+class PrinterError(OSError):
+    """Failure with a sentence for people; nothing was stored, or the message says what was."""
 
 
 class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +65,8 @@ def read_hosts() -> dict[str, Host]:
     """Return the printers by name. Messages have no folders and hosts, because callers of the service read them, too.
 
     Raises:
-        InvalidOption: The file is missing or invalid, or others can read it.
+        InvalidOption: The file is missing.
+        PrinterError: The file cannot be read, is invalid, or others can read it.
     """
     file = describe_file()
     try:
@@ -71,20 +77,20 @@ def read_hosts() -> dict[str, Host]:
     except FileNotFoundError:
         raise InvalidOption(f"no printers: {file} does not exist; write kind, url and key of each there") from None
     except OSError as error:
-        raise InvalidOption(f"{file} cannot be read: {error.strerror}") from None
+        raise PrinterError(error.errno, f"{file} cannot be read: {error.strerror}") from None
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidOption(f"{file} has keys, and others can read it; run: chmod 600 {file}")
+        raise PrinterError(errno.EACCES, f"{file} has keys, and others can read it; run: chmod 600 {file}")
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is longer than {MAX_BYTES:,} bytes")
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), dict[Name, Host])
     except ValueError as error:
         # the message has no value, because a value may be a key
-        raise InvalidOption(f"{file} is invalid: {str(error)[:100]}") from None
+        raise PrinterError(errno.EINVAL, f"{file} is invalid: {str(error)[:100]}") from None
 
 
 def find_host(kind: str, name: str) -> Host:
-    """Return a printer. Raises InvalidOption if the file does not name it, or names another kind."""
+    """Return a printer. Raises InvalidOption if the file does not name it, or names another kind; PrinterError."""
     hosts = read_hosts()
     if name not in hosts:
         known = ", ".join(hosts) or "none"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from meshhub_printers.hosts import Host, describe_file
+from meshhub_printers.hosts import Host, PrinterError, describe_file
 
 CONNECT_TIMEOUT_S = 5.0
 """Seconds to connect; printers are in the same network."""
@@ -24,10 +24,6 @@ IDLE = frozenset(
     {"operational", "ready", "standby", "complete", "completed", "cancelled", "canceled", "idle", "finished", "stopped"}
 )
 """States in which a print may start."""
-
-
-class PrinterError(OSError):
-    """Failure with a sentence for people; nothing was stored, or the message says what was."""
 
 
 class Service(ABC):

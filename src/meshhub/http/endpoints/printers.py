@@ -51,6 +51,8 @@ async def list_printers(request: AnyRequest) -> Response[bytes]:
     try:
         printers = await state.resources.threads.run_printer(state.registry.printers, caller_of(request))
     except OSError as error:
+        # unlike errors of sent files, it names no file of the caller
+        context_of(request.scope).reason = error.strerror or str(error)
         raise _explain(error) from error
     return answer_json(request, {"printers": printers}, headers={"Cache-Control": "no-store"})
 
