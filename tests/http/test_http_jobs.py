@@ -352,6 +352,10 @@ def test_a_canceled_job_ends_its_process(isolated: Running, tmp_path: Path) -> N
     # its slot is free
     wait(isolated, submit(isolated))
     wait_until(lambda: not any((isolated.temporary.parent / "jobs" / "in").iterdir()))
+    # what it used is in the ledger
+    with contextlib.closing(SqliteJobStore(isolated.temporary.parent / "jobs" / "jobs.sqlite3")) as store:
+        wait_until(lambda: all(0 < row.cpu_seconds < 60 for row in store.list_usage()))
+        assert "canceled" in {row.state for row in store.list_usage() if row.job_id == job["id"]}
 
 
 def test_a_run_without_its_inputs_is_no_failure_of_a_canceled_job(

@@ -264,12 +264,14 @@ def test_cancel_while_queued_running_and_finished(store: JobStore) -> None:
     assert store.beat("w", {}) == set()
     # the worker was finishing
     assert not store.finish(running.id, token, DONE)
+    assert not store.record_canceled(running.id, "another", 9.0)
+    assert store.record_canceled(running.id, token, 2.5)
     done = submit(store)
     run(store)
     expired = store.cancel(done.id)
     assert expired is not None
     assert (expired.state, expired.result) == ("expired", None)
-    assert sorted(usage.state for usage in store.list_usage()) == ["canceled", "done"]
+    assert sorted((row.state, row.cpu_seconds) for row in store.list_usage()) == [("canceled", 2.5), ("done", 1.5)]
     depth = store.depth()
     assert (depth.queued, depth.running, depth.bytes) == (0, 0, 0)
 

@@ -140,6 +140,7 @@ class JobRuns:
             if isinstance(error, Canceled):
                 # the row is canceled already, or another run has it
                 measurement.outcome = "stale"
+                await self._until_stored(self._store.record_canceled, job.id, token, meter.cpu_seconds)
                 return
             if isinstance(error, JobStoreUnavailable):
                 # the files cannot be reached, so the job waits, and its attempts do not count
@@ -156,6 +157,9 @@ class JobRuns:
         outcome = structs.replace(outcome, cpu_seconds=meter.cpu_seconds)
         is_current = await self._finish(job, token, outcome)
         measurement.outcome = ("failed" if outcome.error_code else "done") if is_current else "stale"
+        if not is_current:
+            # a cancellation removes the files of a run, which may then fail before it is stopped
+            await self._until_stored(self._store.record_canceled, job.id, token, meter.cpu_seconds)
         # a run that a cancellation overtakes may miss its inputs, which is not a failure
         if is_current and not isinstance(failure, MeshhubError | None):
             log.error("unexpected error in a job", exc_info=failure)

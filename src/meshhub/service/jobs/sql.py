@@ -267,6 +267,15 @@ class SqlJobStore(JobDatabase):
                 self._end(connection, row, "done" if not outcome.error_code else "failed", outcome)
             return row is not None
 
+    def record_canceled(self, job_id: str, token: str, cpu_seconds: float) -> bool:
+        """Add the processor time of a canceled run to its row in the ledger; False if the token is stale."""
+        run = sql.exists().where(JOBS.c.id == job_id, JOBS.c.token == token, JOBS.c.state == "canceled")
+        with self._writing() as connection:
+            changed = connection.execute(
+                USAGE.update().where(USAGE.c.job_id == job_id, run).values(cpu_seconds=cpu_seconds)
+            )
+            return changed.rowcount > 0
+
     def cancel(self, job_id: str) -> Job | None:
         """Cancel an unfinished job, or expire a finished one; return it, or None if the id is unknown."""
         with self._writing() as connection:

@@ -131,6 +131,9 @@ class JobStore(Protocol):
     def finish(self, job_id: str, token: str, outcome: Outcome) -> bool:
         """End a running job, with its row in the ledger and its webhook message; False if the token is stale."""
 
+    def record_canceled(self, job_id: str, token: str, cpu_seconds: float) -> bool:
+        """Add the processor time of a canceled run to its row in the ledger; False if the token is stale."""
+
     def cancel(self, job_id: str) -> Job | None:
         """Cancel an unfinished job, or expire a finished one; return it, or None if the id is unknown.
 
