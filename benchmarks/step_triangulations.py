@@ -1,11 +1,12 @@
 """Forty CAD parts in eight triangulations, to STEP: which true faces return, and how exactly.
 
-    python benchmarks/step_triangulations.py [--parts 40] [--meshes clean split …] [--jobs 2] [--results FILE]
+    python benchmarks/step_triangulations.py [--parts 40] [--meshes clean split …] [--jobs 2] [--csv FILE]
 
 Ten kinds of parts in four sizes each are made and triangulated by OpenCASCADE (0.01 mm, 0.2 rad). *split* has edges of
 at most 2 mm, without another change; *remeshed* is remeshed isotropically and *reduced* to half of the triangles of
 that by quadrics, both with pymeshlab; *noise* moves each vertex of *split* by a normal distribution of 0.02, 0.05 or
-0.2 mm along each axis; *holes* has noise of 0.05 mm, loses 1 % of its triangles, and is closed by pymeshlab.
+0.2 mm along each axis; *holes* has noise of 0.05 mm, loses 1 % of its triangles, is closed by pymeshlab, and converted
+with `repair`, because triangles that fill neighboring holes share edges with more than one other.
 
 A true face is found if a face of the file has its kind, its bounds, and its radius, within a thousandth of its size and
 two deviations of the noise. A row per triangulation has the shares of found faces by kind, the median and largest
@@ -16,6 +17,7 @@ processor time over that of *clean*.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import multiprocessing
@@ -105,6 +107,7 @@ def scaled(build: Callable[[], Any]) -> Callable[[float], Any]:
         change.SetScale(gp_Pnt(0, 0, 0), size)
         return BRepBuilderAPI_Transform(build(), change, True).Shape()
 
+    build_scaled.__name__ = build.__name__
     return build_scaled
 
 
@@ -113,11 +116,15 @@ BUILDERS = (rounded_box, linkage, bossed_plate, drilled_box, pocketed_block, tur
 SIZES = (1.0, 0.8, 1.5, 2.2)
 
 
+def size_of(number: int) -> float:
+    """Return the size of a part; they alternate, so that 20 parts have each kind twice, and every size."""
+    turn = number // len(BUILDERS)
+    return SIZES[(2 * turn + number % 2 + turn // 2) % len(SIZES)]
+
+
 def make(number: int, kind: str, path: str) -> list[dict[str, Any]]:
     """Write a part in a triangulation as STL; return its true faces."""
-    turn = number // len(BUILDERS)
-    # the sizes alternate, so that 20 parts have each kind twice, and every size
-    shape = BUILDERS[number % len(BUILDERS)](SIZES[(2 * turn + number % 2 + turn // 2) % len(SIZES)])
+    shape = BUILDERS[number % len(BUILDERS)](size_of(number))
     if number % 3 == 1:
         shape = occ.turn(shape, (1, 2, 3), 25)
     faces = truth.list_faces(shape)
@@ -150,7 +157,7 @@ def change(triangles: np.ndarray, kind: str) -> np.ndarray:
     meshes.add_mesh(pymeshlab.Mesh(vertices, faces))
     if kind == "holes":
         meshes.meshing_repair_non_manifold_vertices()
-        meshes.meshing_close_holes(maxholesize=30)
+        meshes.meshing_close_holes(maxholesize=30, selfintersection=False)
     else:
         meshes.meshing_isotropic_explicit_remeshing(targetlen=pymeshlab.PureValue(EDGE_MM * 0.7), featuredeg=20)
         if kind == "reduced":
@@ -185,7 +192,7 @@ def convert(number: int, kind: str) -> dict[str, Any]:
         row: dict[str, Any] = {"number": number, "mesh": kind, "true": Counter(face["kind"] for face in faces)}
         began = time.process_time()
         try:
-            report = Registry().convert(path, back)
+            report = Registry().convert(path, back, repair=kind == "holes")
         except MeshhubError as error:
             return row | {"error": error.error_code, "seconds": time.process_time() - began}
         row["seconds"] = time.process_time() - began
@@ -242,13 +249,38 @@ def summarize(rows: list[dict[str, Any]], kinds: list[str]) -> None:
               f"  {np.median(ratio or [math.nan]):.1f}")  # fmt: skip
 
 
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a line per conversion; one without a file has the error instead."""
+    with path.open("w", newline="") as file:
+        names = "part,size,mesh,true_faces,found,written,fault,largest_radius_error_mm,hausdorff_mm,cpu_s"
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*names.split(","), *truth.KINDS])
+        for row in rows:
+            number, found = row["number"], row.get("found", {})
+            writer.writerow(
+                [
+                    BUILDERS[number % len(BUILDERS)].__name__,
+                    size_of(number),
+                    row["mesh"],
+                    sum(row.get("true", {}).values()),
+                    sum(found.values()),
+                    row.get("faces", ""),
+                    row.get("error") or row["fault"],
+                    f"{max(row.get('errors') or [0.0]):.4f}",
+                    f"{row.get('hausdorff', 0.0):.4f}",
+                    f"{row.get('seconds', 0.0):.1f}",
+                    *(found.get(kind, 0) for kind in truth.KINDS),
+                ]
+            )
+
+
 def main() -> int:
     """Convert the parts; print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=len(BUILDERS) * len(SIZES))
     parser.add_argument("--meshes", nargs="*", choices=MESHES, default=list(MESHES))
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--csv", type=Path, help="file to write the rows to")
     options = parser.parse_args()
     tasks = [(number, kind) for kind in options.meshes for number in range(options.parts)]
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
@@ -257,6 +289,8 @@ def main() -> int:
             rows.append(row)
             print(json.dumps(row), flush=True)
     summarize(rows, options.meshes)
+    if options.csv:
+        write_csv(options.csv, rows)
     return 0
 
 
