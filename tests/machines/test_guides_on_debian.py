@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
-import zipfile
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from guide_code import read_blocks, read_commands, read_inline
-from machines import CLONE, NEXT_VERSION, Machine
+from machine_services import (
+    ENVIRONMENT,
+    HOST,
+    SERVICE,
+    convert,
+    create_certificate,
+    find_folder,
+    is_3mf,
+    read_id,
+    read_plan,
+    resolve,
+    run_meshhub,
+    serve_by_nginx,
+    submit,
+)
+from machines import NEXT_VERSION, Machine
 from waiting import wait_until
 
 pytestmark = pytest.mark.once
-
-SERVICE = "http://127.0.0.1:8000"
-ENVIRONMENT = "/etc/meshhub/environment"
-HOST = "tools.example"
 
 
 @pytest.fixture(scope="module")
@@ -51,59 +60,9 @@ def settings(machine: Machine, key: str) -> Iterator[Callable[..., None]]:
 @pytest.fixture
 def certificate(machine: Machine) -> Iterator[None]:
     """Create a certificate of nginx; stop nginx at the end."""
-    machine.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tools.example "
-        "-keyout /etc/ssl/private/tools.key -out /etc/ssl/tools.crt",
-        "rm -f /etc/nginx/sites-enabled/default",
-    )
+    create_certificate(machine)
     yield
     machine.run("systemctl stop nginx", "rm -f /etc/nginx/sites-enabled/meshhub")
-
-
-def serve_by_nginx(machine: Machine, locations: str) -> None:
-    machine.write(
-        "/etc/nginx/sites-enabled/meshhub",
-        f"server {{\nlisten 443 ssl;\nserver_name {HOST};\nssl_certificate /etc/ssl/tools.crt;\n"
-        f"ssl_certificate_key /etc/ssl/private/tools.key;\n{locations}}}\n",
-    )
-    machine.run("nginx -t", "systemctl restart nginx")
-
-
-def run_meshhub(machine: Machine, command: str) -> str:
-    """Run a command of meshhub as the user of the service, as the guide shows it."""
-    *_, create = read_commands("deploy.md", "systemd")
-    prefix, _, _ = create.partition("meshhub keys create")
-    return machine.run(prefix + command)
-
-
-def read_plan(machine: Machine, key: str, *options: str, service: str = SERVICE) -> str | int:
-    """Return the plan of a key, or the status of the error."""
-    status, body = machine.request(f"{service}/plan", "--header", f"X-Api-Key: {key}", *options)
-    return json.loads(body)["plan"] if status == 200 else status
-
-
-def read_id(key: str) -> str:
-    """Return the public part of a key, by which commands and tables name it."""
-    return "_".join(key.split("_")[:2])
-
-
-def convert(machine: Machine, service: str, target: str, *options: str) -> bytes:
-    """Convert the example, and return the result."""
-    form = ("-F", f"file=@{CLONE}/examples/bracket.stl", "-F", f"target={target}", "--output", "/root/result")
-    status, _ = machine.request(f"{service}/convert", *form, *options)
-    result = machine.path("/root/result").read_bytes()
-    assert status == 200, result
-    return result
-
-
-def is_3mf(content: bytes) -> bool:
-    return "3D/3dmodel.model" in zipfile.ZipFile(io.BytesIO(content)).namelist()
-
-
-def find_folder(machine: Machine) -> str:
-    """Return the folder whose program the service runs."""
-    command = "tr '\\0' ' ' < /proc/$(systemctl show --property MainPID --value meshhub)/cmdline"
-    return machine.run(command).partition("/bin/")[0]
 
 
 def test_the_service_converts(machine: Machine, key: str) -> None:
@@ -162,10 +121,7 @@ def test_upgrade_and_roll_back(machine: Machine, key: str) -> None:
 def test_back_up_and_restore(machine: Machine, key: str, is_new: bool) -> None:
     kept = run_meshhub(machine, "meshhub keys create --plan pro --label kept").strip()
     header = ("--header", f"X-Api-Key: {kept}")
-    form = ("-F", "kind=convert", "-F", f"file=@{CLONE}/examples/bracket.stl", "-F", "target=3mf")
-    status, body = machine.request(f"{SERVICE}/jobs", *form, *header)
-    assert status == 202, body
-    job = f"{SERVICE}/jobs/{json.loads(body)['id']}"
+    job = submit(machine, SERVICE, *header)
     wait_until(lambda: json.loads(machine.request(job, *header)[1])["state"] == "done")
 
     # in one shell, because the first line sets a variable
@@ -248,10 +204,6 @@ def test_nginx_serves_below_a_path(machine: Machine, key: str, settings: Callabl
     variables = ("MESHHUB_ROOT_PATH", "MESHHUB_BASE_URL", "MESHHUB_TRUSTED_PROXIES")
     settings(**dict(read_inline("proxy.md", "Run behind a proxy", name).split("=") for name in variables))
     check_proxy(machine, key, "/meshhub")
-
-
-def resolve() -> tuple[str, ...]:
-    return ("--resolve", f"{HOST}:443:127.0.0.1")
 
 
 def check_proxy(machine: Machine, key: str, path: str = "") -> None:

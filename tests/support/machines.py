@@ -129,9 +129,13 @@ class Machine:
         body, _, status = self._run(command, False, None).rpartition("\n")
         return int(status), body
 
-    def wait_for(self, url: str, *options: str, status: int = 200) -> str:
-        """Wait until a URL responds with a status, and return the body."""
-        return wait_until(lambda: [body for code, body in [self.request(url, *options)] if code == status])[0]
+    def wait_for(self, url: str, *options: str) -> str:
+        """Wait until a URL responds with 200, and return the body."""
+        try:
+            return wait_until(lambda: [body for code, body in [self.request(url, *options)] if code == 200])[0]
+        except AssertionError as error:
+            logs = self._run("journalctl --no-pager --lines=40", False, None)
+            raise AssertionError(f"{url}: {self.request(url, *options)}\n{logs}") from error
 
     def _run(self, script: str, is_online: bool, status: int | None) -> str:
         namespaces = ("--mount", "--uts", "--ipc", "--pid", *(() if is_online else ("--net",)))
@@ -148,6 +152,26 @@ class Machine:
         text = f"{script}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
         assert status is None or result.returncode == status, f"status {result.returncode}: {text}"
         return result.stdout
+
+
+def connect(names: dict[str, Machine]) -> None:
+    """Connect machines by a switch in the first one. They get the addresses 10.0.0.1 and so on, and know all names."""
+    hub = next(iter(names.values()))
+    _run(*_ip(hub), "link", "add", "switch", "type", "bridge")
+    _run(*_ip(hub), "link", "set", "switch", "up")
+    hosts = "".join(f"10.0.0.{number} {name}\n" for number, name in enumerate(names, 1))
+    for number, machine in enumerate(names.values(), 1):
+        port = f"port{number}"
+        ends = ("netns", str(hub.process_id), "type", "veth", "peer", "name", "lan", "netns", str(machine.process_id))
+        _run("ip", "link", "add", port, *ends)
+        _run(*_ip(hub), "link", "set", port, "up", "master", "switch")
+        _run(*_ip(machine), "address", "add", f"10.0.0.{number}/24", "dev", "lan")
+        _run(*_ip(machine), "link", "set", "lan", "up")
+        machine.write("/etc/hosts", f"127.0.0.1 localhost\n{hosts}")
+
+
+def _ip(machine: Machine) -> list[str]:
+    return ["nsenter", f"--target={machine.process_id}", "--net", "ip"]
 
 
 @contextlib.contextmanager
@@ -175,10 +199,11 @@ def boot(folder: Path, *lower: Path) -> Iterator[Machine]:
         )
     try:
         machine = Machine(wait_until(functools.partial(_find_init, process)))
-        wait_until(lambda: machine._run("systemctl is-system-running", False, None).strip() not in _STARTING)
-        assert machine._run("systemctl is-system-running", False, None).strip() == "running", machine.run(
-            "systemctl --failed --no-pager"
-        )
+        # before systemd answers, the state is "unknown", "offline" or missing
+        is_up = "[[ $(systemctl is-system-running) =~ ^(running|degraded)$ ]] && echo yes || true"
+        wait_until(lambda: machine.run(is_up))
+        failed = machine.run("systemctl --failed --no-legend --no-pager")
+        assert not failed, failed
         yield machine
     finally:
         process.terminate()
@@ -187,9 +212,6 @@ def boot(folder: Path, *lower: Path) -> Iterator[Machine]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-_STARTING = ("", "initializing", "starting")
 
 
 def _find_init(process: subprocess.Popen[bytes]) -> int | None:
