@@ -32,8 +32,8 @@ _MIN_NOTED_RATIO = 0.5
 _MIN_IRREGULAR_COUNT = 300
 """Triangles of a mesh from which its noise can be estimated."""
 
-_MAX_IRREGULAR_COUNT = 30_000
-"""Triangles of a mesh up to which a second attempt takes seconds, although no region is found."""
+_MAX_IRREGULAR_COUNT = 100_000
+"""Triangles of a mesh up to which a second attempt without a result takes some ten seconds."""
 
 _MIN_GAIN_RATIO = 3.0
 """Faces of the first result over those of the second from which the latter is kept: moved points need a reason."""
