@@ -14,6 +14,7 @@ import pytest
 from cad_parts import occ
 from cad_parts.triangles import triangulate_occ
 from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.recognition import noisy_regions
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
@@ -185,10 +186,26 @@ def test_strips_of_flat_sides_do_not_widen_the_fillets_of_a_remeshed_box(tmp_pat
     assert [float(text) for text in radii] == pytest.approx([radius] * 20, abs=0.01)
 
 
-def test_a_second_attempt_leaves_time_before_the_deadline(tmp_path: Path) -> None:
+@pytest.mark.large
+def test_surfaces_are_fitted_to_many_triangles(tmp_path: Path) -> None:
+    mesh = mesh_of(bossed_plate().refine_to_length(0.5))
+    assert len(mesh.faces) > 40_000
+    vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.02, mesh.vertices.shape)
+    clean = write_step(mesh, tmp_path)
+    remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
+    assert "noise_smoothed" in [note.code for note in remarks.notes]
+    assert count_surfaces(remarks) == count_surfaces(clean)
+
+
+@pytest.mark.parametrize("left_s", [0.0, 3600.0], ids=["before", "while-regions-grow"])
+def test_a_second_attempt_leaves_time_before_the_deadline(
+    left_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mesh = mesh_of(bossed_plate().refine_to_length(2))
     vertices = mesh.vertices + np.random.default_rng(1).normal(0, 0.05, mesh.vertices.shape)
-    with bounded_by(time.monotonic()):
+    # as if all of the time had passed once regions grow
+    monkeypatch.setattr(noisy_regions, "_MIN_TIME_RATIO", 1.0)
+    with bounded_by(time.monotonic() + left_s):
         remarks = write_step(Mesh(vertices, mesh.faces, name="part"), tmp_path)
     codes = [note.code for note in remarks.notes]
     assert "unsearched_facets" in codes

@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.draft import Candidate, Draft, Drafting, list_candidates
 from meshhub.builtin_plugins.step.facets.bodies import group_bodies
 from meshhub.builtin_plugins.step.facets.skin import Skin
+from meshhub.builtin_plugins.step.recognition.noisy_regions import SearchStopped
 from meshhub.builtin_plugins.step.recognition.recognize import make_segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.regular_mesh import regularize
@@ -88,8 +89,11 @@ def draft_skin(skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> Dra
     left = seconds_left()
     if left is not None and left < _MIN_LEFT_RATIO * (time.monotonic() - begin):
         return first
+    try:
+        regular = regularize(skin)
+    except SearchStopped:
+        return first
     first = first._replace(is_searched=True)
-    regular = regularize(skin)
     if regular is None:
         return first
     planar = Candidate(regular.skin, regular.faceted, make_segments(regular.faceted.faces), group_bodies(regular.skin))

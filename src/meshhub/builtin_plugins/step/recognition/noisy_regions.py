@@ -53,7 +53,7 @@ _MAX_FIRST_FAILURES = 6
 """The same before the first region: free-form meshes have none, and 20 meshes of CAD parts had one after at most 3."""
 
 _MIN_TIME_RATIO = 0.5
-"""Share of the time until the deadline that growth leaves to the steps after it; faces without a region stay free."""
+"""Share of the time until the deadline that growth leaves to the steps after it, or to the writing of facets."""
 
 _MAX_ROUGH_FAILURES = 4
 """The same for seeds that a quadric does not fit to; mostly they are beside an edge."""
@@ -77,8 +77,8 @@ _MAX_FREE_RATIO = 0.02
 """Share of free faces that are left alone."""
 
 _MIN_SMALL_REGIONS = 8
-"""Regions of one round that show a mesh without large surfaces, if nearly all of its faces are free: of 24 meshes of CAD
-parts, 55 % of the faces were free after the first round at most, and of two other meshes 96 and 98 %."""
+"""Regions of one round that show a mesh without large surfaces, if nearly all of its faces are free: of 24 CAD parts,
+at most 55 % of the faces were free after the first round, and of two other meshes 96 and 98 %."""
 
 _MAX_USELESS_FREE_RATIO = 0.9
 """Share of free faces of such a mesh."""
@@ -100,6 +100,10 @@ Between other kinds they do not: chords of an earlier mesh are off systematicall
 
 _MIN_EVIDENCE = 10.0
 """Logarithm of the likelihood of normal noise with one surface over that with another one."""
+
+
+class SearchStopped(Exception):
+    """Growth has taken its share of the time until the deadline."""
 
 
 class NoisyRegions(NamedTuple):
@@ -218,7 +222,7 @@ class _Growth:
         while failures < (max_failures if surfaces else min(max_failures, _MAX_FIRST_FAILURES)):
             left = seconds_left()
             if left is not None and left < self.min_seconds_left:
-                break
+                raise SearchStopped
             is_free = self.region < 0
             seeds = np.flatnonzero(is_free & ~tried)
             if len(seeds) == 0:
@@ -349,6 +353,9 @@ def grow_regions(skin: Skin, roughness: Roughness) -> NoisyRegions:
 
     Vertices on planes may be exact where those on other surfaces are not, so the noise is estimated again from the
     faces that are free.
+
+    Raises:
+        SearchStopped: The deadline is near.
     """
     growth = _Growth.start(skin, normalize(roughness.normal[skin.faces].sum(axis=1)))
     surfaces: list[SurfaceArray] = []

@@ -64,7 +64,11 @@ class RegularMesh(NamedTuple):
 
 
 def regularize(skin: Skin) -> RegularMesh | None:
-    """Return a mesh with its vertices on the surfaces of its smooth regions; None if it has none."""
+    """Return a mesh with its vertices on the surfaces of its smooth regions; None if it has none.
+
+    Raises:
+        SearchStopped: The deadline is near.
+    """
     noise = estimate_noise(measure_roughness(split_at_creases(skin)).local)
     sides = split_at_creases(skin, noise)
     regions = grow_regions(sides, measure_roughness(sides))
