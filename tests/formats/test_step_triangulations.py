@@ -15,6 +15,8 @@ from cad_parts import occ
 from cad_parts.triangles import triangulate_occ
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition import noisy_regions
+from meshhub.builtin_plugins.step.recognition.patch_parameters import cut_piece, flatten_disc
+from meshhub.builtin_plugins.step.surfaces.patch_fit import FitPoints, fit_patch
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
@@ -96,6 +98,33 @@ def bossed_plate() -> Any:
     for x, radius in ((6, 3.0), (33, 2.0)):
         part -= Solid.cylinder(20, radius, radius, 64).translate([x, 10, -5])
     return part
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_piece_with_a_triangle_without_area_is_flattened(scale: float) -> None:
+    x, y = (values.ravel() for values in np.meshgrid(np.linspace(0, 20, 6), np.linspace(0, 10, 6)))
+    points = np.stack([x, y, (x - 10) ** 2 / 20 + y**2 / 50], axis=1) * scale
+    corner = (6 * np.arange(5)[:, None] + np.arange(5)).ravel()
+    offsets = np.array([[0, 1, 7], [0, 7, 6]])
+    faces = (corner[:, None, None] + offsets).reshape(-1, 3)
+    a, b, c = faces[0]
+    points = np.concatenate([points, [(points[a] + points[b]) / 2]])
+    added = len(points) - 1
+    piece = cut_piece(np.concatenate([faces[1:], [[a, added, c], [added, b, c], [a, b, added]]]), points)
+    assert piece is not None
+    parameters = flatten_disc(piece)
+    assert parameters is not None
+    assert 0 < parameters.min() < parameters.max() < 1
+
+
+def test_no_patch_passes_through_places_that_are_not_finite() -> None:
+    parameters = np.random.default_rng(0).random((50, 2))
+    position = np.concatenate([parameters, parameters**2], axis=1)[:, :3]
+    held = np.zeros((50, 2), np.bool_)
+    for value in (np.nan, np.inf):
+        parameters[7, 0] = value
+        points = FitPoints(parameters, position, held)
+        assert fit_patch(points, (0.01, 0.1), is_closed=False, may_slide=True) is None
 
 
 def test_surfaces_are_fitted_to_a_noisy_mesh(tmp_path: Path) -> None:

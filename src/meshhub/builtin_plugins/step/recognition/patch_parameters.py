@@ -306,11 +306,12 @@ def wrap(share: Float64) -> Float64:
 
 
 def _stiffness(piece: Piece) -> Float64:
-    """Return the (m, 3, 3) energy of linear functions on each triangle."""
+    """Return the (m, 3, 3) energy of linear functions on each triangle; one without area is as stiff as a sliver."""
     corner = piece.points[piece.triangles]
     opposite = np.stack([corner[:, 2] - corner[:, 1], corner[:, 0] - corner[:, 2], corner[:, 1] - corner[:, 0]], axis=1)
     area = lengths(np.cross(opposite[:, 0], opposite[:, 1]))
-    energy: Float64 = np.einsum("ijk,ilk->ijl", opposite, opposite) / np.maximum(2 * area, TINY)[:, None, None]
+    area = np.maximum(area, max(_MIN_AREA_RATIO * float(area.mean()), TINY))
+    energy: Float64 = np.einsum("ijk,ilk->ijl", opposite, opposite) / (2 * area)[:, None, None]
     return energy
 
 

@@ -96,6 +96,8 @@ def fit_patch(
 ) -> Patch | None:
     """Return a patch with few poles that passes through points, or through a sample of many; None if there is none.
 
+    Parameters that are not finite, as of pieces with triangles of nearly no area, have none.
+
     Args:
         points: The points and their parameters.
         tolerances: Millimeters between a point and the patch at its parameters: desired, and allowed if no grid of
@@ -105,6 +107,8 @@ def fit_patch(
         first_spans: Spans of the first grid in both directions.
         aspect: Length over width, for patches without points in large parts; there, they bend as little as possible.
     """
+    if not np.isfinite(points.parameters).all():
+        return None
     points = _sample(points, _MAX_SLIDING_POINTS) if may_slide else points
     fit = _Fit(points, is_closed=is_closed, aspect=aspect)
     grid = (np.linspace(0, 1, first_spans[0] + 1), np.linspace(0, 1, first_spans[1] + 1))
@@ -192,6 +196,8 @@ class _Fit:
             parameters = self._find_nearest(result)
             error = lengths(result.patch.evaluate(parameters) - self._points)
             result = _Result(result.patch, result.grid, error, parameters)
+            if not np.isfinite(result.largest):
+                break
             if result.largest < best.largest:
                 best = result
             if result.largest <= tolerance or result.largest > _MIN_CORRECTION_GAIN_RATIO * before:
